@@ -22,7 +22,7 @@ from lockstep.assets.pages import (
     seconds,
 )
 from lockstep.pipeline.check import pause_from_now
-from lockstep.pipeline.check.retention import spoken
+from lockstep.pipeline.check.log import spoken
 from lockstep.pipeline.model.batch import BatchState
 from lockstep.pipeline.model.gaps import Gap
 from lockstep.pipeline.model.json_values import parts

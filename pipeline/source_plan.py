@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from lockstep.pipeline.mirror.layout import is_folder_of
 from lockstep.pipeline.model.table_state import TableState
 from lockstep.pipeline.shape.hashes import PrivacyKey
-from lockstep.pipeline.shape.rules import NO_RULES, ShapeRules
+from lockstep.pipeline.shape.shape import NO_RULES, ShapeRules
 from lockstep.pipeline.shape.shaping import Shaping
 from lockstep.pipeline.snapshot.condition import Condition
 from lockstep.pipeline.snapshot.pace import LoadLimits, Pace

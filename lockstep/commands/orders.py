@@ -21,7 +21,7 @@ from lockstep.pipeline.run.status.table_commands import (
     give_order,
     plan_resume,
 )
-from lockstep.pipeline.schema.model_json import schema_to_json
+from lockstep.pipeline.schema.model import schema_to_json
 from lockstep.pipeline.values.decisions import Continuity
 from lockstep.pipeline.values.errors import LockstepError
 from lockstep.resources.holders import holder

@@ -19,7 +19,7 @@ from lockstep.pipeline.run.status.schema_history import (
     show_schema,
     unknown_table,
 )
-from lockstep.pipeline.schema.column_words import (
+from lockstep.pipeline.schema.compare import (
     keys_of,
     more_of,
     written_default,
@@ -28,14 +28,8 @@ from lockstep.pipeline.schema.column_words import (
     written_reference,
     written_type,
 )
-from lockstep.pipeline.schema.history import (
-    Knowledge,
-    SchemaStatement,
-    SchemaVersion,
-    VersionOrigin,
-)
-from lockstep.pipeline.schema.model import TableSchema
-from lockstep.pipeline.schema.model_json import schema_to_json
+from lockstep.pipeline.schema.history import Knowledge, SchemaVersion, VersionOrigin
+from lockstep.pipeline.schema.model import TableSchema, schema_to_json
 from lockstep.pipeline.schema.refold import Disagreement
 from lockstep.pipeline.status.verdict import clock
 from lockstep.pipeline.values.errors import NothingMatches
@@ -140,20 +134,10 @@ def _version_values(shown: ShownVersion, table: TableName) -> dict[str, Any]:
         and {
             "text": first_words(statement.text),
             **parts(statement, "gtid", "committed_at", "outcome"),
-            "effects": effects_on(statement, table),
+            "effects": statement.effects_on(table),
         },
         "changes": shown.changes,
     }
-
-
-def effects_on(statement: SchemaStatement, table: TableName) -> tuple[str, ...]:
-    """Return the statement's effects on the table; all of its effects if none names the table."""
-    effects = tuple(
-        text
-        for text in statement.effects
-        if text.startswith(f"{table}: ") or text.endswith(f": is now called {table}")
-    )
-    return effects or statement.effects
 
 
 def show_schema_of(
@@ -177,7 +161,7 @@ def _heading(source: str, shown: ShownSchema, at: str | None) -> Iterator[str]:
     else:
         when = f"{clock(statement.committed_at)}  " if statement.committed_at else ""
         yield f"  {when}{first_words(statement.text)}"
-        for effect in effects_on(statement, shown.table):
+        for effect in statement.effects_on(shown.table):
             yield f"    {effect}"
     if version.knowledge is not Knowledge.KNOWN:
         yield f"  {_state(shown.shown)}"

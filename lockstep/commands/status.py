@@ -12,7 +12,7 @@ from lockstep import exits
 from lockstep.assets.notices import look_at
 from lockstep.context import CommandContext, Outcome
 from lockstep.pipeline.check import pause_from_now
-from lockstep.pipeline.check.retention import spoken
+from lockstep.pipeline.check.log import spoken
 from lockstep.pipeline.model.batch import Cursor
 from lockstep.pipeline.model.json_values import parts, to_json
 from lockstep.pipeline.model.table_state import OrderKind, TableCondition, TableOrder, TableState

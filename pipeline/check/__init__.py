@@ -9,32 +9,29 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Final, Protocol
+from typing import Final
 
-from lockstep.pipeline.check import (
-    account,
-    column_rules,
-    connection,
-    log,
-    mirrors,
-    retention,
-    tables,
-    topology,
+from lockstep.pipeline.check import account, connection, log, mirrors, tables
+from lockstep.pipeline.check.findings import (
+    CheckRule,
+    Finding,
+    KeptMirror,
+    RunEvidence,
+    SourceEvidence,
+    judged,
 )
-from lockstep.pipeline.check.evidence import KeptMirror, RunEvidence, SourceEvidence
-from lockstep.pipeline.check.findings import CheckRule, Finding, Level, judged
-from lockstep.pipeline.check.retention import pause_from_now
+from lockstep.pipeline.check.log import pause_from_now
 from lockstep.pipeline.model.table_state import TableState
 from lockstep.pipeline.ports.ledger import Ledger
 from lockstep.pipeline.ports.source import SourceServer
-from lockstep.pipeline.values.table import TableName, TablePatterns
+from lockstep.pipeline.source_plan import SourcePlan
+from lockstep.pipeline.values.table import TableName
 
 __all__ = [
     "CHECK_RULES",
     "RUN_RULES",
     "Finding",
     "KeptMirror",
-    "Level",
     "SourceEvidence",
     "check_findings",
     "pause_from_now",
@@ -48,10 +45,10 @@ CHECK_RULES: Final[tuple[CheckRule[SourceEvidence], ...]] = (
     *connection.CHECK_RULES,
     *account.CHECK_RULES,
     *log.CHECK_RULES,
-    *retention.CHECK_RULES,
-    *topology.CHECK_RULES,
+    *log.RETENTION_RULES,
+    *connection.REPLICATION_RULES,
     *tables.CHECK_RULES,
-    *column_rules.CHECK_RULES,
+    *mirrors.COLUMN_RULES,
     *mirrors.SHAPE_RULES,
     *connection.SESSION_RULES,
     *mirrors.KEEPING_RULES,
@@ -71,32 +68,10 @@ def check_findings(of_run: RunEvidence, evidence: SourceEvidence) -> tuple[Findi
     return tuple(sorted(findings, key=lambda finding: _GRAVEST[finding.level]))
 
 
-class _Workplace(Protocol):
-    """The parts of a run's workplace that its preflight needs."""
-
-    @property
-    def server(self) -> SourceServer: ...
-
-    @property
-    def ledger(self) -> Ledger: ...
-
-    @property
-    def source(self) -> _Source: ...
-
-
-class _Source(Protocol):
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def patterns(self) -> TablePatterns: ...
-
-
-def require_ready(work: _Workplace) -> None:
+def require_ready(server: SourceServer, ledger: Ledger, source: SourcePlan) -> None:
     """Raise the first refusal, before anything is read or written."""
-    states = work.ledger.table_states(work.source.name)
-    server = work.server
-    evidence = RunEvidence.of(server.facts(), server.tables(), work.source.patterns, states)
+    states = ledger.table_states(source.name)
+    evidence = RunEvidence.of(server.facts(), server.tables(), source.patterns, states)
     for finding in run_findings(evidence):
         if finding.error is not None:
             raise finding.error

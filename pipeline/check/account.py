@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from lockstep.pipeline.check.evidence import SourceEvidence
-from lockstep.pipeline.check.findings import CheckRule, Fault, Fine, Verdict, about
+from lockstep.pipeline.check.findings import CheckRule, Fault, Fine, SourceEvidence, Verdict, about
 from lockstep.pipeline.check.log import set_global
 from lockstep.pipeline.values.errors import PrivilegeMissing
 from lockstep.pipeline.values.survey import (

@@ -1,12 +1,136 @@
-"""Rules, and how their verdicts become findings."""
+"""The evidence that rules judge, which is the facts that every run has and the further facts that
+`check` asks the server for; rules; and how their verdicts become findings."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from typing import ClassVar, Generic, Literal, TypeVar
 
+from lockstep.pipeline.model.table_state import Extent, TableCondition, TableState
+from lockstep.pipeline.ports.source import ListedTable, ServerFacts
+from lockstep.pipeline.schema.history import SchemaVersion
+from lockstep.pipeline.schema.model import TableSchema
+from lockstep.pipeline.shape.shaping import Shaping
+from lockstep.pipeline.source_plan import SnapshotPlan, TableSettings
 from lockstep.pipeline.values.errors import LockstepError
+from lockstep.pipeline.values.mirror_names import MirrorNames
+from lockstep.pipeline.values.policies import KEEP, LakePolicies, Retention
+from lockstep.pipeline.values.survey import Grant, Survey, SurveyedTable, read_grants
+from lockstep.pipeline.values.table import NamePatterns, TableName, TablePatterns, TableStructure
+
+
+@dataclass(frozen=True, slots=True)
+class RunEvidence:
+    """The facts that every run has before it reads: about the server, its tables, and the states
+    in the ledger. `settings`: global variables. `recorded`: tables in the ledger; `stopped`: tables
+    in the ledger that do not follow the source. `account`: the value of CURRENT_USER(); None if
+    the server was not asked for it."""
+
+    flavour: str
+    version: str
+    settings: Mapping[str, str]
+    tables: Sequence[ListedTable]
+    patterns: TablePatterns
+    recorded: Collection[TableName] = ()
+    stopped: Collection[TableName] = ()
+    account: str | None = None
+
+    @classmethod
+    def of(
+        cls,
+        server: ServerFacts | Survey,
+        tables: Sequence[ListedTable],
+        patterns: TablePatterns,
+        states: Mapping[TableName, TableState],
+    ) -> RunEvidence:
+        following = TableCondition.FOLLOWING
+        stopped = {table for table, state in states.items() if state.condition is not following}
+        return cls(
+            server.flavour,
+            server.version,
+            server.settings,
+            tables,
+            patterns,
+            set(states),
+            stopped,
+            server.account if isinstance(server, Survey) else None,
+        )
+
+    def setting(self, name: str) -> str | None:
+        """Return the value of a global variable; None if the server does not have it."""
+        return self.settings.get(name)
+
+
+@dataclass(frozen=True, slots=True)
+class KeptMirror:
+    """A mirror, its absolute path, and how long its properties keep old versions."""
+
+    table: TableName
+    path: str
+    retention: Retention
+
+
+@dataclass(frozen=True, slots=True)
+class SourceEvidence:
+    """All facts that `check` has.
+
+    `pause`: the longest time between two scheduled runs; None without a schedule. `partial`: tables
+    of which the lake may have only a part. `mirrors`: the existing mirrors; `keep`: how long their
+    versions are promised. `reading`: the settings for reading tables from the source. `passes`:
+    tables whose statements are passed over because a person vouches for them. `policies_of`:
+    returns the policies with which the lake follows a table; `settings`: the blocks of settings for
+    some tables. `known`: tables in the ledger. `names`: the rules for naming mirrors. `shaping`:
+    the settings that hide or change columns and rows; `schemas`: the structures of the captured
+    tables to which such settings apply; `shaped`: the newest versions of the tables of which the
+    lake already hides or changes something.
+    """
+
+    survey: Survey
+    patterns: TablePatterns
+    pause: timedelta | None = None
+    partial: Sequence[Extent] = ()
+    mirrors: Sequence[KeptMirror] = ()
+    keep: timedelta = KEEP
+    reading: SnapshotPlan = field(default_factory=SnapshotPlan)
+    passes: NamePatterns = field(default_factory=NamePatterns)
+    policies_of: Callable[[TableName], LakePolicies] = lambda _: LakePolicies()
+    settings: Sequence[TableSettings] = ()
+    known: Collection[TableName] = ()
+    names: MirrorNames = field(default_factory=lambda: MirrorNames(""))
+    all_structures: Sequence[TableStructure] = ()
+    shaping: Shaping = field(default_factory=Shaping)
+    schemas: Sequence[TableSchema] = ()
+    shaped: Sequence[SchemaVersion] = ()
+
+    @property
+    def tables(self) -> list[SurveyedTable]:
+        """The captured tables."""
+        return [table for table in self.survey.tables if self.patterns.matches(table.name)]
+
+    @property
+    def structures(self) -> list[TableStructure]:
+        """The structures of captured tables."""
+        return [
+            structure for structure in self.all_structures if self.patterns.matches(structure.name)
+        ]
+
+    @property
+    def grants(self) -> tuple[Grant, ...] | None:
+        """The account's privileges; None if they could not be read."""
+        unasked = "grants" in self.survey.unanswered
+        return None if unasked else read_grants(self.survey.grants)
+
+    @property
+    def mariadb(self) -> bool:
+        return self.survey.flavour == "mariadb"
+
+    def setting(self, *names: str) -> str | None:
+        """Return the value of the first of these global variables that the server has."""
+        settings = self.survey.settings
+        return next((settings[name] for name in names if name in settings), None)
+
 
 Level = Literal["ok", "warning", "refusal"]
 

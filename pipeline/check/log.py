@@ -1,18 +1,30 @@
-"""Rules about how the log is written: what must be in it, and what a crash may lose.
+"""Rules about the log: what must be in it, what a crash may lose, and how long it is kept compared
+with how often it is read.
 
-Variables: MySQL manual, "Binary Logging Options and Variables"; MariaDB documentation,
-"Replication and Binary Log System Variables".
+Variables: MySQL manual, "Binary Logging Options and Variables", "Binary Log Expiration"; MariaDB
+documentation, "Replication and Binary Log System Variables", "Purging Log Files"; Amazon RDS user
+guide, "mysql.rds_set_configuration".
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Final
 
-from lockstep.pipeline.check.evidence import RunEvidence, SourceEvidence
-from lockstep.pipeline.check.findings import CheckRule, Evidence, Fault, Fine, Level, Verdict, about
+from lockstep.pipeline.check.findings import (
+    CheckRule,
+    Fault,
+    Fine,
+    Level,
+    RunEvidence,
+    SourceEvidence,
+    Verdict,
+    about,
+)
+from lockstep.pipeline.snapshot.log_room import LogRoom, kept_for, one_week
 from lockstep.pipeline.values.errors import LockstepError, ServerSettings
 
 _OLDEST: Final = {"mysql": (5, 7, 7), "mariadb": (10, 5, 0)}
@@ -37,53 +49,60 @@ def _for_sessions(name: str, value: str) -> str:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class RequiredSetting:
-    """A global variable that must have one of these values if the server has the variable."""
+def _wanted(
+    name: str,
+    values: tuple[str, ...],
+    level: Level,
+    cost: str,
+    cure: str,
+    error: type[LockstepError] | None = None,
+) -> CheckRule[RunEvidence | SourceEvidence]:
+    """Return the rule that a global variable has one of these values if the server has the
+    variable."""
 
-    name: str
-    values: tuple[str, ...]
-    level: Level
-    cost: str
-    cure: str
-
-    def verdicts(self, settings: Mapping[str, str]) -> Iterator[Verdict]:
-        value = settings.get(self.name)
+    def judge(evidence: RunEvidence | SourceEvidence) -> Iterator[Verdict]:
+        value = evidence.setting(name)
         if value is None:
             return
-        if value.upper() in self.values:
-            yield Fine(f"{self.name} = {value or repr(value)}")
+        if value.upper() in values:
+            yield Fine(f"{name} = {value or repr(value)}")
         else:
-            yield Fault(f"{self.name} is {value!r}: {self.cost}")
+            yield Fault(f"{name} is {value!r}: {cost}")
+
+    wanted = " or ".join(value or "''" for value in values)
+    return CheckRule(name, f"global variable, wanted: {wanted}", level, cost, cure, judge, error)
 
 
 _REQUIRED: Final = (
-    RequiredSetting(
+    _wanted(
         "log_bin",
         ("ON",),
         "refusal",
         "the server writes no binary log",
         "set log_bin in the server's configuration and restart it",
+        ServerSettings,
     ),
-    RequiredSetting(
+    _wanted(
         "binlog_format",
         ("ROW",),
         "refusal",
         "statements instead of rows would be logged",
         _for_sessions("binlog_format", "'ROW'"),
+        ServerSettings,
     ),
-    RequiredSetting(
+    _wanted(
         "binlog_row_value_options",
         ("",),
         "refusal",
         "JSON documents would be logged in part",
         _for_sessions("binlog_row_value_options", "''"),
+        ServerSettings,
     ),
 )
 """Settings without which a run refuses to read. It stops at events of a session that differs."""
 
 _ADVISED: Final = (
-    RequiredSetting(
+    _wanted(
         "binlog_row_image",
         ("FULL", "FULL_NODUP"),
         "warning",
@@ -93,28 +112,28 @@ _ADVISED: Final = (
         "update",
         _for_sessions("binlog_row_image", "'FULL'"),
     ),
-    RequiredSetting(
+    _wanted(
         "binlog_checksum",
         ("CRC32",),
         "warning",
         "a damaged event would look like an intact one",
         set_global("binlog_checksum", "'CRC32'"),
     ),
-    RequiredSetting(
+    _wanted(
         "sync_binlog",
         ("1",),
         "warning",
         "after a crash the log may lack what was committed and, if it was read, is in the lake",
         set_global("sync_binlog", "1"),
     ),
-    RequiredSetting(
+    _wanted(
         "innodb_flush_log_at_trx_commit",
         ("1",),
         "warning",
         "after a crash tables may lack what the log, and so the lake, already shows",
         set_global("innodb_flush_log_at_trx_commit", "1"),
     ),
-    RequiredSetting(
+    _wanted(
         "binlog_order_commits",
         ("ON",),
         "warning",
@@ -122,7 +141,7 @@ _ADVISED: Final = (
         "is written to row by row, which takes longer",
         set_global("binlog_order_commits", "ON"),
     ),
-    RequiredSetting(
+    _wanted(
         "binlog_error_action",
         ("ABORT_SERVER",),
         "warning",
@@ -130,14 +149,14 @@ _ADVISED: Final = (
         "changes are lost without a trace",
         set_global("binlog_error_action", "'ABORT_SERVER'"),
     ),
-    RequiredSetting(
+    _wanted(
         "binlog_storage_engine",
         ("",),
         "refusal",
         "the log is kept inside InnoDB, a form that this version was not tested with",
         "take binlog_storage_engine out of the server's configuration and restart it",
     ),
-    RequiredSetting(
+    _wanted(
         "mysql56_temporal_format",
         ("ON",),
         "warning",
@@ -145,14 +164,14 @@ _ADVISED: Final = (
         "the log, and their tables would be quarantined",
         set_global("mysql56_temporal_format", "ON"),
     ),
-    RequiredSetting(
+    _wanted(
         "gtid_strict_mode",
         ("ON",),
         "warning",
         "GTIDs may be logged out of order, so a failover could not be followed by them",
         set_global("gtid_strict_mode", "ON"),
     ),
-    RequiredSetting(
+    _wanted(
         "gtid_mode",
         ("ON",),
         "warning",
@@ -160,7 +179,7 @@ _ADVISED: Final = (
         "switch GTIDs on (OFF_PERMISSIVE, ON_PERMISSIVE, ON, one step at a time), so that a "
         "failover can be followed one day",
     ),
-    RequiredSetting(
+    _wanted(
         "enforce_gtid_consistency",
         ("ON",),
         "warning",
@@ -185,31 +204,6 @@ def _version(evidence: RunEvidence) -> Iterator[Verdict]:
         )
     else:
         yield Fine(f"{product} {'.'.join(map(str, number))}")
-
-
-def _required(wanted: RequiredSetting) -> CheckRule[RunEvidence]:
-    return _rule(wanted, lambda evidence: evidence.settings, error=ServerSettings)
-
-
-def _advised(wanted: RequiredSetting) -> CheckRule[SourceEvidence]:
-    return _rule(wanted, lambda evidence: evidence.survey.settings)
-
-
-def _rule(
-    wanted: RequiredSetting,
-    settings: Callable[[Evidence], Mapping[str, str]],
-    error: type[LockstepError] | None = None,
-) -> CheckRule[Evidence]:
-    values = " or ".join(value or "''" for value in wanted.values)
-    return CheckRule(
-        wanted.name,
-        f"global variable, wanted: {values}",
-        wanted.level,
-        wanted.cost,
-        wanted.cure,
-        lambda evidence: wanted.verdicts(settings(evidence)),
-        error,
-    )
 
 
 def _metadata(evidence: SourceEvidence) -> Iterator[Verdict]:
@@ -242,11 +236,11 @@ RUN_RULES: Final = about(
         _version,
         ServerSettings,
     ),
-    *map(_required, _REQUIRED),
+    *_REQUIRED,
 )
 CHECK_RULES: Final = about(
     "the log",
-    *map(_advised, _ADVISED),
+    *_ADVISED,
     CheckRule(
         "binlog_row_metadata",
         "global variable; any value will do",
@@ -271,5 +265,158 @@ CHECK_RULES: Final = about(
         "nothing: both forms are read",
         "nothing to do",
         _compression,
+    ),
+)
+
+
+# -- how long it is kept -----------------------------------------------------------------
+
+
+_DAY: Final = 86_400
+_SHORT: Final = timedelta(days=2)
+"""Shortest retention that survives a weekend without runs."""
+
+_FACTOR: Final = 3
+"""Number of the schedule's longest pauses for which the log should be kept, so that two failed runs
+in a row lose nothing."""
+
+_WINDOW: Final = timedelta(days=100)
+_DAILY_WINDOW: Final = timedelta(days=2)
+"""Time within which a schedule is searched for its longest pause; the shorter one is enough for a
+schedule that is the same every day."""
+
+_STEP: Final = timedelta(hours=6)
+
+_KEEP: Final = set_global(*one_week({}))
+_RDS_PATH: Final = "/rdsdbbin"
+
+
+def longest_pause(cron: str, now: datetime) -> timedelta:
+    """Return the longest time between two ticks of a cron expression in the 100 days after `now`;
+    it is exact above 6 hours.
+
+    Only some moments are probed: a pause that is longer than the longest one so far contains at
+    least one of several moments that are this far apart.
+    """
+    from croniter import croniter  # Runs import these rules too, and need no schedule.
+
+    ticks = croniter(cron, now)
+    _minute, _hour, *days = ticks.expanded[:5]
+    until = now + (_DAILY_WINDOW if days == [["*"]] * 3 else _WINDOW)
+    longest, at = timedelta(), now
+    while at < until:
+        ticks.set_current(at, force=True)
+        before = ticks.get_prev(datetime)
+        after = ticks.get_next(datetime)
+        longest = max(longest, after - before)
+        at = max(at + max(longest, _STEP), after)
+    return longest
+
+
+def _retention(evidence: SourceEvidence) -> Iterator[Verdict]:
+    kept = kept_for(evidence.survey.settings)
+    cure = set_global(*one_week(evidence.survey.settings))
+    if kept is None:
+        yield Fine("logs are kept until somebody purges them; watch the disk")
+    elif evidence.pause is not None and kept <= evidence.pause:
+        yield Fault(
+            f"logs are kept for {spoken(kept)}, and the schedule's longest pause is "
+            f"{spoken(evidence.pause)}: the position would be lost",
+            cure=cure,
+            level="refusal",
+        )
+    elif evidence.pause is not None and kept < _FACTOR * evidence.pause:
+        yield Fault(
+            f"logs are kept for {spoken(kept)}, and the schedule's longest pause is "
+            f"{spoken(evidence.pause)}: a failed run or two lose the position",
+            cure=cure,
+        )
+    elif kept < _SHORT:
+        yield Fault(
+            f"logs are kept for {spoken(kept)}: a longer pause loses the position", cure=cure
+        )
+    else:
+        yield Fine(f"logs are kept for {spoken(kept)}")
+
+
+def _loading(evidence: SourceEvidence) -> Iterator[Verdict]:
+    room = LogRoom(kept_for(evidence.survey.settings), evidence.reading.seconds)
+    if room.short is not None:
+        yield Fault(room.short, cure=set_global(*one_week(evidence.survey.settings)))
+
+
+def _size_limit(evidence: SourceEvidence) -> Iterator[Verdict]:
+    for name in ("max_binlog_total_size", "binlog_space_limit"):
+        limit = int(evidence.setting(name) or 0)
+        if limit:
+            yield Fault(
+                f"{name} is {limit} bytes: a burst of writes purges logs before they are read",
+                cure=set_global(name, "0"),
+            )
+            return
+
+
+def _managed(evidence: SourceEvidence) -> Iterator[Verdict]:
+    folder = evidence.setting("basedir") or ""
+    if folder.startswith(_RDS_PATH) or evidence.setting("aurora_version") is not None:
+        yield Fault("this looks like Amazon RDS, which purges logs as soon as it can")
+
+
+def spoken(span: timedelta) -> str:
+    """Return a time span in days, hours, minutes or seconds."""
+    seconds = span.total_seconds()
+    for size, unit in ((_DAY, "days"), (3600, "hours"), (60, "minutes")):
+        if seconds >= size:
+            return f"{seconds / size:.1f}".removesuffix(".0") + f" {unit}"
+    return f"{seconds:.0f} seconds"
+
+
+def pause_from_now(cron: str | None) -> timedelta | None:
+    """Return the `longest_pause` from the current hour on; None without a schedule."""
+    hour = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
+    return None if cron is None else _pause(cron, hour)
+
+
+_pause: Final = lru_cache(longest_pause)
+"""`longest_pause`, cached: it is asked for each part of a source, and again by Dagster's checks."""
+
+
+RETENTION_RULES: Final = about(
+    "retention",
+    CheckRule(
+        "retention",
+        "binlog_expire_logs_seconds, expire_logs_days, binlog_expire_logs_auto_purge, and the "
+        "longest pause of the schedule",
+        "warning",
+        f"logs that are purged before they are read lose the position (warning below {_FACTOR} "
+        f"pauses or {_SHORT.days} days, refusal below one pause)",
+        _KEEP,
+        _retention,
+    ),
+    CheckRule(
+        "reading tables",
+        "binlog_expire_logs_seconds, against `max_seconds` under [sources.snapshot]",
+        "warning",
+        "the log waits while a run reads tables from the source. It stops reading them after half "
+        "of the time that the log is kept, so that takes more runs, and a table that cannot be cut "
+        "into chunks may never be read",
+        _KEEP,
+        _loading,
+    ),
+    CheckRule(
+        "log size limit",
+        "max_binlog_total_size, binlog_space_limit",
+        "warning",
+        "logs are purged by size, however long they should be kept",
+        set_global("max_binlog_total_size", "0"),
+        _size_limit,
+    ),
+    CheckRule(
+        "managed service",
+        "signs of Amazon RDS (basedir, aurora_version)",
+        "warning",
+        "it purges logs by a setting of its own",
+        "call mysql.rds_set_configuration('binlog retention hours', 168);",
+        _managed,
     ),
 )

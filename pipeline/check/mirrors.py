@@ -1,5 +1,7 @@
-"""Rules about mirrors: what they show of their tables (columns that are left out, hashed, masked or
-converted, and a condition on rows), and how long they keep their versions.
+"""Rules about what the lake makes of tables: of the types, character sets, keys and names of their
+columns; what mirrors show of them (columns that are left out, hashed, masked or converted, and a
+condition on rows); and how long mirrors keep their versions. Most faults of columns would
+quarantine one table at its first row; `check` reports them before.
 
 Format: Delta documentation, "Table properties". Delta refuses to read a version that is older than
 `delta.deletedFileRetentionDuration`, even if its files still exist.
@@ -8,17 +10,298 @@ Format: Delta documentation, "Table properties". Delta refuses to read a version
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import Final
 
-from lockstep.pipeline.check.evidence import KeptMirror, SourceEvidence
-from lockstep.pipeline.check.findings import CheckRule, Fault, Fine, Verdict, about
-from lockstep.pipeline.check.retention import spoken
-from lockstep.pipeline.shape.rules import ShapeRules
-from lockstep.pipeline.shape.shape import matches
-from lockstep.pipeline.values.errors import ConfigurationError
+from lockstep.pipeline.binlog.values.charsets import AMBIGUOUS_SETS, may_be_ambiguous, text_decoder
+from lockstep.pipeline.check.findings import (
+    CheckRule,
+    Fault,
+    Fine,
+    KeptMirror,
+    SourceEvidence,
+    Verdict,
+    about,
+)
+from lockstep.pipeline.check.log import spoken
+from lockstep.pipeline.mirror.clustering import unclusterable
+from lockstep.pipeline.mirror.layout import MARKS, changelog_names, mirror_path
+from lockstep.pipeline.mirror.lineage import taken_names
+from lockstep.pipeline.mirror.strategy import UNSTAMPED, UNSTAMPED_HINT
+from lockstep.pipeline.schema.types import MERGE_COLUMNS, TEXT_TYPES, arrow_schema, is_mergeable
+from lockstep.pipeline.shape.shape import ShapeRules, matches
+from lockstep.pipeline.values.errors import ConfigurationError, TableError
 from lockstep.pipeline.values.policies import Retention
+from lockstep.pipeline.values.shown import listed
+from lockstep.pipeline.values.table import Column, TableStructure
+
+_MEMBERS: Final = ("enum", "set")
+_FLOATING: Final = ("float", "double")
+_DATES: Final = ("date", "datetime", "timestamp")
+_NO_ZEROS: Final = {"NO_ZERO_DATE", "NO_ZERO_IN_DATE"}
+MANY_COLUMNS: Final = 500
+"""Number of columns above which Spark takes longer to plan a MERGE of a few rows than to run it."""
+
+
+def _types(evidence: SourceEvidence) -> Iterator[Verdict]:
+    refused = 0
+    for structure in evidence.structures:
+        try:
+            arrow_schema(structure)
+        except TableError as error:
+            refused += 1
+            yield Fault(f"would be quarantined: {error.reason}", str(structure.name), error.hint)
+    if evidence.structures and not refused:
+        yield Fine("every type is read")
+
+
+def _charsets(evidence: SourceEvidence) -> Iterator[Verdict]:
+    refused = 0
+    for structure in evidence.structures:
+        for column in structure.columns:
+            reason = _unread_charset(column)
+            if reason is not None:
+                refused += 1
+                yield Fault(f"would be quarantined: {reason}", str(structure.name))
+                break
+    if evidence.structures and not refused:
+        yield Fine("every character set is read")
+
+
+def _unread_charset(column: Column) -> str | None:
+    characters = column.type in TEXT_TYPES or column.type in _MEMBERS
+    if not characters or column.charset in (None, "binary"):
+        return None
+    try:
+        text_decoder(column.charset)
+    except TableError:
+        return f"column {column.name!r} is in {column.charset}, which this version does not read"
+    return None
+
+
+def _key_columns(structure: TableStructure) -> list[Column]:
+    return [column for column in structure.columns if column.name in structure.primary_key]
+
+
+def _key_floats(evidence: SourceEvidence) -> Iterator[Verdict]:
+    for structure in evidence.structures:
+        names = [column.name for column in _key_columns(structure) if column.type in _FLOATING]
+        if names:
+            yield Fault(f"key column {names[0]!r} is a floating-point number", str(structure.name))
+
+
+def _key_twins(evidence: SourceEvidence) -> Iterator[Verdict]:
+    for structure in evidence.structures:
+        for column in _key_columns(structure):
+            text = column.type in TEXT_TYPES
+            if not (text or column.type in _MEMBERS) or not may_be_ambiguous(column):
+                continue
+            why = "has members that cannot be told apart"
+            if text:
+                why = f"is in {column.charset}, where different bytes may be the same text"
+            yield Fault(
+                f"key column {column.name!r} {why}: such a value would quarantine the table",
+                str(structure.name),
+            )
+
+
+def _key_dates(evidence: SourceEvidence) -> Iterator[Verdict]:
+    modes = set((evidence.setting("sql_mode") or "").split(","))
+    if modes >= _NO_ZEROS:
+        yield Fine("zero dates are not accepted by default")
+        return
+    for structure in evidence.structures:
+        names = [column.name for column in _key_columns(structure) if column.type in _DATES]
+        if names:
+            yield Fault(
+                f"key column {names[0]!r} may hold a zero date, which would quarantine the table",
+                str(structure.name),
+            )
+
+
+def _folding(evidence: SourceEvidence) -> Iterator[Verdict]:
+    folded = defaultdict(list)
+    for structure in evidence.structures:
+        if not evidence.names.given(structure.name):
+            folded[mirror_path("", structure.name).lower()].append(str(structure.name))
+    for names in folded.values():
+        if len(names) > 1:
+            yield Fault(
+                "differ in case only, and would share a folder on a store that ignores case",
+                ", ".join(names),
+            )
+
+
+def _meetings(evidence: SourceEvidence) -> Iterator[Verdict]:
+    tables = sorted(table.name for table in evidence.tables)
+    for table, other in evidence.names.collisions(tables).items():
+        name = evidence.names.of(table)
+        yield Fault(f"their mirrors would both be called {name}", f"{other}, {table}")
+
+
+def _merge_columns(evidence: SourceEvidence) -> Iterator[Verdict]:
+    for structure in evidence.structures:
+        own = [column.name for column in structure.columns if not is_mergeable([column.name])]
+        if own:
+            yield Fault(f"Delta's MERGE has a column {own[0]!r} of its own", str(structure.name))
+
+
+def _wide(evidence: SourceEvidence) -> Iterator[Verdict]:
+    for structure in evidence.structures:
+        count = len(structure.columns)
+        if count > MANY_COLUMNS:
+            yield Fault(f"has {count:,} columns", str(structure.name))
+
+
+def _marks(evidence: SourceEvidence) -> Iterator[Verdict]:
+    renamed = [
+        f"{structure.name}.{column} is called {name}"
+        for structure in evidence.structures
+        for column, name in zip(
+            structure.names, changelog_names(list(structure.names)), strict=True
+        )
+        if column != name
+    ]
+    if renamed:
+        yield Fine(f"in the changelog {listed(renamed)}")
+
+
+def _mirror_columns(evidence: SourceEvidence) -> Iterator[Verdict]:
+    for structure in evidence.structures:
+        policies = evidence.policies_of(structure.name)
+        for name, why, instead in taken_names(structure.names, policies):
+            yield Fault(
+                f"would be quarantined: column {name!r} has the name of {why}",
+                str(structure.name),
+                f"rename the column, or {instead}",
+            )
+        if policies.stamps and not structure.primary_key:
+            yield Fault(f"would be quarantined: {UNSTAMPED}", str(structure.name), UNSTAMPED_HINT)
+
+
+def _clustering(evidence: SourceEvidence) -> Iterator[Verdict]:
+    for structure in evidence.structures:
+        names = evidence.policies_of(structure.name).cluster_by
+        if not names:
+            continue
+        try:
+            columns = arrow_schema(structure)
+        except TableError:
+            continue  # the rule about types reports it
+        for name, why in unclusterable(names, columns):
+            yield Fault(f"cluster_by: {name!r} {why}", str(structure.name))
+
+
+COLUMN_RULES: Final = about(
+    "the columns",
+    CheckRule(
+        "types",
+        "the type of each column",
+        "warning",
+        "the table would be quarantined at its first row",
+        "exclude the table, or change the column to a type of the MySQL manual's list",
+        _types,
+    ),
+    CheckRule(
+        "character sets",
+        "the character set of each column",
+        "warning",
+        "the table would be quarantined at its first row",
+        "exclude the table, or convert the column to utf8mb4",
+        _charsets,
+    ),
+    CheckRule(
+        "floating-point keys",
+        "FLOAT and DOUBLE in a PRIMARY KEY",
+        "warning",
+        "rows are joined on the exact bits, and 0 and -0 are the same key in MySQL",
+        "make the key a DECIMAL or an integer",
+        _key_floats,
+    ),
+    CheckRule(
+        "keys of equal text",
+        "character sets of a PRIMARY KEY in which several codes mean one character "
+        f"({', '.join(sorted(AMBIGUOUS_SETS))}), and members of ENUM and SET in it that cannot be "
+        "told apart",
+        "warning",
+        "keys that differ in MySQL would be the same text in the lake: the first value that does "
+        "not come back byte for byte quarantines the table",
+        "convert the key's column to utf8mb4; give the members names that differ",
+        _key_twins,
+    ),
+    CheckRule(
+        "zero dates in keys",
+        "DATE, DATETIME and TIMESTAMP in a PRIMARY KEY, and sql_mode",
+        "warning",
+        "a zero or partial date has no value in the lake, and in a key it quarantines the table",
+        "add NO_ZERO_DATE and NO_ZERO_IN_DATE to the global sql_mode",
+        _key_dates,
+    ),
+    CheckRule(
+        "names and case",
+        "names of captured tables that differ in case only",
+        "refusal",
+        "they share a folder on a store that ignores case; runs go on",
+        "rename one of them, or exclude it; a lake on a case-sensitive store goes on working",
+        _folding,
+    ),
+    CheckRule(
+        "names of mirrors",
+        "names that `into` gives to the mirrors of captured tables, in any case",
+        "refusal",
+        "two tables cannot share a mirror: the table that has the mirror keeps it, and the other "
+        "is quarantined",
+        "give one of them another `into`, or exclude it",
+        _meetings,
+    ),
+    CheckRule(
+        "columns of MERGE",
+        f"columns that Delta's MERGE takes for its own ({', '.join(sorted(MERGE_COLUMNS))})",
+        "warning",
+        "once the mirror has more than 10,000 rows, each run that changes a row rewrites all of "
+        "them",
+        "rename the column, or let the source run less often",
+        _merge_columns,
+    ),
+    CheckRule(
+        "many columns",
+        f"tables with more than {MANY_COLUMNS} columns",
+        "warning",
+        "Spark plans each write for ten to twenty seconds of processor time, once the mirror has "
+        "more than 10,000 rows",
+        "exclude the table, or let the source run less often",
+        _wide,
+    ),
+    CheckRule(
+        "changelog columns",
+        f"columns named as the changelog's own ({MARKS.names[0]}, {MARKS.names[1]}, …), and names "
+        "with a space , ; { } ( ) = tab newline",
+        "ok",
+        "nothing: in the changelog the former get a leading `_`, and such characters become `%XX`",
+        "nothing to do",
+        _marks,
+    ),
+    CheckRule(
+        "columns of mirrors",
+        "columns named as those that `stamps` and `deletes` add to a mirror, and tables without a "
+        "key for which `stamps` is set",
+        "refusal",
+        "the table would be quarantined at its next change",
+        "rename the column, or remove the setting; give the table a PRIMARY KEY",
+        _mirror_columns,
+    ),
+    CheckRule(
+        "clustering",
+        "columns that `cluster_by` names",
+        "refusal",
+        "runs go on, and the mirror stays clustered as it is",
+        "name columns of the table, or take them out of `cluster_by`",
+        _clustering,
+    ),
+)
+
 
 _WILD: Final = frozenset("*?[")
 _WHOLE: Final = (None, "FULL", "FULL_NODUP")
@@ -40,7 +323,7 @@ def _patterns(evidence: SourceEvidence) -> Iterator[Verdict]:
     do not exist yet."""
     for block in evidence.settings:
         tables = [schema for schema in evidence.schemas if block.match.matches(schema.name)]
-        names = [column.name for table in tables for column in table.columns]
+        names = [name for table in tables for name in table.names]
         for setting, pattern in _column_patterns(block.shape) if tables else ():
             if not _WILD & {*pattern} and not any(matches((pattern,), name) for name in names):
                 yield Fault(

@@ -11,8 +11,15 @@ from collections import Counter
 from collections.abc import Collection, Iterator
 from typing import Final
 
-from lockstep.pipeline.check.evidence import RunEvidence, SourceEvidence
-from lockstep.pipeline.check.findings import CheckRule, Fault, Fine, Verdict, about
+from lockstep.pipeline.check.findings import (
+    CheckRule,
+    Fault,
+    Fine,
+    RunEvidence,
+    SourceEvidence,
+    Verdict,
+    about,
+)
 from lockstep.pipeline.source_plan import given_to, settings_in_words
 from lockstep.pipeline.values.engines import engine_of
 from lockstep.pipeline.values.errors import NothingMatches
@@ -79,7 +86,11 @@ def _cascades(evidence: SourceEvidence) -> Iterator[Verdict]:
     keys = [key for key in evidence.survey.foreign_keys if key.child in captured]
     acting = [key for key in keys if _may_act(key)]
     if acting and not _logs_cascades(evidence):
-        reread = {key.child for key in acting if _is_reread(evidence, key.child)}
+        reread = {
+            key.child
+            for key in acting
+            if evidence.policies_of(key.child).foreign_keys is ForeignKeys.RESNAPSHOT
+        }
         if reread:
             yield Fine("changes by foreign keys are not logged: runs read those tables again")
         for key in (key for key in acting if key.child not in reread or _unseen(key)):
@@ -87,10 +98,6 @@ def _cascades(evidence: SourceEvidence) -> Iterator[Verdict]:
         yield from _unseen_parents(evidence, captured)
     elif keys:
         yield Fine("changes by foreign keys are logged, or foreign keys change nothing")
-
-
-def _is_reread(evidence: SourceEvidence, child: TableName) -> bool:
-    return evidence.policies_of(child).foreign_keys is ForeignKeys.RESNAPSHOT
 
 
 def _unseen_parents(evidence: SourceEvidence, captured: Collection[TableName]) -> Iterator[Verdict]:

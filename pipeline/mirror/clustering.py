@@ -13,7 +13,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from lockstep.pipeline.schema.column_names import folded
+from lockstep.pipeline.schema.types import folded
 
 _WITH_STATISTICS: Final = 32
 """Number of leading columns with minimum and maximum values in Delta's log, unless the table sets

@@ -27,7 +27,7 @@ from lockstep.pipeline.ports.mirror_writes import (
     SetProperties,
     WidenColumn,
 )
-from lockstep.pipeline.schema.column_names import folded, is_refused
+from lockstep.pipeline.schema.types import folded, is_refused
 from lockstep.pipeline.values.policies import Deletes, Readers
 
 MAPPING: Final = ("delta.columnMapping.mode", "name")

@@ -11,11 +11,10 @@ import pyarrow as pa
 from lockstep.pipeline.mirror.layout import captured_schema, changelog_schema, logged_field
 from lockstep.pipeline.mirror.mapping import cast_column
 from lockstep.pipeline.mirror.widening import TypeChange, type_change
-from lockstep.pipeline.schema.column_names import folded
-from lockstep.pipeline.schema.history import SchemaVersion, ShownAs
+from lockstep.pipeline.schema.history import Fate, Hash, SchemaVersion, ShownAs, Treatment
 from lockstep.pipeline.schema.model import TableSchema
 from lockstep.pipeline.schema.rows import row_structure
-from lockstep.pipeline.schema.treatments import Fate, Hash, Treatment
+from lockstep.pipeline.schema.types import folded
 from lockstep.pipeline.values.errors import TableError
 from lockstep.pipeline.values.table import TableStructure
 

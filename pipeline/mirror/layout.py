@@ -16,10 +16,9 @@ from collections.abc import Collection, Sequence
 import pyarrow as pa
 
 from lockstep.pipeline.model.table_state import TableCondition, TableState
-from lockstep.pipeline.schema.column_names import escaped, folded
 from lockstep.pipeline.schema.model import TableSchema
 from lockstep.pipeline.schema.rows import row_structure
-from lockstep.pipeline.schema.types import arrow_schema
+from lockstep.pipeline.schema.types import arrow_schema, escaped, folded
 from lockstep.pipeline.values.segment import SegmentFile
 from lockstep.pipeline.values.stamps import STAMPS
 from lockstep.pipeline.values.table import TableName, TableStructure

@@ -35,11 +35,11 @@ from lockstep.pipeline.mirror.layout import (
 from lockstep.pipeline.mirror.mapping import cast_value
 from lockstep.pipeline.mirror.widening import TypeChange, type_change
 from lockstep.pipeline.ports.mirror_writes import PartColumn, StagedFiles
-from lockstep.pipeline.schema.column_names import folded
 from lockstep.pipeline.schema.fills import StatementMoment, fill_of
 from lockstep.pipeline.schema.history import SchemaVersion, VersionOrigin
 from lockstep.pipeline.schema.model import TableSchema
 from lockstep.pipeline.schema.rows import key_candidates, merge_key, row_structure
+from lockstep.pipeline.schema.types import folded
 from lockstep.pipeline.values.errors import TableError
 from lockstep.pipeline.values.policies import Deletes, DroppedColumns, LakePolicies
 from lockstep.pipeline.values.stamps import STAMPS, Stamp

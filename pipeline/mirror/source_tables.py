@@ -18,9 +18,8 @@ import pyarrow.compute as pc
 from lockstep.pipeline.mirror.layout import MARKS
 from lockstep.pipeline.mirror.marks import TransactionMarks
 from lockstep.pipeline.schema.consequences import Consequence
-from lockstep.pipeline.schema.evolving.effects import DatabaseEffect, Renamed
+from lockstep.pipeline.schema.effects import FollowedStatement, LoggedStatement
 from lockstep.pipeline.schema.history import History, SchemaStatement, SchemaVersion
-from lockstep.pipeline.schema.logged import FollowedStatement, LoggedStatement
 from lockstep.pipeline.values.segment import SourceTable
 from lockstep.pipeline.values.table import TableName
 
@@ -199,8 +198,9 @@ def _tables(
 ) -> list[dict[str, Any]]:
     """Return the values of the column `tables`."""
     effects: dict[TableName, list[str]] = {}
-    for table, effect in _effects(placed.followed, recorded):
-        effects.setdefault(table, []).append(effect)
+    for effect in recorded.effects:
+        if effect.table is not None:
+            effects.setdefault(effect.table, []).append(effect.words)
     numbers = {}
     for version in versions:
         numbers[version.table] = version.version
@@ -219,22 +219,6 @@ def _tables(
         for table, sentences in effects.items()
         for action in [placed.actions.get(table)]
     ]
-
-
-def _effects(
-    followed: FollowedStatement, recorded: SchemaStatement
-) -> Iterable[tuple[TableName, str]]:
-    """Yield each table with an effect on it, in the words of the history."""
-    if followed.not_understood is not None:
-        for table in followed.not_understood.may_touch or ():
-            yield from ((table, reason) for reason in recorded.effects)
-        return
-    for effect, sentence in zip(followed.effects, recorded.effects, strict=True):
-        if isinstance(effect, DatabaseEffect):
-            continue
-        yield effect.table, sentence.removeprefix(f"{effect.table}: ")
-        if isinstance(effect, Renamed):
-            yield effect.to, f"was called {effect.table}"
 
 
 def _text(text: str) -> str:

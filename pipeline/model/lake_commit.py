@@ -15,8 +15,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, Final
 
-from lockstep.pipeline.schema.model import TableSchema
-from lockstep.pipeline.schema.model_json import schema_from_json, schema_to_json
+from lockstep.pipeline.schema.model import TableSchema, schema_from_json, schema_to_json
 
 APPLICATION: Final = "lockstep/"
 """The prefix of the Delta application ids of all our writes."""

@@ -157,7 +157,7 @@ def _capture_once(work: Workplace, lease: Lease, part: PartRead | None = None) -
         # A source that was captured before goes on capturing while Spark cannot start. The
         # first run of a source fails here instead, before it writes anything.
         work.mirrors.require_ready()
-    require_ready(work)
+    require_ready(work.server, work.ledger, work.source)
     reshape(work, lease)
     past = follow_pasts(work, lease)
     returns = plan_returns(work, open_orders(work, lease))

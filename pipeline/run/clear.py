@@ -58,7 +58,7 @@ from lockstep.pipeline.values.table import TableName
 _TEXT: Final = {SourceTable.TRANSACTIONS: "statements", SourceTable.DDL: "statement"}
 _NOTHING: Final = pa.schema([])
 _AT_ONCE: Final = 1000
-_QUOTED: Final = re.compile(r"'(?:[^'\\]|''|\\.)*'")
+_QUOTES: Final = re.compile("['\"]")
 
 
 def clear(work: Workplace, lease: Lease) -> tuple[UnclearedValues, ...]:
@@ -220,10 +220,12 @@ def _names(text: str, table: TableName) -> bool:
 
 
 def _without_values(statement: SchemaStatement) -> SchemaStatement:
+    """Return a statement without values. The words of its effects go as a whole, since nothing
+    tells which of them are values."""
     if statement.context.get(REDACTED_TEXT):
         return statement
     text = redacted(statement.text, read_stored_context(statement.context))
-    effects = tuple(_QUOTED.sub(REDACTED, effect) for effect in statement.effects)
+    effects = tuple(replace(effect, words=REDACTED) for effect in statement.effects)
     context = {**statement.context, REDACTED_TEXT: True}
     return replace(statement, text=text, effects=effects, context=context)
 
@@ -332,8 +334,9 @@ def _without_literals(
         if (table.database, table.name) in touched_names or _names(row["statement"], table):
             row["statement"] = texts.get((row["_file"], row["_offset"]), REDACTED)
             for touched in row["tables"] or ():
-                for name in ("effect", "reason"):
-                    touched[name] = touched[name] and _QUOTED.sub(REDACTED, touched[name])
+                touched["effect"] = touched["effect"] and REDACTED
+                if _QUOTES.search(touched["reason"] or ""):
+                    touched["reason"] = REDACTED
         cleared.append(row)
     return pa.Table.from_pylist(cleared, schema=rows.schema)
 

@@ -42,8 +42,8 @@ from lockstep.pipeline.run.reports import CaptureReport
 from lockstep.pipeline.run.stop_errors import Reread, read_by_next_run
 from lockstep.pipeline.run.table_plans import ReadingReach, TablePlans
 from lockstep.pipeline.schema.consequences import consequences
+from lockstep.pipeline.schema.effects import FollowedStatement, LoggedStatement
 from lockstep.pipeline.schema.history import History, VersionOrigin
-from lockstep.pipeline.schema.logged import FollowedStatement, LoggedStatement
 from lockstep.pipeline.schema.tracker import SchemaTracker
 from lockstep.pipeline.snapshot.keys import chunk_key
 from lockstep.pipeline.start.bounds import RunBounds

@@ -1,4 +1,5 @@
-"""Triggers and views of a database, reduced to the tables that they change and read.
+"""Triggers and views of a database, reduced to the tables that they change and read; and the tables
+that a statement changes through them, if the log has the statement instead of its rows.
 
 `statements.row_changes` reads their bodies. `resources.mysql` asks the server for them once; after
 that they are followed through the statements of the log.
@@ -6,14 +7,22 @@ that they are followed through the statements of the log.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Final
 
 from lockstep.pipeline.schema.context import StatementContext
-from lockstep.pipeline.schema.evolving.effects import Dropped, Effect, Renamed
-from lockstep.pipeline.schema.model import DatabaseCode, RowCode, ServerSchema, Trigger, View
+from lockstep.pipeline.schema.effects import Dropped, Effect, Renamed
+from lockstep.pipeline.schema.model import (
+    DatabaseCode,
+    ExpressionDefault,
+    RowCode,
+    ServerSchema,
+    TableSchema,
+    Trigger,
+    View,
+)
 from lockstep.pipeline.schema.statements.read import skip_attributes
 from lockstep.pipeline.schema.statements.reader import CannotRead, StatementReader
 from lockstep.pipeline.schema.statements.row_changes import (
@@ -23,6 +32,7 @@ from lockstep.pipeline.schema.statements.row_changes import (
     read_body,
     read_or_reason,
 )
+from lockstep.pipeline.values.engines import is_merge, is_part
 from lockstep.pipeline.values.table import TableName
 
 _EVENTS = (INSERT, UPDATE, DELETE)
@@ -208,54 +218,186 @@ def renamed_views(
     return schema
 
 
-# -- JSON -------------------------------------------------------------------------------
+# -- the tables that a statement changes -------------------------------------------------
+
+# The search begins with the names in the statement (`statements.row_changes`) and follows views,
+# triggers, foreign keys and MERGE tables. Whatever the history does not know makes the answer
+# `Undetermined`. Triggers are assumed to run on rows that a foreign key changes, as on some
+# servers.
+
+_VIRTUAL: Final = frozenset({"information_schema", "performance_schema"})
+_CHANGING_ACTIONS: Final = frozenset({"CASCADE", "SET NULL", "SET DEFAULT"})
 
 
-def code_to_json(code: DatabaseCode) -> dict[str, Any]:
-    triggers = code.triggers
-    return {
-        "triggers": None if triggers is None else list(map(_trigger_to_json, triggers)),
-        "views": [{"name": view.name, **_json(view.code)} for view in code.views],
-        "tables": list(code.tables),
-    }
+@dataclass(frozen=True, slots=True)
+class ReachedTables:
+    """The statement may change these captured tables, each for a reason, and certainly no other
+    captured tables."""
+
+    tables: dict[TableName, str]
 
 
-def _trigger_to_json(trigger: Trigger) -> dict[str, Any]:
-    table = _pair(trigger.table)
-    return {"name": trigger.name, "table": table, "events": trigger.events, **_json(trigger.code)}
+@dataclass(frozen=True, slots=True)
+class Undetermined:
+    """It is unknown which tables the statement changes. `target`: the first that it names."""
+
+    reason: str
+    target: TableName | None = None
 
 
-def code_from_json(data: Mapping[str, Any]) -> DatabaseCode:
-    triggers = data["triggers"]
-    views = tuple(View(view["name"], _code(view)) for view in data["views"])
-    return DatabaseCode(
-        None if triggers is None else tuple(map(_trigger_from_json, triggers)),
-        views,
-        tuple(data["tables"]),
-    )
+Verdict = ReachedTables | Undetermined
 
 
-def _trigger_from_json(data: Mapping[str, Any]) -> Trigger:
-    return Trigger(data["name"], TableName(*data["table"]), tuple(data["events"]), _code(data))
+class _CannotTell(Exception):
+    """Carries the reason of an `Undetermined`."""
 
 
-def _json(code: RowCode) -> dict[str, Any]:
-    return {
-        "writes": [[*_pair(table), *events] for table, events in code.writes],
-        "reads": list(map(_pair, code.reads)),
-        "own": list(map(_pair, code.own)),
-        "reason": code.reason,
-    }
+def reached_tables(
+    change: RowCode,
+    schema: ServerSchema,
+    captured: Callable[[TableName], bool],
+    trusted: Callable[[TableName], bool],
+) -> Verdict:
+    """Return which captured tables a statement changes, if the server's structures are `schema`.
+    `trusted`: tables for which the configuration promises that a statement on them changes no other
+    tables."""
+    if change.reason is not None:
+        return Undetermined(change.reason)
+    if change.writes and all(trusted(table) for table, _ in change.writes):
+        return ReachedTables({})
+    closure = _Closure(schema, captured, trusted)
+    try:
+        closure.follow(change, "the statement changes it")
+    except _CannotTell as error:
+        return Undetermined(str(error), change.writes[0][0] if change.writes else None)
+    return ReachedTables(closure.reached)
 
 
-def _code(data: Mapping[str, Any]) -> RowCode:
-    return RowCode(
-        tuple((TableName(a, b), tuple(events)) for a, b, *events in data["writes"]),
-        tuple(TableName(*pair) for pair in data["reads"]),
-        tuple(TableName(*pair) for pair in data["own"]),
-        data["reason"],
-    )
+@dataclass(slots=True)
+class _Closure:
+    """The search from table to table. `reached`: captured tables, each with the reason. `_changed`
+    and `_read`: what was followed already, so that cycles end."""
 
+    schema: ServerSchema
+    captured: Callable[[TableName], bool]
+    trusted: Callable[[TableName], bool]
+    reached: dict[TableName, str] = field(default_factory=dict)
+    _changed: set[tuple[TableName, str]] = field(default_factory=set)
+    _read: set[TableName] = field(default_factory=set)
 
-def _pair(table: TableName) -> list[str]:
-    return [table.database, table.name]
+    def follow(self, change: RowCode, why: str) -> None:
+        for table in change.reads:
+            self._reads(table, own=table in change.own)
+        for table, events in change.writes:
+            self._writes(table, events, why)
+
+    def _code(self, table: TableName) -> DatabaseCode | None:
+        database = self.schema.database(table.database)
+        return None if database is None else database.code
+
+    def _is_base(self, table: TableName) -> bool:
+        folded, code = self.schema.fold(table), self._code(table)
+        system = code is not None and table.name in code.tables
+        return system or folded in self.schema.tables or folded in self.schema.unknown
+
+    def _view(self, table: TableName) -> RowCode | None:
+        code = self._code(table)
+        view = None if code is None else code.view(table.name)
+        return None if view is None else view.code
+
+    def _reads(self, table: TableName, *, own: bool = False) -> None:
+        """Follow a table that is read: a name that is neither a table, a view nor one that WITH
+        defines (`own`) may stand for anything."""
+        if table in self._read or self.trusted(table) or table.database.lower() in _VIRTUAL:
+            return
+        self._read.add(table)
+        view = self._view(table)
+        if view is not None:
+            self._require_readable(view, f"the view {table}")
+            for name in view.reads:
+                self._reads(name, own=name in view.own)
+        elif not self._is_base(table) and not own:
+            raise _CannotTell(f"the schema history has no table {table}")
+
+    def _require_readable(self, code: RowCode, name: str) -> None:
+        if code.reason is not None:
+            raise _CannotTell(f"what {name} does is not known: {code.reason}")
+
+    def _writes(self, table: TableName, kinds: Iterable[str], why: str) -> None:
+        """Follow a table that is changed, and whatever changes with it."""
+        if self.trusted(table):
+            return
+        folded = self.schema.fold(table)
+        events = frozenset(kind for kind in kinds if (folded, kind) not in self._changed)
+        if not events:
+            return
+        self._changed |= {(folded, event) for event in events}
+        view = self._view(table)
+        if view is not None:
+            self._require_readable(view, f"the view {table}")
+            for name in view.reads:
+                if name not in view.own:
+                    self._writes(name, events, f"the view {table} selects from it")
+                self._reads(name, own=name in view.own)
+            return
+        if not self._is_base(table):
+            raise _CannotTell(f"the schema history has no table {table}")
+        structure = self.schema.table(table)
+        name = table if structure is None else structure.name
+        if self.captured(name):
+            self.reached.setdefault(name, why)
+        if structure is not None and INSERT in events:
+            self._require_no_sequence(structure)
+        self._follow_triggers(table, events)
+        for child, child_events in self._children(table, events):
+            self._writes(child, child_events, f"its foreign key refers to {table}")
+        if structure is not None and is_merge(structure.engine):
+            for member in self._members(structure):
+                self._writes(member, events, f"it may be a part of {table}")
+
+    def _require_no_sequence(self, table: TableSchema) -> None:
+        """Raise if a default draws from a sequence: to MariaDB, sequences are tables."""
+        for column in table.columns:
+            default = column.default
+            text = default.text.lower() if isinstance(default, ExpressionDefault) else ""
+            if "nextval" in text or "next value" in text or "setval" in text:
+                raise _CannotTell(f"the default of {table.name}.{column.name} uses a sequence")
+
+    def _follow_triggers(self, table: TableName, events: frozenset[str]) -> None:
+        code = self._code(table)
+        if code is None or code.triggers is None:
+            raise _CannotTell(
+                f"whether {table} has triggers is not known: the account lacks TRIGGER on it, or "
+                "lacked it when the history began"
+            )
+        for trigger in code.triggers:
+            own = self.schema.fold(trigger.table) == self.schema.fold(table)
+            if own and events.intersection(trigger.events):
+                name = f"the trigger {trigger.name} of {table}"
+                self._require_readable(trigger.code, name)
+                self.follow(trigger.code, f"{name} changes it")
+
+    def _children(
+        self, table: TableName, events: frozenset[str]
+    ) -> Iterator[tuple[TableName, set[str]]]:
+        """Yield the tables whose rows the actions of foreign keys change, and how."""
+        folded = self.schema.fold(table)
+        for child in self.schema.tables.values():
+            for key in child.foreign_keys:
+                if self.schema.fold(key.references) != folded:
+                    continue
+                child_events = set[str]()
+                if DELETE in events and key.on_delete in _CHANGING_ACTIONS:
+                    child_events.add(DELETE if key.on_delete == "CASCADE" else UPDATE)
+                if UPDATE in events and key.on_update in _CHANGING_ACTIONS:
+                    child_events.add(UPDATE)
+                if child_events:
+                    yield child.name, child_events
+
+    def _members(self, merge: TableSchema) -> Iterator[TableName]:
+        """Yield the tables that may be parts of a MERGE table. The history has no list of them, but
+        they are MyISAM tables with the same types of columns."""
+        types = [column.type for column in merge.columns]
+        for table in self.schema.tables.values():
+            if is_part(table.engine) and [column.type for column in table.columns] == types:
+                yield table.name

@@ -1,5 +1,5 @@
-"""Differences between two descriptions of one table, as sentences; and the effect of a statement,
-as a sentence.
+"""A table's structure in words: the differences between two descriptions of one table, and a
+structure as SHOW CREATE TABLE writes it.
 
 MySQL and MariaDB print an expression in different ways. So expressions are equal here if both sides
 have one, except for CURRENT_TIMESTAMP, which has one form.
@@ -10,21 +10,8 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields, replace
-from typing import Any, Final, assert_never
+from typing import Any, Final
 
-from lockstep.pipeline.schema.evolving.effects import (
-    Changed,
-    Created,
-    DatabaseEffect,
-    Dropped,
-    Effect,
-    NotFollowed,
-    Renamed,
-    Truncated,
-    Unchanged,
-    UnknownTable,
-    UnloggedChange,
-)
 from lockstep.pipeline.schema.model import (
     ColumnSchema,
     Default,
@@ -73,7 +60,7 @@ def _aligned(column: ColumnSchema, other: TableSchema) -> ColumnSchema:
 def _differences(schema: TableSchema, other: TableSchema) -> Iterator[str]:
     for part in _TABLE:
         yield from _differs(part, getattr(schema, part), getattr(other, part))
-    names = [", ".join(column.name for column in table.columns) for table in (schema, other)]
+    names = [", ".join(table.names) for table in (schema, other)]
     yield from _differs("columns", *(f"({listed})" for listed in names))
     for ours in schema.columns:
         theirs = other.column(ours.name)
@@ -211,34 +198,107 @@ def _key(key: KeySchema) -> KeySchema:
     return replace(key, parts=parts, generated=False)
 
 
-_MOST_DIFFERENCES = 6
-"""Number of differences in a sentence; further ones are counted."""
+# -- in the words of SHOW CREATE TABLE ---------------------------------------------------
 
 
-def sentence(effect: Effect) -> str:
-    """Return a sentence such as `shop.orders: column note: missing, there`."""
-    match effect:
-        case Created(table, after):
-            return f"{table}: created with {len(after.columns)} columns"
-        case Dropped(table):
-            return f"{table}: dropped"
-        case Renamed(table, to):
-            return f"{table}: is now called {to}"
-        case Truncated(table):
-            return f"{table}: emptied"
-        case Changed(table, before, after):
-            parts = differences(before, after)
-            others = len(parts) - _MOST_DIFFERENCES
-            more = f"; and {others} more" if others > 0 else ""
-            return f"{table}: {'; '.join(parts[:_MOST_DIFFERENCES])}{more}"
-        case Unchanged(table, why):
-            return f"{table}: nothing, {why}"
-        case UnloggedChange(table, reason):
-            return f"{table}: rows may have changed ({reason})"
-        case NotFollowed(table, reason):
-            return f"{table}: not followed, {reason}"
-        case UnknownTable(table, statement):
-            return f"{table}: {statement} on an unknown table"
-        case DatabaseEffect(name, kind):
-            return f"database {name}: {kind}"
-    assert_never(effect)
+_DEFAULT_ACTIONS = {"NO ACTION", "RESTRICT"}
+"""Actions of a foreign key without a clause, which SHOW CREATE TABLE leaves out."""
+
+
+def written_type(column: ColumnSchema) -> str:
+    """Return the type as `varchar(20)`, `decimal(10,2) unsigned` or `enum('a','b')`. The display
+    width of integers, which has no effect, is left out."""
+    inside = ""
+    if column.members:
+        inside = ",".join(_quoted(member) for member in column.members)
+    elif column.precision is not None:
+        scale = column.scale
+        inside = str(column.precision) if scale is None else f"{column.precision},{scale}"
+    elif column.length:
+        inside = str(column.length)
+    elif column.length == 0 and column.type in ("char", "varchar", "binary", "varbinary"):
+        inside = "0"
+    signs = f"{' unsigned' if column.unsigned else ''}{' zerofill' if column.zerofill else ''}"
+    return f"{column.type}{f'({inside})' if inside else ''}{signs}"
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def written_default(column: ColumnSchema) -> str | None:
+    """Return the default as a statement writes it; None if there is none, or the column is
+    generated."""
+    match column.default:
+        case LiteralDefault(text):
+            return text if text.startswith(("0x", "b'")) else _quoted(text)
+        case WrittenDefault(text):
+            return text
+        case ExpressionDefault(text):
+            return text if text.upper().startswith("CURRENT_TIMESTAMP") else f"({text})"
+    return "NULL" if column.nullable and column.generated is None else None
+
+
+def keys_of(column: ColumnSchema, table: TableSchema) -> tuple[str, ...]:
+    """Return the kinds of keys that the column belongs to, each once."""
+    name = column.name.lower()
+    kinds = (key.kind for key in table.keys if name in [part.lower() for part in key.columns])
+    return tuple(dict.fromkeys(kinds))
+
+
+def more_of(column: ColumnSchema, table: TableSchema) -> str:
+    """Return the column's other properties: a character set that differs from the table's, and how
+    its values are made."""
+    words = []
+    own = column.charset, column.collation
+    if column.charset is not None and own != (table.charset, table.collation):
+        words.append(column.collation or column.charset)
+    if column.auto_increment:
+        words.append("auto_increment")
+    if column.on_update:
+        words.append("on update CURRENT_TIMESTAMP")
+    if column.generated is not None:
+        words.append(f"as ({column.generated}) {'stored' if column.stored else 'virtual'}")
+    if column.srid is not None:
+        words.append(f"srid {column.srid}")
+    if column.system_period is not None:
+        words.append(column.system_period)
+    words += [word for word in ("invisible", "compressed") if getattr(column, word)]
+    return ", ".join(words)
+
+
+def written_key(key: KeySchema) -> str:
+    """Return the key as `primary key (id)` or `unique index v (a, b(10) desc)`."""
+    parts = ", ".join(map(_part, key.parts))
+    if key.kind == "primary":
+        return f"primary key ({parts})"
+    kind = key.kind if key.kind == "index" else f"{key.kind} index"
+    return f"{kind} {key.name} ({parts}){' invisible' if key.invisible else ''}"
+
+
+def _part(part: KeyPart) -> str:
+    name = part.column if part.column is not None else f"({part.expression})"
+    prefix = f"({part.prefix})" if part.prefix is not None else ""
+    return f"{name}{prefix}{' desc' if part.descending else ''}"
+
+
+def written_reference(key: ForeignKey) -> str:
+    """Return the key as `foreign key f (a) references shop.parents (id) on delete CASCADE`."""
+    words = (
+        f"foreign key {key.name} ({', '.join(key.columns)}) references {key.references} "
+        f"({', '.join(key.referenced)})"
+    )
+    for word, action in (("delete", key.on_delete), ("update", key.on_update)):
+        if action not in _DEFAULT_ACTIONS:
+            words += f" on {word} {action}"
+    return words
+
+
+def written_options(table: TableSchema) -> str:
+    """Return the table's engine, its collation and its unusual options."""
+    words = [table.engine, *([table.collation] if table.collation else [])]
+    if table.row_format:
+        words.append(f"row_format {table.row_format}")
+    words += ["partitioned"] if table.partitioned else []
+    words += ["with system versioning"] if table.system_versioned else []
+    return ", ".join(words)

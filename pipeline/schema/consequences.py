@@ -12,8 +12,8 @@ from enum import StrEnum
 from typing import Final
 
 from lockstep.pipeline.schema.context import STRICT, zone_of
+from lockstep.pipeline.schema.effects import FollowedStatement, LoggedStatement
 from lockstep.pipeline.schema.fills import StatementMoment
-from lockstep.pipeline.schema.logged import FollowedStatement, LoggedStatement
 from lockstep.pipeline.schema.model import TableSchema
 from lockstep.pipeline.schema.table_effects import (
     TableEffect,

@@ -15,8 +15,9 @@ from typing import Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from lockstep.pipeline.schema.collations import charset_of, collation_name
-from lockstep.pipeline.schema.hidden_columns import places_known
+from lockstep.pipeline.schema.rows import places_known
 from lockstep.pipeline.values.errors import DamagedEvent, UnsupportedEvent
+from lockstep.pipeline.values.table import TableName
 
 REAL_AS_FLOAT: Final = 1
 ANSI_QUOTES: Final = 1 << 2
@@ -114,6 +115,14 @@ class StatementContext:
         if self.facts.mariadb and self.has_mode(_ORACLE):
             return "ORACLE"
         return "MAXDB" if self.facts.mariadb and self.has_mode(_MAXDB) else None
+
+
+def stored_name(name: TableName, context: StatementContext) -> TableName:
+    """Return a new table's name as the server stores it: in lower case if
+    `lower_case_table_names` is 1."""
+    if context.facts.lower_case_table_names == 1:
+        return TableName(name.database.lower(), name.name.lower())
+    return name
 
 
 @dataclass(slots=True)

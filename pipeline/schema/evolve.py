@@ -12,18 +12,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import assert_never
 
-from lockstep.pipeline.schema.context import StatementContext
-from lockstep.pipeline.schema.evolving.alter import altered
-from lockstep.pipeline.schema.evolving.column_changes import Charset, chosen, of_collation
-from lockstep.pipeline.schema.evolving.create import (
-    created,
-    created_like,
-    inherited_charset,
-    renamed_names,
-    stored_name,
-    with_children,
-)
-from lockstep.pipeline.schema.evolving.effects import (
+from lockstep.pipeline.schema.context import StatementContext, stored_name
+from lockstep.pipeline.schema.effects import (
     CannotFollow,
     Changed,
     Created,
@@ -37,6 +27,27 @@ from lockstep.pipeline.schema.evolving.effects import (
     UnknownTable,
     UnloggedChange,
 )
+from lockstep.pipeline.schema.evolving.alter import altered
+from lockstep.pipeline.schema.evolving.column_changes import (
+    Charset,
+    chosen,
+    inherited_charset,
+    of_collation,
+    resolve_column,
+    with_timestamps,
+    with_zero_moments,
+)
+from lockstep.pipeline.schema.evolving.keys import (
+    GEOMETRY_KEY,
+    has_geometry_key,
+    kept_by,
+    renamed_names,
+    resolve_keys,
+    resolve_references,
+    split,
+    with_children,
+    with_key_columns,
+)
 from lockstep.pipeline.schema.model import (
     DatabaseCode,
     DatabaseSchema,
@@ -44,6 +55,7 @@ from lockstep.pipeline.schema.model import (
     ServerSchema,
     TableSchema,
 )
+from lockstep.pipeline.schema.rows import with_new
 from lockstep.pipeline.schema.statements.changes import (
     AlterDatabase,
     AlterTable,
@@ -59,6 +71,8 @@ from lockstep.pipeline.schema.statements.changes import (
     RowsChange,
     SchemaChange,
     TruncateTable,
+    WrittenColumn,
+    WrittenPeriod,
 )
 from lockstep.pipeline.values.table import TableName
 
@@ -178,12 +192,66 @@ def _new_table(
 ) -> TableSchema:
     match change:
         case CreateTable():
-            return created(change, schema, context)
+            return _created(change, schema, context)
         case CreateLike(table, like):
-            return created_like(table, schema.table(like), context)
+            return _created_like(table, schema.table(like), context)
         case CreateSelect():
             raise CannotFollow("its columns come from a SELECT, so only the server knows them")
     assert_never(change)
+
+
+def _created(change: CreateTable, schema: ServerSchema, context: StatementContext) -> TableSchema:
+    name = stored_name(change.table, context)
+    options = change.options
+    inherited = inherited_charset(schema, name.database)
+    charset = chosen(options.charset, options.collation, inherited, context)
+    written = [element for element in change.elements if isinstance(element, WrittenColumn)]
+    names = {column.name.lower() for column in written}
+    resolved = (resolve_column(column, charset, context) for column in written)
+    columns = with_timestamps(resolved, names, context)
+    engine = options.engine or context.facts.default_engine
+    periods = [element for element in change.elements if isinstance(element, WrittenPeriod)]
+    pending, references = split(change.elements, context)
+    keys = resolve_keys(pending, columns, engine, context.facts, options.row_format)
+    foreign_keys: tuple[ForeignKey, ...] = ()
+    if kept_by(engine):
+        foreign_keys = resolve_references(references, name, (), columns, schema, context)
+    table = TableSchema(
+        name,
+        with_zero_moments(with_key_columns(columns, keys, periods), (), context),
+        keys,
+        (),
+        charset.name,
+        charset.collation,
+        engine,
+        options.row_format,
+        bool(options.partitioned),
+        bool(options.system_versioned) or any(column.versioned for column in written),
+        with_new((), len(columns), keys) if context.facts.places_hidden else (),
+    )
+    # A foreign key that names no columns of its own table refers to its primary key, which is known
+    # only now.
+    return replace(
+        table,
+        foreign_keys=tuple(
+            replace(key, referenced=table.primary_key)
+            if not key.referenced and key.references == name
+            else key
+            for key in foreign_keys
+        ),
+    )
+
+
+def _created_like(
+    name: TableName, like: TableSchema | None, context: StatementContext
+) -> TableSchema:
+    """Return a table like another, without its foreign keys."""
+    if like is None:
+        raise CannotFollow("the table to copy is unknown")
+    if context.facts.mariadb and has_geometry_key(like):
+        raise CannotFollow(GEOMETRY_KEY)
+    hidden = like.hidden if context.facts.places_hidden else ()
+    return replace(like, name=stored_name(name, context), foreign_keys=(), hidden=hidden)
 
 
 def _drop(schema: ServerSchema, change: DropTables) -> Step:
@@ -230,8 +298,7 @@ def _rename(
     )
     schema = schema.without_table(old).with_table(after)
     schema = with_children(schema, table.name, lambda key: replace(key, references=target))
-    columns = tuple(column.name for column in after.columns)
-    return schema, [Renamed(table.name, target, schema.table(target), columns)]
+    return schema, [Renamed(table.name, target, schema.table(target), after.names)]
 
 
 def _may_be_view(schema: ServerSchema, old: TableName, target: TableName) -> bool:
@@ -268,7 +335,7 @@ def _alter(schema: ServerSchema, change: AlterTable, context: StatementContext) 
         schema = with_children(schema, before.name, partial(_following, renamed))
     after = schema.table(name) or table
     effects: list[Effect] = []
-    if after != before or columns_from != tuple(column.name for column in before.columns):
+    if after != before or columns_from != before.names:
         effects.append(Changed(before.name, before, after, columns_from))
     schema, moved = _renamed(schema, name, target, context)
     effects += [

@@ -16,6 +16,7 @@ from typing import Any, ClassVar, Final
 
 from lockstep.pipeline.schema.compare import aligned, differences
 from lockstep.pipeline.schema.context import ServerDialect, StatementContext
+from lockstep.pipeline.schema.effects import LoggedStatement
 from lockstep.pipeline.schema.history import (
     REDACTED_TEXT,
     DatabaseVersion,
@@ -23,8 +24,7 @@ from lockstep.pipeline.schema.history import (
     SchemaStatement,
     SchemaVersion,
 )
-from lockstep.pipeline.schema.logged import LoggedStatement
-from lockstep.pipeline.schema.model_json import schema_fingerprint
+from lockstep.pipeline.schema.model import schema_fingerprint
 from lockstep.pipeline.schema.tracker import SchemaTracker, StructuresInMemory
 from lockstep.pipeline.values.position import Coordinates
 from lockstep.pipeline.values.table import TableName

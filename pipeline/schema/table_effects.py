@@ -17,7 +17,7 @@ from typing import Final
 
 from lockstep.pipeline.schema.collations import SINGLE_BYTE, UTF8, WIDE
 from lockstep.pipeline.schema.context import StatementContext
-from lockstep.pipeline.schema.evolving.effects import (
+from lockstep.pipeline.schema.effects import (
     Changed,
     Created,
     Dropped,
@@ -29,6 +29,7 @@ from lockstep.pipeline.schema.evolving.effects import (
     UnloggedChange,
 )
 from lockstep.pipeline.schema.fills import StatementMoment, fill_of
+from lockstep.pipeline.schema.history import LEFT_OUT, ROWS_BY
 from lockstep.pipeline.schema.model import (
     BLOBS,
     CHARACTER_STRINGS,
@@ -42,7 +43,6 @@ from lockstep.pipeline.schema.model import (
 from lockstep.pipeline.schema.rows import row_structure
 from lockstep.pipeline.schema.statements.reader import CannotRead, StatementReader
 from lockstep.pipeline.schema.tracker import ColumnsFrom
-from lockstep.pipeline.schema.treatments import LEFT_OUT, ROWS_BY
 from lockstep.pipeline.schema.types import arrow_type
 from lockstep.pipeline.values.engines import why_refused
 from lockstep.pipeline.values.errors import TableError
@@ -148,8 +148,7 @@ def values_changed(effect: TableEffect) -> str | None:
 
 
 def key_changed(effect: TableEffect) -> str | None:
-    names = (column.name for column in effect.schemas[1].columns)
-    origins = dict(zip(names, effect.columns_from, strict=True))
+    origins = dict(zip(effect.schemas[1].names, effect.columns_from, strict=True))
     before, after = (schema.primary_key for schema in effect.schemas)
     if tuple(origins.get(name) for name in after) == before:
         return None
@@ -217,26 +216,12 @@ def columns_changed(effect: TableEffect) -> str | None:
     """Return whether rows have other columns or types. A column that is dropped and added again in
     one statement is a new one, even with the same definition."""
     before, after = (row_structure(schema).columns for schema in effect.schemas)
-    names = tuple(column.name for column in effect.schemas[0].columns)
-    return "its columns changed" if before != after or effect.columns_from != names else None
+    kept = before == after and effect.columns_from == effect.schemas[0].names
+    return None if kept else "its columns changed"
 
 
 _GROW: Final = frozenset({"datetime", "timestamp", "bit", "vector"})
 """Types whose values all fit in a longer column of the same type."""
-
-_WHOLE_DIGITS: Final = {
-    ("tinyint", False): 3,
-    ("tinyint", True): 3,
-    ("smallint", False): 5,
-    ("smallint", True): 5,
-    ("mediumint", False): 7,
-    ("mediumint", True): 8,
-    ("int", False): 10,
-    ("int", True): 10,
-    ("bigint", False): 19,
-    ("bigint", True): 20,
-}
-"""Integer type, and whether it is UNSIGNED → decimal digits of its largest value."""
 
 _PRINTED_DIGITS: Final = 38
 """A DECIMAL of more digits is text in the lake, with all digits of its scale."""
@@ -291,7 +276,8 @@ def _integers(before: ColumnSchema, after: ColumnSchema) -> str | None:
 def _integer_as_decimal(before: ColumnSchema, after: ColumnSchema) -> str | None:
     room = (after.precision or 0) - (after.scale or 0)
     signs = before.unsigned or not after.unsigned
-    if signs and room >= _WHOLE_DIGITS[before.type, before.unsigned]:
+    largest = (1 << INTEGER_BITS[before.type] - (not before.unsigned)) - 1
+    if signs and room >= len(str(largest)):
         return None
     return f"{_words(before)} became {_words(after)}, which holds less"
 
@@ -429,10 +415,10 @@ def why_renames_refused(before: TableSchema, given: TableSchema, renames: Rename
     for old, new in renames:
         pair = f"{old}={new}"
         if before.column(old) is None:
-            names = ", ".join(column.name for column in before.columns)
+            names = ", ".join(before.names)
             return f"{pair}: the table had no column {old} where it stopped, only {names}"
         if given.column(new) is None:
-            names = ", ".join(column.name for column in given.columns)
+            names = ", ".join(given.names)
             return f"{pair}: the given structure has no column {new}, only {names}"
         if old.lower() == new.lower():
             return f"{pair}: a column that keeps its name needs no --rename; leave it out"
@@ -460,10 +446,8 @@ def why_unclear(
         return "the statement that stopped it renames, which the given structure does not show"
     origins = columns_from(before, given, renames)
     kept = {name for name in origins if name is not None}
-    missing = [column.name for column in before.columns if column.name not in kept]
-    new = [
-        column.name for column, origin in zip(given.columns, origins, strict=True) if origin is None
-    ]
+    missing = [name for name in before.names if name not in kept]
+    new = [name for name, origin in zip(given.names, origins, strict=True) if origin is None]
     if missing and new:
         return (
             f"by the structure given {', '.join(missing)} may have become {', '.join(new)}, or "

@@ -18,8 +18,15 @@ from lockstep.pipeline.schema.code import (
     renamed_views,
     with_code,
 )
+from lockstep.pipeline.schema.effects import (
+    FollowedStatement,
+    LoggedStatement,
+    Renamed,
+    origins,
+    reasons,
+    recorded_statement,
+)
 from lockstep.pipeline.schema.evolve import evolve, forget
-from lockstep.pipeline.schema.evolving.effects import Renamed
 from lockstep.pipeline.schema.history import (
     DatabaseVersion,
     History,
@@ -28,13 +35,6 @@ from lockstep.pipeline.schema.history import (
     SchemaVersion,
     ShownAs,
     VersionOrigin,
-)
-from lockstep.pipeline.schema.logged import (
-    FollowedStatement,
-    LoggedStatement,
-    origins,
-    reasons,
-    recorded_statement,
 )
 from lockstep.pipeline.schema.model import ServerSchema, TableSchema
 from lockstep.pipeline.schema.rows import schema_of
@@ -161,30 +161,13 @@ class Shapes(Protocol):
         """Return a statement that names these tables as the history stores it."""
 
 
-class _AsTheyAre:
-    """The `Shapes` of settings without shapes: every table is shown as it is."""
-
-    def recorded(
-        self,
-        schema: TableSchema,
-        before: SchemaVersion | None = None,
-        columns_from: ColumnsFrom | None = None,
-    ) -> tuple[TableSchema, ShownAs | None]:
-        return schema, None
-
-    def statement(
-        self, logged: LoggedStatement, followed: FollowedStatement, tables: Collection[TableName]
-    ) -> SchemaStatement:
-        return recorded_statement(logged, followed)
-
-
 class SchemaTracker:
     """The structures at the current position of the log, which `follow` moves from statement to
     statement, and the history that this makes.
 
     `known`: the structures at the beginning; `later`: those that are known only from some position
     on; `recorded`: looks up versions that an earlier run recorded, which are kept; `shapes`: how
-    the lake shows tables.
+    the lake shows tables, None if it shows all as they are.
     """
 
     def __init__(
@@ -198,7 +181,7 @@ class SchemaTracker:
         shapes: Shapes | None = None,
     ) -> None:
         self._known = known
-        self._shapes = shapes or _AsTheyAre()
+        self._shapes = shapes
         self._generation = generation
         self._recorded = recorded
         self._folding = lower_case_table_names
@@ -407,7 +390,7 @@ class SchemaTracker:
             return recorded
         self._not_shown.pop(table, None)
         shown_as = None if carried is None else carried.shown_as
-        if schema is not None and carried is None:
+        if schema is not None and carried is None and self._shapes is not None:
             try:
                 before, names = shaped_like or (None, columns_from)
                 schema, shown_as = self._shapes.recorded(schema, before, names)
@@ -470,7 +453,10 @@ class SchemaTracker:
             *map(self.fold, touched),
             *(table.name for table in tables if table is not None),
         }
-        self._statements.append(self._shapes.statement(logged, followed, touched))
+        statement = recorded_statement(logged, followed)
+        if self._shapes is not None:
+            statement = self._shapes.statement(logged, followed, touched)
+        self._statements.append(statement)
         self._schema = self._with_later(after, logged.end)
         number = len(self._statements) - 1
         self._record_tables(before, self._schema, followed, logged.end, number, like)
@@ -534,8 +520,7 @@ class SchemaTracker:
                 continue
             columns_from: ColumnsFrom | None = None
             if new is not None and old is not None:
-                same_names = tuple(column.name for column in new.columns)
-                columns_from = columns.get(key, same_names)
+                columns_from = columns.get(key, new.names)
             own = None if old is None else self.version(old.name)
             table = new or old
             self._record(

@@ -16,24 +16,32 @@ only if the condition is TRUE; a comparison with NULL is neither true nor false.
 A literal has the column's type: a number for numbers, a text for texts, X'…' for bytes, TRUE or
 FALSE for BIT(1) and whole numbers, a quoted ISO 8601 date, date and time, or time for temporal
 types; that of a TIMESTAMP ends with its offset from UTC (+02:00, Z).
+
+Importing sqlglot, which parses conditions, takes 0.2 seconds, so this module is only imported where
+there is a condition.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Context, Decimal
 from fractions import Fraction
-from functools import reduce
-from typing import Final, assert_never
+from functools import cache, reduce
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from sqlglot import ParseError, TokenError, exp, parse
 
-from lockstep.pipeline.schema.types import TEXT_TYPES, arrow_type
-from lockstep.pipeline.shape.microseconds import microseconds, microseconds_of
+from lockstep.pipeline.schema.types import (
+    TEXT_TYPES,
+    arrow_type,
+    microseconds,
+    microseconds_of,
+)
 from lockstep.pipeline.values.table import Column
 
 
@@ -41,7 +49,125 @@ class ConditionUnusable(ValueError):
     """The condition cannot be read, or cannot be evaluated for a table; `str()` says why."""
 
 
-# -- the language --------------------------------------------------------------------------------
+Evaluated = Callable[[pa.RecordBatch], pa.Array]
+"""A function from rows to a boolean array, NULL where the condition is neither true nor false."""
+
+Term = Callable[[Mapping[str, Column]], Evaluated]
+"""A function from a table's columns, by their names in lower case, to the one that evaluates a part
+of a condition on its rows. It raises `ConditionUnusable` if a column is missing, or its type does
+not allow the comparison."""
+
+_Test = Callable[[pa.Array], pa.Array]
+"""A function from a column's values to a boolean array."""
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A condition that was read. `columns`: names of its columns, each once, in their order."""
+
+    columns: tuple[str, ...]
+    evaluator: Term
+
+
+@cache
+def read_condition(text: str) -> Condition:
+    """Read a condition; raise `ConditionUnusable` for any other text."""
+    try:
+        statements = parse(text, dialect="mysql")
+    except (ParseError, TokenError) as error:
+        raise ConditionUnusable(f"{text!r} cannot be parsed as a condition of SQL") from error
+    if len(statements) != 1 or statements[0] is None:
+        raise ConditionUnusable(f"{text!r} is not exactly one condition")
+    root = statements[0]
+    if any(node.comments for node in root.walk()):
+        raise ConditionUnusable(f"{text!r} has a comment, which a condition cannot have")
+    term = _term(root)
+    names = (column.name for column in root.find_all(exp.Column, bfs=False))
+    return Condition(tuple(dict.fromkeys(names)), term)
+
+
+_SIGNS: Final[Mapping[type[exp.Expr], str]] = {
+    exp.EQ: "=",
+    exp.NEQ: "<>",
+    exp.LT: "<",
+    exp.LTE: "<=",
+    exp.GT: ">",
+    exp.GTE: ">=",
+}
+_MIRRORED: Final = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+
+
+def _term(node: exp.Expr) -> Term:
+    match node:
+        case exp.Paren():
+            return _term(node.this)
+        case exp.And():
+            return _joined(pc.and_kleene, _term(node.left), _term(node.right))
+        case exp.Or():
+            return _joined(pc.or_kleene, _term(node.left), _term(node.right))
+        case exp.Not():
+            return _not(_term(node.this))
+        case exp.Column():
+            return _of_column(node, _is_true)
+        case exp.Is() if isinstance(node.expression, exp.Null):
+            return _of_column(node.this, lambda _: pc.is_null)
+        case exp.In() if node.expressions and not node.args.get("query"):
+            literals = tuple(map(_literal, node.expressions))
+            return _of_column(node.this, lambda column: _is_in(column, literals))
+        case exp.Between():
+            low = _compares(node.this, ">=", node.args["low"])
+            return _joined(pc.and_kleene, low, _compares(node.this, "<=", node.args["high"]))
+        case exp.Like():
+            pattern = _pattern(node.expression)
+            like = _of_column(node.this, lambda column: _is_like(column, pattern))
+            return _not(like) if node.args.get("negate") else like
+        case _ if type(node) in _SIGNS:
+            sign = _SIGNS[type(node)]
+            if isinstance(node.this, exp.Column):
+                return _compares(node.this, sign, node.expression)
+            if isinstance(node.expression, exp.Column):
+                return _compares(node.expression, _MIRRORED[sign], node.this)
+    raise _outside(node)
+
+
+def _joined(join: Callable[[pa.Array, pa.Array], pa.Array], left: Term, right: Term) -> Term:
+    def bound(columns: Mapping[str, Column]) -> Evaluated:
+        first, second = left(columns), right(columns)
+        return lambda rows: join(first(rows), second(rows))
+
+    return bound
+
+
+def _not(term: Term) -> Term:
+    def bound(columns: Mapping[str, Column]) -> Evaluated:
+        evaluated = term(columns)
+        return lambda rows: pc.invert(evaluated(rows))
+
+    return bound
+
+
+def _of_column(node: exp.Expr, test_of: Callable[[Column], _Test]) -> Term:
+    """Return the term that tests the values of one column. `test_of`: returns the test for a column
+    of a table."""
+    if not isinstance(node, exp.Column) or not isinstance(node.this, exp.Identifier):
+        raise _outside(node)
+    if node.table:
+        raise ConditionUnusable(f"{node.sql('mysql')}: a column is named without its table")
+    name = node.name
+
+    def bound(columns: Mapping[str, Column]) -> Evaluated:
+        column = columns.get(name.lower())
+        if column is None:
+            raise ConditionUnusable(f"the table has no column {name!r}")
+        test = test_of(column)
+        return lambda rows: test(rows.column(column.name))
+
+    return bound
+
+
+def _compares(node: exp.Expr, sign: str, other: exp.Expr) -> Term:
+    literal = _literal(other)
+    return _of_column(node, lambda column: _comparison(column, sign, literal))
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,149 +181,55 @@ class Literal:
         return {"text": f"'{self.text}'", "bytes": f"X'{self.text}'"}.get(self.kind, self.text)
 
 
-@dataclass(frozen=True, slots=True)
-class IsTrue:
-    column: str
+def _literal(node: exp.Expr) -> Literal:
+    match node:
+        case exp.Literal():
+            return Literal("text" if node.is_string else "number", node.this)
+        case exp.Neg(this=exp.Literal(is_string=False) as number):
+            return Literal("number", f"-{number.this}")
+        case exp.HexString():
+            return Literal("bytes", node.this)
+        case exp.Boolean():
+            return Literal("truth", str(node.this).upper())
+        case exp.Null():
+            raise ConditionUnusable("a comparison with NULL is never true; write IS NULL")
+    raise _outside(node)
 
 
-@dataclass(frozen=True, slots=True)
-class IsNull:
-    column: str
+def _pattern(node: exp.Expr) -> str:
+    literal = _literal(node)
+    if literal.kind != "text":
+        raise _outside(node)
+    return literal.text
 
 
-@dataclass(frozen=True, slots=True)
-class Compares:
-    """A comparison. `sign`: =, <>, <, <=, > or >=."""
-
-    column: str
-    sign: str
-    literal: Literal
+def _outside(node: exp.Expr) -> ConditionUnusable:
+    return ConditionUnusable(
+        f"{node.sql('mysql')!r} is not part of a row condition: write columns compared with "
+        "literals, IN, BETWEEN, LIKE and IS NULL, joined by AND, OR and NOT"
+    )
 
 
-@dataclass(frozen=True, slots=True)
-class IsIn:
-    column: str
-    literals: tuple[Literal, ...]
+# -- tests of a column's values ------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class IsLike:
-    column: str
-    pattern: str
+def _is_true(column: Column) -> _Test:
+    if not column.type.endswith("int") and not pa.types.is_boolean(arrow_type(column)):
+        raise ConditionUnusable(
+            f"column {column.name!r} is no whole number and cannot stand alone; compare it"
+        )
+    return _number(column, "<>", Literal("number", "0"))
 
 
-@dataclass(frozen=True, slots=True)
-class Not:
-    operand: Term
-
-
-@dataclass(frozen=True, slots=True)
-class And:
-    operands: tuple[Term, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Or:
-    operands: tuple[Term, ...]
-
-
-Term = IsTrue | IsNull | Compares | IsIn | IsLike | Not | And | Or
-
-
-@dataclass(frozen=True, slots=True)
-class Condition:
-    """A condition, with the text as it was written."""
-
-    text: str
-    term: Term
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """Names of the columns in the condition, each once, in their order."""
-        return tuple(dict.fromkeys(_columns(self.term)))
-
-
-def _columns(term: Term) -> Iterator[str]:
-    match term:
-        case And(operands) | Or(operands):
-            for operand in operands:
-                yield from _columns(operand)
-        case Not(operand):
-            yield from _columns(operand)
-        case IsTrue() | IsNull() | Compares() | IsIn() | IsLike():
-            yield term.column
-        case _:
-            assert_never(term)
-
-
-# -- evaluating ----------------------------------------------------------------------------------
-
-Evaluated = Callable[[pa.RecordBatch], pa.Array]
-"""A function from rows to a boolean array, NULL where the condition is neither true nor false."""
-
-
-def evaluator(condition: Condition, columns: Mapping[str, Column]) -> Evaluated:
-    """Return the function that evaluates a condition on a table's rows. `columns`: the table's, by
-    their names in lower case. Raise `ConditionUnusable` if a column is missing, or its type does
-    not allow the comparison."""
-    return _evaluator(condition.term, columns)
-
-
-def _evaluator(term: Term, columns: Mapping[str, Column]) -> Evaluated:
-    match term:
-        case And(operands):
-            return _joined(pc.and_kleene, [_evaluator(operand, columns) for operand in operands])
-        case Or(operands):
-            return _joined(pc.or_kleene, [_evaluator(operand, columns) for operand in operands])
-        case Not(operand):
-            inner = _evaluator(operand, columns)
-            return lambda rows: pc.invert(inner(rows))
-        case IsNull(name):
-            return _of_values(_column(name, columns), pc.is_null)
-        case IsTrue(name):
-            column = _column(name, columns)
-            if not column.type.endswith("int") and not pa.types.is_boolean(arrow_type(column)):
-                raise ConditionUnusable(
-                    f"column {name!r} is no whole number and cannot stand alone; compare it"
-                )
-            return _of_values(column, _number(column, "<>", Literal("number", "0")))
-        case Compares(name, sign, literal):
-            column = _column(name, columns)
-            return _of_values(column, _comparison(column, sign, literal))
-        case IsIn(name, literals):
-            column = _column(name, columns)
-            equals = [_comparison(column, "=", literal) for literal in literals]
-            return _of_values(column, _any(equals))
-        case IsLike(name, pattern):
-            column = _column(name, columns)
-            if column.type not in TEXT_TYPES:
-                raise ConditionUnusable(f"column {name!r} is no text, which LIKE needs")
-            return _of_values(column, lambda values: pc.match_like(values, pattern))
-        case _:
-            assert_never(term)
-
-
-def _joined(join: Callable[[pa.Array, pa.Array], pa.Array], tests: list[Evaluated]) -> Evaluated:
-    return lambda rows: reduce(join, (test(rows) for test in tests))
-
-
-def _column(name: str, columns: Mapping[str, Column]) -> Column:
-    column = columns.get(name.lower())
-    if column is None:
-        raise ConditionUnusable(f"the table has no column {name!r}")
-    return column
-
-
-_Test = Callable[[pa.Array], pa.Array]
-"""A function from a column's values to a boolean array."""
-
-
-def _of_values(column: Column, test: _Test) -> Evaluated:
-    return lambda rows: test(rows.column(column.name))
-
-
-def _any(tests: list[_Test]) -> _Test:
+def _is_in(column: Column, literals: tuple[Literal, ...]) -> _Test:
+    tests = [_comparison(column, "=", literal) for literal in literals]
     return lambda values: reduce(pc.or_kleene, (test(values) for test in tests))
+
+
+def _is_like(column: Column, pattern: str) -> _Test:
+    if column.type not in TEXT_TYPES:
+        raise ConditionUnusable(f"column {column.name!r} is no text, which LIKE needs")
+    return lambda values: pc.match_like(values, pattern)
 
 
 def _always(truth: bool) -> _Test:

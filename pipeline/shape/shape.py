@@ -1,5 +1,15 @@
-"""A table's shape: the treatments to which its settings resolve for a structure, or why they are
-refused; and the comparison of two shapes.
+"""A table's shape: the settings of it in lockstep.toml, the treatments to which they resolve for a
+structure, or why they are refused; and the comparison of two shapes.
+
+| key | value | what the lake shows |
+|---|---|---|
+| include_columns | patterns of names | these columns, and no other |
+| exclude_columns | patterns of names | all columns but these |
+| hash_columns | patterns of names, or names with `exact` or `lower` | HMAC-SHA-256 of the value |
+| mask_columns | names with `first:N`, `last:N`, `year` or `null` | that part of the value |
+| types | names with `boolean`, `uuid`, `microseconds` or `string` | the value as that type |
+| rows | a condition | the rows for which it is TRUE |
+| keep_clear | a reason | old values stay in clear when less is shown; without it they are purged |
 
 Treatments are ordered by what they show:
 
@@ -15,12 +25,14 @@ only leaving the column out shows no more than either.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Set
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from dataclasses import dataclass, fields, replace
 from fnmatch import translate
 from typing import Final, NoReturn, assert_never
 
-from lockstep.pipeline.schema.treatments import (
+import pyarrow as pa
+
+from lockstep.pipeline.schema.history import (
     Conversion,
     Fate,
     Hash,
@@ -29,27 +41,48 @@ from lockstep.pipeline.schema.treatments import (
     hides_values,
 )
 from lockstep.pipeline.schema.types import TEXT_TYPES
-from lockstep.pipeline.shape.condition import (
-    And,
-    Condition,
-    ConditionUnusable,
-    Evaluated,
-    evaluator,
-)
 from lockstep.pipeline.shape.hashes import DIGITS
-from lockstep.pipeline.shape.rules import ShapeRules
 from lockstep.pipeline.values.errors import TableError
 from lockstep.pipeline.values.table import Column, TableStructure
 
 
 @dataclass(frozen=True, slots=True)
+class ShapeRules:
+    """The settings of a table's shape; None if a setting is absent. Names of columns are shell
+    patterns, which ignore case and also apply to columns that do not exist yet."""
+
+    include_columns: tuple[str, ...] | None = None
+    exclude_columns: tuple[str, ...] | None = None
+    hash_columns: Mapping[str, Hash] | None = None
+    mask_columns: Mapping[str, Mask] | None = None
+    types: Mapping[str, Conversion] | None = None
+    rows: str | None = None
+    keep_clear: str | None = None
+    """Why values captured in clear stay when less is shown; None: they are purged."""
+
+    def __or__(self, later: ShapeRules) -> ShapeRules:
+        """Combine these rules with those of a later block, whose settings override these one by
+        one."""
+        return ShapeRules(
+            **{
+                key.name: getattr(self if getattr(later, key.name) is None else later, key.name)
+                for key in fields(self)
+            }
+        )
+
+
+NO_RULES: Final = ShapeRules()
+"""The rules of a table that is shown as it is."""
+
+
+@dataclass(frozen=True, slots=True)
 class Shape:
     """How a mirror shows a table with this structure: one treatment for each column, in their
-    order, and only the rows that `condition` takes."""
+    order, and only the rows that the condition `rows` takes."""
 
     source: TableStructure
     treatments: tuple[Treatment, ...]
-    condition: Condition | None = None
+    rows: str | None = None
 
     @property
     def structure(self) -> TableStructure:
@@ -68,7 +101,7 @@ class Shape:
     @property
     def shows_all(self) -> bool:
         """Whether every column is shown as it is, and every row is taken."""
-        return self.condition is None and set(self.treatments) <= {Fate.SHOWN}
+        return self.rows is None and set(self.treatments) <= {Fate.SHOWN}
 
     @property
     def hashes(self) -> bool:
@@ -226,10 +259,12 @@ def _conversion_refused(column: Column, conversion: Conversion, *, is_key: bool)
 def _require_condition(shape: Shape, virtual: Set[str], memberless: Set[str]) -> None:
     """Raise TableError unless the condition can be evaluated. `memberless`: columns, in lower case,
     whose members are hidden, so that only their numbers are known."""
-    if shape.condition is None:
+    if shape.rows is None:
         return
+    from lockstep.pipeline.shape.condition import ConditionUnusable
+
     hint = "change rows in the settings of this table"
-    for name in shape.condition.columns:
+    for name in condition_columns(shape.rows):
         if name.lower() in {column.lower() for column in virtual}:
             raise TableError(
                 f"its condition uses column {name!r}, which is computed when it is read", hint=hint
@@ -240,16 +275,26 @@ def _require_condition(shape: Shape, virtual: Set[str], memberless: Set[str]) ->
                 hint=f"{hint}, or show {name!r}",
             )
     try:
-        evaluator_of(shape)
+        evaluator_of(shape, shape.rows)
     except ConditionUnusable as error:
         raise TableError(f"its condition cannot be evaluated: {error}", hint=hint) from error
 
 
-def evaluator_of(shape: Shape) -> Evaluated:
-    """Return the function that evaluates a shape's condition on rows of its source."""
-    assert shape.condition is not None
+def condition_columns(rows: str | None) -> tuple[str, ...]:
+    """Return the names of a condition's columns, each once; none without a condition."""
+    if rows is None:
+        return ()
+    from lockstep.pipeline.shape.condition import read_condition
+
+    return read_condition(rows).columns
+
+
+def evaluator_of(shape: Shape, rows: str) -> Callable[[pa.RecordBatch], pa.Array]:
+    """Return the function that evaluates a condition on rows of a shape's source."""
+    from lockstep.pipeline.shape.condition import read_condition
+
     columns = {column.name.lower(): column for column in shape.source.columns}
-    return evaluator(shape.condition, columns)
+    return read_condition(rows).evaluator(columns)
 
 
 def _refuse(column: Column, why: str, hint: str) -> NoReturn:
@@ -313,14 +358,10 @@ def stricter_shape(left: Shape, right: Shape) -> Shape:
     """Return the shape that shows no more than either of two shapes of one structure. It takes the
     rows that both take."""
     treatments = tuple(map(stricter, left.treatments, right.treatments))
-    condition = _both(left.condition, right.condition)
-    return replace(left, treatments=treatments, condition=condition)
-
-
-def _both(left: Condition | None, right: Condition | None) -> Condition | None:
-    if left is None or right is None or left == right:
-        return left or right
-    return Condition(f"({left.text}) and ({right.text})", And((left.term, right.term)))
+    rows = left.rows or right.rows
+    if left.rows and right.rows and left.rows != right.rows:
+        rows = f"({left.rows}) and ({right.rows})"
+    return replace(left, treatments=treatments, rows=rows)
 
 
 # -- settings that change ------------------------------------------------------------------------
@@ -343,6 +384,6 @@ def shape_change(before: Shape, after: Shape, *, key_replaced: bool = False) -> 
     pairs = zip(after.source.columns, before.treatments, after.treatments, strict=True)
     return ShapeChange(
         tightened=tuple(column.name for column, then, now in pairs if not shows_no_more(then, now)),
-        rows_tightened=after.condition is not None and before.condition != after.condition,
+        rows_tightened=after.rows is not None and before.rows != after.rows,
         rehashed=key_replaced and after.hashes,
     )

@@ -25,7 +25,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lockstep.pipeline.proof import canonical as texts
-from lockstep.pipeline.schema.treatments import (
+from lockstep.pipeline.schema.history import (
     Conversion,
     Fate,
     Hash,
@@ -33,10 +33,9 @@ from lockstep.pipeline.schema.treatments import (
     Treatment,
     hides_values,
 )
-from lockstep.pipeline.schema.types import arrow_schema
+from lockstep.pipeline.schema.types import arrow_schema, microseconds
 from lockstep.pipeline.shape.hashes import PrivacyKey, canonical_texts
-from lockstep.pipeline.shape.microseconds import microseconds
-from lockstep.pipeline.shape.shape import Shape, evaluator_of
+from lockstep.pipeline.shape.shape import Shape, condition_columns, evaluator_of
 from lockstep.pipeline.values.errors import TableError
 from lockstep.pipeline.values.row_images import CHANGE_TYPES, RowImages, pack_bits, unpack_bits
 from lockstep.pipeline.values.segment import ChangeType
@@ -57,10 +56,9 @@ class Shaper:
         self._shape, self._key = shape, key
         self.schema = arrow_schema(shape.structure)
         """The schema of shaped rows."""
-        self._evaluator = evaluator_of(shape) if shape.condition is not None else None
+        self._evaluator = None if shape.rows is None else evaluator_of(shape, shape.rows)
         names = [column.name.lower() for column in shape.source.columns]
-        asked = shape.condition.columns if shape.condition is not None else ()
-        self._asked = [names.index(name.lower()) for name in asked]
+        self._asked = [names.index(name.lower()) for name in condition_columns(shape.rows)]
         self._shown = [
             index
             for index, treatment in enumerate(shape.treatments)
@@ -75,7 +73,7 @@ class Shaper:
     @property
     def takes_all(self) -> bool:
         """Whether no row is left out."""
-        return self._shape.condition is None
+        return self._shape.rows is None
 
     def hides(self, columns: Set[str]) -> bool:
         """Return whether one of these columns is not shown as it is."""
@@ -111,7 +109,7 @@ class Shaper:
         """Return the rows that the condition takes, as they are shown. `rows`: whole rows of the
         source. Raise TableError for a value that cannot be converted to the type shown."""
         if self._evaluator is not None:
-            rows = rows.filter(_taken(self._evaluator(rows)))
+            rows = rows.filter(self._evaluator(rows))
         return self._columns(rows)
 
     def images(self, images: RowImages) -> RowImages:
@@ -162,7 +160,7 @@ class Shaper:
     def _taken(self, images: RowImages, truth: pa.Array) -> RowImages:
         """Return the images that the condition takes, with changes of type as in the table above.
         `truth`: the condition's value for each image."""
-        taken = _taken(truth).to_numpy(zero_copy_only=False)
+        taken = pc.fill_null(truth, False).to_numpy(zero_copy_only=False)
         kinds = images.change_type.to_numpy().copy()
         # The image after an update always follows the image before it.
         before = np.flatnonzero(kinds == _BEFORE)
@@ -172,18 +170,12 @@ class Shaper:
         kinds[after[enters]] = _INSERT
         if images.present is not None:
             self._require_whole(images.present, after[enters])
-        kept = pa.array(np.flatnonzero(taken))
-        return RowImages(
-            columns=images.columns.take(kept),
-            event=images.event.take(kept),
-            row=images.row.take(kept),
-            change_type=pa.array(kinds, pa.int8()).take(kept),
-            nulled=images.nulled,
-            present=None if images.present is None else images.present.take(kept),
-            unknown=images.unknown,
-            logged=None if images.logged is None else images.logged.take(kept),
-            updated=self._of_updates(images.updated, kinds, kept),
-        )
+        updated = images.updated
+        if updated is not None:  # An update that became an insert has NULL.
+            is_update = pa.array(kinds == _AFTER)
+            updated = pc.if_else(is_update, updated, pa.scalar(None, updated.type))
+        kinds = pa.array(kinds, pa.int8())
+        return _selected(replace(images, change_type=kinds, updated=updated), taken)
 
     def _require_whole(self, present: pa.Array, entering: npt.NDArray[np.int64]) -> None:
         """Raise TableError unless rows that enter the mirror have all columns that are shown."""
@@ -195,16 +187,6 @@ class Shaper:
                 hint="set binlog_row_image=FULL for every session that writes this table, then "
                 "resume it",
             )
-
-    @staticmethod
-    def _of_updates(
-        updated: pa.Array | None, kinds: npt.NDArray[np.int8], kept: pa.Array
-    ) -> pa.Array | None:
-        """Return which columns each update changed; NULL for an update that became an insert."""
-        if updated is None:
-            return None
-        is_update = pa.array(kinds == _AFTER)
-        return pc.if_else(is_update, updated, pa.scalar(None, updated.type)).take(kept)
 
     # -- columns -------------------------------------------------------------------------------
 
@@ -252,10 +234,6 @@ class Shaper:
         return pack_bits(of_source[:, self._shown], ~bits.is_valid().to_numpy(zero_copy_only=False))
 
 
-def _taken(truth: pa.Array) -> pa.Array:
-    return pc.fill_null(truth, False)
-
-
 def _without_equal(images: RowImages) -> RowImages:
     """Return the images without updates whose two images show the same. A column that the image
     after leaves out did not change; one that only the image before leaves out may have changed."""
@@ -274,6 +252,11 @@ def _without_equal(images: RowImages) -> RowImages:
     kept[before[same]] = kept[after[same]] = False
     if kept.all():
         return images
+    return _selected(images, kept)
+
+
+def _selected(images: RowImages, kept: npt.NDArray[np.bool_]) -> RowImages:
+    """Return the images that are kept."""
     rows = pa.array(np.flatnonzero(kept))
     return replace(
         images,

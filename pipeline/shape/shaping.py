@@ -8,44 +8,52 @@ from it, and adds how the lake shows it.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Final
 
 import pyarrow as pa
 
-from lockstep.pipeline.schema.evolving.effects import Changed, Created, Dropped, Effect, Renamed
+from lockstep.pipeline.schema.effects import (
+    Changed,
+    Created,
+    Dropped,
+    Effect,
+    FollowedStatement,
+    LoggedStatement,
+    Renamed,
+    recorded_statement,
+)
 from lockstep.pipeline.schema.fills import fill_of
-from lockstep.pipeline.schema.history import REDACTED_TEXT, SchemaStatement, SchemaVersion, ShownAs
-from lockstep.pipeline.schema.logged import FollowedStatement, LoggedStatement, recorded_statement
+from lockstep.pipeline.schema.history import (
+    REDACTED_TEXT,
+    ROWS_BY,
+    Fate,
+    Mask,
+    SchemaStatement,
+    SchemaVersion,
+    ShownAs,
+    Treatment,
+    shape_in_words,
+    treatment_words,
+)
 from lockstep.pipeline.schema.model import (
     ColumnSchema,
     ExpressionDefault,
     KeyPart,
-    KeySchema,
     LiteralDefault,
     TableSchema,
     WrittenDefault,
 )
 from lockstep.pipeline.schema.rows import key_columns, row_structure, schema_of
-from lockstep.pipeline.schema.treatments import (
-    ROWS_BY,
-    Fate,
-    Hash,
-    Mask,
-    Treatment,
-    hides_values,
-    shape_in_words,
-    treatment_words,
-)
 from lockstep.pipeline.schema.types import arrow_type
-from lockstep.pipeline.shape.condition import Condition
 from lockstep.pipeline.shape.hashes import PrivacyKey
 from lockstep.pipeline.shape.redaction import redacted as redacted_text
-from lockstep.pipeline.shape.rules import ShapeRules
 from lockstep.pipeline.shape.shape import (
     Shape,
     ShapeChange,
+    ShapeRules,
+    condition_columns,
     is_possible,
     matches,
     shape_change,
@@ -73,6 +81,10 @@ class Shaping:
     key: PrivacyKey | None = None
     hides: bool = False
     captured: Callable[[TableName], bool] = lambda _: True
+
+    @property
+    def _fingerprint(self) -> str | None:
+        return None if self.key is None else self.key.fingerprint
 
     def shape(self, schema: TableSchema) -> Shape | None:
         """Return the shape of a structure; None if it is shown as it is. Raise TableError for rules
@@ -106,14 +118,13 @@ class Shaping:
         if shape is None:
             return ""
         names, count = shape.source.names, len(schema.columns)
-        rows = None if shape.condition is None else shape.condition.text
-        return shape_in_words(names[:count], shape.treatments[:count], rows)
+        return shape_in_words(names[:count], shape.treatments[:count], shape.rows)
 
     def hidden(self, schema: TableSchema) -> frozenset[str]:
         """Return the names, in lower case, of the columns whose values the rules hide, even if the
         rules cannot be applied."""
         rules = self.rules_of(schema.name)
-        return frozenset() if rules is None else _hidden_by(rules, row_structure(schema))
+        return frozenset() if rules is None else _hidden_by(rules, row_structure(schema).names)
 
     def treated(self, schema: TableSchema) -> Mapping[str, str]:
         """Return the columns of a structure that are not shown as they are, or that decide which
@@ -129,15 +140,14 @@ class Shaping:
             for name, treatment in zip(shape.source.names, shape.treatments, strict=True)
             if treatment is not Fate.SHOWN
         }
-        for name in () if shape.condition is None else shape.condition.columns:
+        for name in condition_columns(shape.rows):
             words[name.lower()] = f"{words.get(name.lower(), '')} {ROWS_BY}".strip()
         return words
 
     def hides_column(self, table: TableName, name: str) -> bool:
         """Return whether the rules of a table hide the values of a column with that name."""
         rules = self.rules_of(table)
-        column = Column(name, "text", True)
-        return rules is not None and bool(_hidden_by(rules, TableStructure(table, (column,), ())))
+        return rules is not None and bool(_hidden_by(rules, (name,)))
 
     def redacted(self, schema: TableSchema) -> TableSchema:
         """Return a structure without the values of the columns that its rules hide."""
@@ -151,10 +161,10 @@ class Shaping:
     ) -> tuple[TableSchema, ShownAs | None]:
         """See `schema.tracker.Shapes`."""
         shape = self.shape(schema)
-        origins = {c.name.lower(): c.name.lower() for c in schema.columns}
+        origins = {name.lower(): name.lower() for name in schema.names}
         if columns_from is not None:
-            names = (column.name.lower() for column in schema.columns)
-            origins = {n: o.lower() for n, o in zip(names, columns_from, strict=True) if o}
+            pairs = zip(schema.names, columns_from, strict=True)
+            origins = {name.lower(): origin.lower() for name, origin in pairs if origin}
         if before is not None and not self.captured(schema.name):
             shape = self._as_strict(shape, schema, before, origins)
         shown_as = self._shown_as(schema, shape)
@@ -164,7 +174,7 @@ class Shaping:
                 raise TableError(why, hint=consent_hint(schema.name), need=Need.CONSENT)
         hidden = {*self.hidden(schema)}
         if before is not None:
-            hidden_before = hidden_of(before)
+            hidden_before = before.hidden
             hidden |= {name for name, origin in origins.items() if origin in hidden_before}
         return redacted(schema, hidden), shown_as
 
@@ -180,8 +190,7 @@ class Shaping:
         shown_before = before.shown_as
         if shown_before is None or before.schema is None:
             return shape
-        names = (column.name.lower() for column in before.schema.columns)
-        treatments_before = dict(zip(names, shown_before.treatments, strict=True))
+        treatments_before = before.treatments
         shape = shape or _whole(schema)
         keys = key_columns(schema)
         treatments = list(shape.treatments)
@@ -190,9 +199,8 @@ class Shaping:
             treatment = stricter(treatments[index], treatments_before.get(origin, Fate.SHOWN))
             possible = is_possible(column, treatment, is_key=column.name in keys)
             treatments[index] = treatment if possible else Fate.LEFT_OUT
-        rows = shown_before.rows
-        condition = shape.condition if rows is None else _condition(rows)
-        shape = replace(shape, treatments=tuple(treatments), condition=condition)
+        rows = shown_before.rows or shape.rows
+        shape = replace(shape, treatments=tuple(treatments), rows=rows)
         return None if shape.shows_all else shape
 
     def _shown_as(self, schema: TableSchema, shape: Shape | None) -> ShownAs | None:
@@ -202,8 +210,8 @@ class Shaping:
             raise _no_key()
         return ShownAs(
             shape.treatments[: len(schema.columns)],
-            None if shape.condition is None else shape.condition.text,
-            self.key.fingerprint if self.key is not None and shape.hashes else None,
+            shape.rows,
+            self._fingerprint if shape.hashes else None,
             self._shown(schema, shape),
         )
 
@@ -243,7 +251,7 @@ class Shaping:
                 return effect
 
     def _bare(self, schema: TableSchema) -> TableSchema:
-        return redacted(schema, {column.name.lower() for column in schema.columns})
+        return redacted(schema, {*map(str.lower, schema.names)})
 
     def fingerprint(self, schema: TableSchema) -> str | None:
         """Return the fingerprint of how a structure is shown by the settings, as
@@ -258,7 +266,7 @@ class Shaping:
         if version.shown_as is None or version.schema is None:
             return None
         self.require_key(version)
-        if version.shown_as.key not in (None, self.key and self.key.fingerprint):
+        if version.shown_as.key not in (None, self._fingerprint):
             raise TableError(
                 "its values were hashed with the key that is replaced",
                 hint=f"`lockstep reload {version.table} --reason …` reads all of it",
@@ -271,7 +279,7 @@ class Shaping:
         """Raise `ConfigurationError` unless the settings have the key with which a version is
         hashed, or say that theirs replaces it."""
         shown_as = version.shown_as
-        have = None if self.key is None else self.key.fingerprint
+        have = self._fingerprint
         if shown_as is None or shown_as.key is None or shown_as.key == have:
             return
         if self.key is not None and shown_as.key == self.key.replaces:
@@ -289,23 +297,16 @@ class Shaping:
         is shown as the settings say. Raise TableError for rules that cannot be applied."""
         if version.schema is None:
             return None
-        shape = self.shape(version.schema)
-        before = version.shown_as
-        if shape is None and before is None:
+        shown_as = version.shown_as
+        if shown_as is None and self.rules_of(version.table) is None:
             return None
-        count = len(version.schema.columns)
-        now = (Fate.SHOWN,) * count if shape is None else shape.treatments[:count]
-        then = (Fate.SHOWN,) * count if before is None else before.treatments
-        names = [column.name for column in version.schema.columns]
-        changed = [name for name, a, b in zip(names, then, now, strict=True) if a != b]
-        if changed:
+        before, now = self._shapes_of(version, version.schema)
+        pairs = zip(now.source.names, before.treatments, now.treatments, strict=True)
+        if changed := [name for name, old, new in pairs if old != new]:
             return f"other settings apply to {', '.join(changed)}"
-        rows = None if shape is None or shape.condition is None else shape.condition.text
-        if rows != (None if before is None else before.rows):
+        if now.rows != before.rows:
             return "another condition decides which rows are taken"
-        hashed = any(isinstance(treatment, Hash) for treatment in now)
-        key = None if self.key is None else self.key.fingerprint
-        if hashed and before is not None and before.key != key:
+        if now.hashes and shown_as is not None and shown_as.key != self._fingerprint:
             return "another key makes its hashes"
         return None
 
@@ -316,7 +317,7 @@ class Shaping:
             return ShapeChange()
         before, after = self._shapes_of(version, version.schema)
         key = None if version.shown_as is None else version.shown_as.key
-        replaced = key is not None and self.key is not None and key != self.key.fingerprint
+        replaced = None not in (key, self.key) and key != self._fingerprint
         return shape_change(before, after, key_replaced=replaced)
 
     def _shapes_of(self, version: SchemaVersion, schema: TableSchema) -> tuple[Shape, Shape]:
@@ -331,17 +332,16 @@ class Shaping:
         if version.schema is None:
             return version
         names = {name.lower() for name in columns}
-        hidden = self.hidden(version.schema) | hidden_of(version) | names
+        hidden = self.hidden(version.schema) | version.hidden | names
         schema, shown_as = redacted(version.schema, hidden), version.shown_as
         try:
             shape = stricter_shape(*self._shapes_of(replace(version, schema=schema), schema))
-            condition = None if shape.condition is None else shape.condition.text
             key = None if shown_as is None else shown_as.key
-            if key is None and self.key is not None and shape.hashes:
-                key = self.key.fingerprint
+            if key is None and shape.hashes:
+                key = self._fingerprint
             if not shape.shows_all:
                 treatments = shape.treatments[: len(schema.columns)]
-                shown_as = ShownAs(treatments, condition, key, self._shown(schema, shape))
+                shown_as = ShownAs(treatments, shape.rows, key, self._shown(schema, shape))
         except TableError:
             if shown_as is not None:
                 shown_as = replace(shown_as, schema=redacted(shown_as.schema, hidden))
@@ -349,12 +349,11 @@ class Shaping:
 
     def _shown(self, schema: TableSchema, shape: Shape) -> TableSchema:
         """Return the structure that the lake shows."""
-        defaults = _shaped_defaults(schema, shape, self.key)
+        treated = zip(schema.columns, shape.source.columns, shape.treatments, strict=False)
         columns = tuple(
-            column if treatment is Fate.SHOWN else _shown_column(shaped, default)
-            for (column, treatment, shaped), default in zip(
-                _visible(schema, shape), defaults, strict=True
-            )
+            column if treatment is Fate.SHOWN else self._shown_column(column, decoded, treatment)
+            for column, decoded, treatment in treated
+            if treatment is not Fate.LEFT_OUT
         )
         names = {column.name.lower() for column in columns}
         # Columns whose treatment keeps different values different.
@@ -363,22 +362,39 @@ class Shaping:
             for column, treatment in zip(shape.source.columns, shape.treatments, strict=True)
             if is_possible(column, treatment, is_key=True)
         }
-        keys = (
-            _shown_key(key, unique if key.kind in ("primary", "unique") else names)
-            for key in schema.keys
-            if not key.hashed
-        )
-        return replace(
-            schema,
-            columns=columns,
-            keys=tuple(key for key in keys if key is not None),
-            foreign_keys=(),
-            hidden=(),
-        )
+        keys = []
+        for key in schema.keys:
+            allowed = unique if key.kind in ("primary", "unique") else names
+            parts = [part.column for part in key.parts]
+            if not key.hashed and all(name and name.lower() in allowed for name in parts):
+                keys.append(key)
+        return replace(schema, columns=columns, keys=tuple(keys), foreign_keys=(), hidden=())
+
+    def _shown_column(
+        self, column: ColumnSchema, decoded: Column, treatment: Treatment
+    ) -> ColumnSchema:
+        """Return a treated column as the lake has it. Its default is shaped like a row with this
+        column alone."""
+        alone = Shape(TableStructure(TableName("", ""), (decoded,), ()), (treatment,))
+        shown = schema_of(alone.structure).columns[0]
+        unknown = replace(shown, default=WrittenDefault(_REDACTED))
+        kind = arrow_type(decoded)
+        fill = pa.scalar(None, kind) if treatment == Mask("null") else fill_of(column, kind, None)
+        if fill is None:  # Only the server knows the default.
+            return unknown
+        rows = pa.RecordBatch.from_arrays([pa.array([fill.as_py()], kind)], names=[decoded.name])
+        try:
+            value = Shaper(alone, self.key).rows(rows).column(0)[0].as_py()
+        except TableError:  # It cannot be converted: '' is not a UUID.
+            return unknown
+        if value is None:
+            return replace(shown, default=None, nullable=True)
+        text = f"b'{int(value)}'" if isinstance(value, bool) else str(value)
+        return replace(shown, default=LiteralDefault(text))
 
 
-def _hidden_by(rules: ShapeRules, structure: TableStructure) -> frozenset[str]:
-    """Return the names, in lower case, of the columns that rules leave out, hash or mask."""
+def _hidden_by(rules: ShapeRules, names: Iterable[str]) -> frozenset[str]:
+    """Return those names of columns, in lower case, that rules leave out, hash or mask."""
 
     def hides(name: str) -> bool:
         patterns = (
@@ -389,13 +405,13 @@ def _hidden_by(rules: ShapeRules, structure: TableStructure) -> frozenset[str]:
         included = rules.include_columns
         return matches(patterns, name) or (included is not None and not matches(included, name))
 
-    return frozenset(name.lower() for name in structure.names if hides(name))
+    return frozenset(name.lower() for name in names if hides(name))
 
 
 def _revealing_columns(rules: ShapeRules, schema: TableSchema) -> Iterator[TableError]:
     """Yield an error for each shown column whose values the server computes from a hidden column.
     An expression that was redacted in the history was checked when it was recorded."""
-    hidden = _hidden_by(rules, row_structure(schema))
+    hidden = _hidden_by(rules, row_structure(schema).names)
     for column in schema.columns if hidden else ():
         default = column.default
         text = default.text if isinstance(default, ExpressionDefault) else column.generated
@@ -413,16 +429,6 @@ def _revealing_columns(rules: ShapeRules, schema: TableSchema) -> Iterator[Table
             )
 
 
-def hidden_of(version: SchemaVersion) -> frozenset[str]:
-    """Return the names, in lower case, of the columns whose values a version hides."""
-    if version.schema is None or version.shown_as is None:
-        return frozenset()
-    columns = zip(version.schema.columns, version.shown_as.treatments, strict=True)
-    return frozenset(
-        column.name.lower() for column, treatment in columns if hides_values(treatment)
-    )
-
-
 def redacted(schema: TableSchema, hidden: Set[str]) -> TableSchema:
     """Return a structure without the values of hidden columns: defaults, members of ENUM and SET,
     and expressions that name them. The number of members stays, since the log's decoder needs
@@ -437,13 +443,14 @@ def redacted(schema: TableSchema, hidden: Set[str]) -> TableSchema:
 def _redacted_column(column: ColumnSchema, hidden: Set[str]) -> ColumnSchema:
     generated = column.generated
     if generated is not None and any(name in generated.lower() for name in hidden):
-        column = replace(column, generated=_REDACTED)
+        generated = _REDACTED
     if column.name.lower() not in hidden:
-        return column
+        return replace(column, generated=generated)
     return replace(
         column,
         members=redacted_members(column.members),
         default=None if column.default is None else WrittenDefault(_REDACTED),
+        generated=None if generated is None else _REDACTED,
     )
 
 
@@ -476,8 +483,7 @@ def _shows_more(
     shown_before = before.shown_as
     if shown_before is None or before.schema is None:
         return None
-    names = (column.name.lower() for column in before.schema.columns)
-    treatments_before = dict(zip(names, shown_before.treatments, strict=True))
+    treatments_before = before.treatments
     treatments = (Fate.SHOWN,) * len(schema.columns) if after is None else after.treatments
     for column, treatment in zip(schema.columns, treatments, strict=True):
         origin = origins.get(column.name.lower())
@@ -531,67 +537,5 @@ def _whole(schema: TableSchema) -> Shape:
 
 
 def _shape_of_version(schema: TableSchema, shown_as: ShownAs) -> Shape:
-    condition = None if shown_as.rows is None else _condition(shown_as.rows)
     structure = row_structure(schema)
-    return _of_images(Shape(structure, shown_as.treatments, condition), structure)
-
-
-def _condition(text: str) -> Condition:
-    # It imports sqlglot, which takes 0.2 seconds: only where there is a condition.
-    from lockstep.pipeline.shape.condition_text import read_condition
-
-    return read_condition(text)
-
-
-def _visible(schema: TableSchema, shape: Shape) -> Iterator[tuple[ColumnSchema, Treatment, Column]]:
-    """Yield the columns that are not left out, each with its treatment and as it is shown."""
-    shown = iter(shape.structure.columns)
-    for column, treatment in zip(schema.columns, shape.treatments, strict=False):
-        if treatment is not Fate.LEFT_OUT:
-            yield column, treatment, next(shown)
-
-
-def _shaped_defaults(
-    schema: TableSchema, shape: Shape, key: PrivacyKey | None
-) -> Iterator[pa.Scalar | None]:
-    """Yield the shaped default of each column that is not left out; None if only the server knows
-    the default, or it cannot be converted."""
-    for column, decoded, treatment in zip(
-        schema.columns, shape.source.columns, shape.treatments, strict=False
-    ):
-        if treatment is Fate.LEFT_OUT:
-            continue
-        kind = arrow_type(decoded)
-        if treatment == Mask("null"):
-            yield pa.scalar(None, kind)
-            continue
-        fill = fill_of(column, kind, None)
-        if fill is None:
-            yield None
-            continue
-        # The default is shaped like a row with this column alone.
-        alone = Shape(replace(shape.source, columns=(decoded,), primary_key=()), (treatment,))
-        rows = pa.RecordBatch.from_arrays([pa.array([fill.as_py()], kind)], names=[decoded.name])
-        try:
-            yield Shaper(alone, key).rows(rows).column(0)[0]
-        except TableError:  # It cannot be converted: '' is not a UUID.
-            yield None
-
-
-def _shown_column(shaped: Column, default: pa.Scalar | None) -> ColumnSchema:
-    """Return a treated column as the lake has it."""
-    shown = schema_of(TableStructure(TableName("", ""), (shaped,), ())).columns[0]
-    if default is None:
-        return replace(shown, default=WrittenDefault(_REDACTED))
-    value = default.as_py()
-    if value is None:
-        return replace(shown, default=None, nullable=True)
-    text = f"b'{int(value)}'" if isinstance(value, bool) else str(value)
-    return replace(shown, default=LiteralDefault(text))
-
-
-def _shown_key(key: KeySchema, names: Set[str]) -> KeySchema | None:
-    """Return the key if all of its columns are among these."""
-    parts = [part.column for part in key.parts]
-    shown = all(column is not None and column.lower() in names for column in parts)
-    return key if shown else None
+    return _of_images(Shape(structure, shown_as.treatments, shown_as.rows), structure)

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from lockstep.pipeline.schema.consequences import Action, Consequence
-from lockstep.pipeline.schema.logged import LoggedStatement
+from lockstep.pipeline.schema.effects import LoggedStatement
 from lockstep.pipeline.values.position import Coordinates
 
 _FOLLOWED: Final = (Action.NOTHING, Action.FOLLOW, Action.EMPTY)

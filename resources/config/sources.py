@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import fields, replace
+from dataclasses import fields
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -15,8 +15,8 @@ from pydantic import (
     model_validator,
 )
 
-from lockstep.pipeline.schema.treatments import Conversion, Hash, Mask, read_mask
-from lockstep.pipeline.shape.rules import ShapeRules
+from lockstep.pipeline.schema.history import Conversion, Hash, Mask, read_mask
+from lockstep.pipeline.shape.shape import ShapeRules
 from lockstep.pipeline.snapshot.pace import LoadLimits
 from lockstep.pipeline.source_plan import SnapshotPlan
 from lockstep.pipeline.values.policies import (
@@ -214,22 +214,15 @@ class TableSection(Section):
 
     @property
     def shape(self) -> ShapeRules:
-        """The rules that shape the tables' mirrors. `ConditionUnusable` is raised if
-        `rows` cannot be used."""
-        names = (field.name for field in fields(ShapeRules) if field.name != "rows")
-        rules = ShapeRules(**{name: getattr(self, name) for name in names})
-        if self.rows is None:
-            return rules
-        # Importing sqlglot takes a fifth of a second, so it is imported only for a condition.
-        from lockstep.pipeline.shape.condition_text import read_condition
-
-        return replace(rules, rows=read_condition(self.rows))
+        """The rules that shape the tables' mirrors."""
+        return ShapeRules(**{field.name: getattr(self, field.name) for field in fields(ShapeRules)})
 
     @field_validator("rows")
     @classmethod
     def _condition(cls, rows: str | None) -> str | None:
         if rows is not None:
-            from lockstep.pipeline.shape.condition_text import read_condition
+            # Importing sqlglot takes a fifth of a second, so it is imported only for a condition.
+            from lockstep.pipeline.shape.condition import read_condition
 
             read_condition(rows)
         return rows

@@ -15,8 +15,8 @@ from typing import Any, Final
 import pymysql
 from pymysql.cursors import Cursor
 
+from lockstep.pipeline.schema.evolving.defaults import plain_text
 from lockstep.pipeline.schema.model import ColumnSchema, LiteralDefault, TableSchema, WrittenDefault
-from lockstep.pipeline.schema.plain import plain_text
 from lockstep.pipeline.values.table import TableName
 from lockstep.resources.mysql.select import quoted, quoted_table
 

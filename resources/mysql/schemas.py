@@ -30,7 +30,7 @@ from pymysql.cursors import Cursor
 
 from lockstep.pipeline.schema.code import read_code, read_view
 from lockstep.pipeline.schema.context import SQL_MODES, ServerDialect, StatementContext
-from lockstep.pipeline.schema.hidden_columns import places_known, shown_places
+from lockstep.pipeline.schema.evolving.defaults import with_plain_default
 from lockstep.pipeline.schema.model import (
     ColumnSchema,
     DatabaseCode,
@@ -46,7 +46,7 @@ from lockstep.pipeline.schema.model import (
     Trigger,
     View,
 )
-from lockstep.pipeline.schema.plain import with_plain_default
+from lockstep.pipeline.schema.rows import places_known, shown_places
 from lockstep.pipeline.values.server_errors import Meaning, meaning_of
 from lockstep.pipeline.values.survey import covers, read_grants
 from lockstep.pipeline.values.table import SYSTEM_DATABASES, TableName

@@ -12,8 +12,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from lockstep.pipeline.schema.history import shown_as_to_json
-from lockstep.pipeline.schema.model import TableSchema
-from lockstep.pipeline.schema.model_json import schema_from_json, schema_to_json
+from lockstep.pipeline.schema.model import TableSchema, schema_from_json, schema_to_json
 from lockstep.pipeline.upkeep.changes import (
     ChangeFile,
     DeletedChanges,
@@ -36,6 +35,7 @@ from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.segment import SourceTable
 from lockstep.pipeline.values.table import TableName
 from lockstep.resources.postgres.rows import Row, of_table, position, table
+from lockstep.resources.postgres.schemas import effects_json
 from lockstep.resources.postgres.session import Subject
 
 
@@ -155,7 +155,7 @@ class PostgresForgotten(Subject):
                     id=statement.id,
                     text=json.dumps(statement.text),
                     context=json.dumps(dict(statement.context)),
-                    effects=json.dumps(list(statement.effects)),
+                    effects=effects_json(statement),
                 )
             for load, structure in books.loads:
                 schema_text = json.dumps(schema_to_json(structure))

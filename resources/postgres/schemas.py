@@ -4,22 +4,28 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from lockstep.pipeline.ports.ledger import LAST_BATCH, LAST_PLACE
-from lockstep.pipeline.schema.code import code_from_json, code_to_json
 from lockstep.pipeline.schema.history import (
     DatabaseVersion,
     History,
     Knowledge,
+    RecordedEffect,
     SchemaStatement,
     SchemaVersion,
     VersionOrigin,
     shown_as_from_json,
     shown_as_to_json,
 )
-from lockstep.pipeline.schema.model import DatabaseSchema
-from lockstep.pipeline.schema.model_json import schema_from_json, schema_to_json
+from lockstep.pipeline.schema.model import (
+    DatabaseSchema,
+    code_from_json,
+    code_to_json,
+    schema_from_json,
+    schema_to_json,
+)
 from lockstep.pipeline.values.position import Coordinates
 from lockstep.pipeline.values.table import TableName
 from lockstep.resources.postgres.refusals import refusal, unknown_statement, unknown_version
@@ -160,7 +166,17 @@ def _database_version(row: Row) -> DatabaseVersion:
 
 def _schema_statement(row: Row) -> SchemaStatement:
     begin, end = coordinates(row, "begin"), coordinates(row, "end")
-    return value_of(SchemaStatement, row, begin=begin, end=end, effects=tuple(row["effects"]))
+    effects = tuple(
+        RecordedEffect(name and TableName(**name), effect["words"])
+        for effect in row["effects"]
+        for name in [effect["table"]]
+    )
+    return value_of(SchemaStatement, row, begin=begin, end=end, effects=effects)
+
+
+def effects_json(statement: SchemaStatement) -> str:
+    """Return the statement's effects as the ledger stores them."""
+    return json.dumps([asdict(effect) for effect in statement.effects])
 
 
 def _of_version(value: SchemaVersion) -> dict[str, Any]:
@@ -184,7 +200,7 @@ def _of_statement(value: SchemaStatement) -> dict[str, Any]:
         "database": json.dumps(value.database),
         "text": json.dumps(value.text),
         "context": json.dumps(dict(value.context)),
-        "effects": json.dumps(list(value.effects)),
+        "effects": effects_json(value),
     }
 
 

@@ -22,8 +22,7 @@ from lockstep.pipeline.model.table_state import (
     reloading,
 )
 from lockstep.pipeline.proof.proven import Compared, Proof, Proven, TableProof
-from lockstep.pipeline.schema.model import TableSchema
-from lockstep.pipeline.schema.model_json import schema_from_json, schema_to_json
+from lockstep.pipeline.schema.model import TableSchema, schema_from_json, schema_to_json
 from lockstep.pipeline.snapshot.bounds import Bound, Range
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.errors import StoppedBy

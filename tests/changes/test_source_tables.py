@@ -18,7 +18,7 @@ from lockstep.pipeline.mirror.source_tables import (
     transaction_rows,
 )
 from lockstep.pipeline.schema.consequences import consequences
-from lockstep.pipeline.schema.logged import LoggedStatement
+from lockstep.pipeline.schema.effects import LoggedStatement
 from lockstep.pipeline.schema.statements.changes import StatementKind
 from lockstep.pipeline.schema.tracker import SchemaTracker, StructuresInMemory
 from lockstep.pipeline.values.policies import LakePolicies

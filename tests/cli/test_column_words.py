@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lockstep.pipeline.schema.column_words import (
+from lockstep.pipeline.schema.compare import (
     keys_of,
     more_of,
     written_default,

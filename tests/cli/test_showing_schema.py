@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from lockstep.commands.schema import effects_on, schema_values
+from lockstep.commands.schema import schema_values
 from lockstep.pipeline.model.json_values import to_json
 from lockstep.pipeline.run.capture import capture
 from lockstep.pipeline.run.context import Workplace
@@ -194,9 +194,9 @@ def test_a_statement_on_many_tables_is_told_for_one(own_shop: Shop) -> None:
     versions = reversed(own_shop.shown(table="a").versions)
     (newest, *_) = [version.statement for version in versions if version.statement is not None]
     name = TableName(own_shop.database, "a")
-    assert effects_on(newest, name) == (
+    assert newest.effects_on(name) == (
         f"{name}: is now called {own_shop.database}.c",
-        f"{own_shop.database}.b: is now called {name}",
+        f"{name}: was called {own_shop.database}.b",
     )
 
 

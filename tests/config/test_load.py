@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 
-from lockstep.pipeline.schema.treatments import Conversion, Hash, Mask
-from lockstep.pipeline.shape.condition_text import read_condition
+from lockstep.pipeline.schema.history import Conversion, Hash, Mask
 from lockstep.pipeline.shape.hashes import PrivacyKey
-from lockstep.pipeline.shape.rules import ShapeRules
+from lockstep.pipeline.shape.shape import ShapeRules
 from lockstep.pipeline.values.errors import ConfigurationError, LockstepError, NotYet, SecretMissing
 from lockstep.pipeline.values.places import AtCoordinates
 from lockstep.pipeline.values.policies import LakePolicies
@@ -506,7 +505,7 @@ key = "file:key"
             "took": Conversion.MICROSECONDS,
             "total": Conversion.STRING,
         },
-        rows=read_condition("not test and country in ('DE', 'FR')"),
+        rows="not test and country in ('DE', 'FR')",
     )
     assert carts == replace(
         customers,

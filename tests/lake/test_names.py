@@ -34,7 +34,7 @@ from lockstep.pipeline.ports.mirror_writes import (
     SetProperties,
     StagedFiles,
 )
-from lockstep.pipeline.schema.column_names import MERGE_COLUMNS
+from lockstep.pipeline.schema.types import MERGE_COLUMNS
 from lockstep.pipeline.values.errors import TableError
 from lockstep.pipeline.values.policies import Deletes, Readers
 from lockstep.resources.lake.spark.session import SparkProcess

@@ -12,12 +12,19 @@ from lockstep.pipeline.schema.history import (
     DatabaseVersion,
     History,
     Knowledge,
+    RecordedEffect,
     SchemaStatement,
     SchemaVersion,
     VersionOrigin,
 )
-from lockstep.pipeline.schema.model import DatabaseCode, DatabaseSchema, RowCode, Trigger, View
-from lockstep.pipeline.schema.model_json import schema_fingerprint
+from lockstep.pipeline.schema.model import (
+    DatabaseCode,
+    DatabaseSchema,
+    RowCode,
+    Trigger,
+    View,
+    schema_fingerprint,
+)
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.errors import LedgerRefused
 from lockstep.pipeline.values.table import TableName
@@ -50,7 +57,7 @@ STATEMENT = SchemaStatement(
     database="shop",
     text="alter table orders /* \0 \udcff */ add note varchar(20)",
     outcome="followed",
-    effects=("shop.orders is changed", "one more"),
+    effects=(RecordedEffect(ORDERS, "changed"), RecordedEffect(None, "one more")),
     context={"sql_mode": ["ANSI_QUOTES"], "client": "utf8mb4", "moment": 1.5, "none": None},
 )
 ADDED = replace(

@@ -1,7 +1,7 @@
 """spirit: the statements it sends, step by step.
 
 Belongs here: what spirit does to a server, in SQL. Does not: who writes meanwhile, what a
-run makes of it; spirit itself (`go_tools`).
+run makes of it.
 
 Source: spirit 0.16.0 (github.com/block/spirit): pkg/migration/change.go
 (`attemptMySQLDDL`, `createNewTable`, `alterNewTable`, `dropOldTable`, `cleanup`),

@@ -1,11 +1,11 @@
-"""Statements that are passed over, on their page: `pipeline.schema.statements.passed`."""
+"""Statements that are passed over, on their page: `pipeline.schema.statements.read`."""
 
 from __future__ import annotations
 
 from textwrap import fill
 from typing import Final
 
-from lockstep.pipeline.schema.statements.passed import PASSED
+from lockstep.pipeline.schema.statements.read import PASSED
 from tests.pages.made import MadePart
 
 

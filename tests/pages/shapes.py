@@ -5,14 +5,14 @@ from __future__ import annotations
 from types import ModuleType
 from typing import Final
 
-from lockstep.pipeline.shape import condition, hashes, rules, shaper
+from lockstep.pipeline.shape import condition, hashes, shape, shaper
 from tests.pages.made import MadePart
 
 
 def tables() -> str:
     """Settings, conditions, images and canonical texts, each under its heading."""
     parts = {
-        "Settings": _table(rules),
+        "Settings": _table(shape),
         "Conditions": f"```\n{_grammar(condition)}\n```",
         "What becomes of an update under a condition": _table(shaper),
         "What is hashed": _table(hashes),

@@ -11,7 +11,7 @@ import pytest
 from lockstep.pipeline.check import CHECK_RULES, RUN_RULES
 from lockstep.pipeline.check.findings import CheckRule
 from lockstep.pipeline.schema.consequences import RULES
-from lockstep.pipeline.shape.rules import ShapeRules
+from lockstep.pipeline.shape.shape import ShapeRules
 from tests.pages import errors
 from tests.pages.__main__ import CHECKOUT, PARTS
 from tests.pages.made import MadePart, rewritten, row

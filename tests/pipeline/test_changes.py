@@ -25,8 +25,9 @@ from lockstep.pipeline.mirror.layout import (
 )
 from lockstep.pipeline.mirror.mapping import latest
 from lockstep.pipeline.mirror.strategy import only_inserts
-from lockstep.pipeline.schema.column_names import (
+from lockstep.pipeline.schema.types import (
     READER_COLUMNS,
+    arrow_schema,
     escaped,
     folded,
     is_refused,
@@ -34,7 +35,6 @@ from lockstep.pipeline.schema.column_names import (
     source_name,
     unescaped,
 )
-from lockstep.pipeline.schema.types import arrow_schema
 from lockstep.pipeline.values.errors import TableError
 from lockstep.pipeline.values.segment import RowCounts
 from lockstep.pipeline.values.table import Column, TableName, TableStructure

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from lockstep.pipeline.model.table_state import Extent
 from lockstep.pipeline.run.dump.table_extents import PartialTables
-from lockstep.pipeline.schema.evolving.effects import Created, Dropped, Effect, Renamed, Truncated
+from lockstep.pipeline.schema.effects import Created, Dropped, Effect, Renamed, Truncated
 from lockstep.pipeline.values.position import Coordinates, LogFile
 from lockstep.pipeline.values.table import TableName
 from tests.positions.fake import SCHEMA

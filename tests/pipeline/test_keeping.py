@@ -6,8 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from lockstep.pipeline.check.evidence import KeptMirror
-from lockstep.pipeline.check.findings import judged
+from lockstep.pipeline.check.findings import KeptMirror, judged
 from lockstep.pipeline.check.mirrors import KEEPING_RULES
 from lockstep.pipeline.values.policies import FILES, KEEP, LOG, Retention
 from tests.pipeline.preflight_made import ORDERS, looked

@@ -8,7 +8,7 @@ import pytest
 
 from lockstep.pipeline.run.dump.log_reader import tables_changed
 from lockstep.pipeline.schema.context import StatementContext
-from lockstep.pipeline.schema.logged import FollowedStatement, LoggedStatement, recorded_statement
+from lockstep.pipeline.schema.effects import FollowedStatement, LoggedStatement, recorded_statement
 from lockstep.pipeline.values.position import Coordinates
 from lockstep.pipeline.values.table import TableName
 

@@ -22,9 +22,8 @@ from lockstep.pipeline.run.acknowledge import acknowledge
 from lockstep.pipeline.run.merge import merge
 from lockstep.pipeline.run.proof.verify_rows import verify
 from lockstep.pipeline.run.status.plan import make_plan
-from lockstep.pipeline.schema.treatments import Hash
-from lockstep.pipeline.shape.condition_text import read_condition
-from lockstep.pipeline.shape.rules import ShapeRules
+from lockstep.pipeline.schema.history import Hash
+from lockstep.pipeline.shape.shape import ShapeRules
 from lockstep.pipeline.values.policies import Deletes, DroppedTables, LakePolicies
 from lockstep.pipeline.values.table import TableName
 from lockstep.resources.mysql.server import MySqlServer
@@ -260,7 +259,7 @@ def test_what_is_hidden_stays_so(mysql: MySqlStand, database: str) -> None:
     rules = ShapeRules(
         exclude_columns=("ssn",),
         hash_columns={"code": Hash.EXACT},
-        rows=read_condition("active"),
+        rows="active",
     )
     shapes = {f"{database}.*": rules}
     follower = ShapedFollower(mysql, [*shapes], shapes, start=str(head(mysql)))

@@ -16,7 +16,7 @@ from lockstep.pipeline.ports.ledger import unproven
 from lockstep.pipeline.ports.source import CurrentSchemas, SourceServer
 from lockstep.pipeline.run.dump import structure_proof
 from lockstep.pipeline.run.status import status
-from lockstep.pipeline.schema.logged import LoggedStatement
+from lockstep.pipeline.schema.effects import LoggedStatement
 from lockstep.pipeline.start.bounds import Budget
 from lockstep.pipeline.status.verdict import verdict
 from lockstep.pipeline.values.decisions import STRUCTURES

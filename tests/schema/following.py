@@ -26,11 +26,10 @@ from lockstep.pipeline.run.dump.image_decoder import disagreements, logs_hidden,
 from lockstep.pipeline.run.dump.structure_proof import changed_meaning
 from lockstep.pipeline.schema.compare import aligned, differences
 from lockstep.pipeline.schema.context import ServerDialect
+from lockstep.pipeline.schema.effects import Effect, NotFollowed, UnknownTable
 from lockstep.pipeline.schema.evolve import evolve, forget
-from lockstep.pipeline.schema.evolving.effects import Effect, NotFollowed, UnknownTable
-from lockstep.pipeline.schema.hidden_columns import hidden_places
 from lockstep.pipeline.schema.model import ServerSchema, TableSchema
-from lockstep.pipeline.schema.rows import logged_structure, schema_of
+from lockstep.pipeline.schema.rows import hidden_places, logged_structure, schema_of
 from lockstep.pipeline.schema.statements.changes import Irrelevant, NotUnderstood
 from lockstep.pipeline.schema.statements.read import read_change
 from lockstep.pipeline.values.errors import TableError

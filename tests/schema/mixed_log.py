@@ -1,7 +1,7 @@
 """A log of rows and statements that change tables, mixed by chance.
 
 Belongs here: which comes when, in which session. Does not: the statements
-(`plain_statements`, `random_statements`) and the rows (`made_values`), what is read of it.
+(`plain_statements`, `random_statements`) and the rows (`made_rows`), what is read of it.
 """
 
 from __future__ import annotations
@@ -16,8 +16,7 @@ from pymysql.cursors import Cursor
 from lockstep.pipeline.schema.model import ServerSchema, TableSchema
 from tests.fix_mysql import MySqlStand
 from tests.schema.information_schema import read_server
-from tests.schema.made_rows import SESSION
-from tests.schema.made_values import change
+from tests.schema.made_rows import SESSION, change
 from tests.schema.plain_statements import plain_steps
 from tests.schema.random_statements import random_steps
 

@@ -14,8 +14,7 @@ from typing import Final
 from lockstep.pipeline.schema.model import ColumnSchema, ServerSchema, TableSchema
 from lockstep.pipeline.values.table import TableName
 from tests.schema.cases import Steps
-from tests.schema.made_values import full_name
-from tests.schema.random_definitions import quoted
+from tests.schema.made_rows import full_name, quoted
 
 _TABLES: Final = ("one", "two", "three", "four")
 _COLUMNS: Final = ("a", "b", "C", "d-e", "ü", "g", "h", "i")

@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from random import Random
 from typing import Final
 
+from tests.schema.made_rows import quoted
+
 NAMES: Final = ("a", "b", "C", "d_d", "e f", "key", "ü", "h")
 
 _SETS: Final = (
@@ -39,10 +41,6 @@ _CHARACTERS: Final = (
 )
 _NATIONAL: Final = ("national char(4)", "nvarchar(7)", "nchar varying(8)", "char(6) byte")
 _MOMENTS: Final = ("datetime", "timestamp")
-
-
-def quoted(name: str) -> str:
-    return f"`{name}`"
 
 
 def charset(chance: Random) -> str:

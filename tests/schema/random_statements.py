@@ -13,12 +13,12 @@ from typing import Final
 from lockstep.pipeline.schema.model import ColumnSchema, ServerSchema, TableSchema
 from lockstep.pipeline.values.table import TableName
 from tests.schema.cases import Steps
+from tests.schema.made_rows import quoted
 from tests.schema.random_definitions import (
     NAMES,
     charset,
     definition,
     key,
-    quoted,
     table_options,
 )
 

@@ -1,7 +1,7 @@
 """A follower with policies of its own, in memory or on disk, and what it has afterwards.
 
 Belongs here: its lake and its history as tests read them. Does not: comparing two of them
-(`two_readers`).
+(`test_then_and_now`).
 """
 
 from __future__ import annotations

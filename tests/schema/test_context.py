@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
+
 import pytest
 
 from lockstep.pipeline.schema.context import (
@@ -10,6 +12,7 @@ from lockstep.pipeline.schema.context import (
     ServerDialect,
     StatementContext,
     read_context,
+    zone_of,
 )
 from lockstep.pipeline.values.errors import DamagedEvent, UnsupportedEvent
 from tests.fix_mysql import MySqlStand
@@ -141,3 +144,31 @@ def test_statements_of_a_real_session(request: pytest.FixtureRequest, name: str)
         found = [one for one in logged(stand, start, facts_of(stand)) if isinstance(one, Logged)]
     assert tuple(one.text for one in found) == _LOGGED
     assert found[2].context.microseconds == 123456
+
+
+# -- zones ----------------------------------------------------------------------------------
+
+MOMENT = datetime(2024, 7, 1, 12, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("name", "minutes"),
+    [
+        ("UTC", 0),
+        ("+02:00", 120),
+        ("-3:30", -210),
+        ("+14:00", 840),
+        ("America/St_Johns", -150),
+    ],
+)
+def test_a_name_that_tells_its_zone(name: str, minutes: int) -> None:
+    """An offset, or a name of the time zone database with what held at the moment."""
+    zone = zone_of(name)
+    assert zone is not None
+    assert MOMENT.astimezone(zone).utcoffset() == timedelta(minutes=minutes)
+
+
+@pytest.mark.parametrize("name", ["", "SYSTEM", "Nowhere/Town", "../etc/passwd", "MET+1"])
+def test_a_name_that_does_not(name: str) -> None:
+    """The server's own zone is nobody's to guess, and no file outside is opened."""
+    assert zone_of(name) is None

@@ -8,8 +8,7 @@ import pytest
 
 from lockstep.pipeline.schema.code import with_code
 from lockstep.pipeline.schema.context import ServerDialect, StatementContext
-from lockstep.pipeline.schema.evolve import evolve, forget
-from lockstep.pipeline.schema.evolving.effects import (
+from lockstep.pipeline.schema.effects import (
     Changed,
     Created,
     Dropped,
@@ -20,9 +19,10 @@ from lockstep.pipeline.schema.evolving.effects import (
     UnknownTable,
     UnloggedChange,
 )
+from lockstep.pipeline.schema.evolve import evolve, forget
 from lockstep.pipeline.schema.model import DatabaseCode, ServerSchema
 from lockstep.pipeline.schema.rows import row_structure, schema_of
-from lockstep.pipeline.schema.statements.changes import CreateTable, Irrelevant, NotUnderstood
+from lockstep.pipeline.schema.statements.changes import Irrelevant, NotUnderstood
 from lockstep.pipeline.schema.statements.read import read_change
 from tests.schema.schemas_made import EMPTY, MARIADB, MYSQL, after, named, table
 
@@ -30,33 +30,44 @@ _A = "create table a (id int primary key, b int, c varchar(5))"
 _UNKNOWN = EMPTY.with_unknown(named("a"))
 
 
-def test_renamed_to_a_table_that_exists() -> None:
-    """No server does that: one of the names means another table, perhaps a temporary one."""
-    done = after([_A, "create table b (x int)", "rename table a to b"])
-    assert [NotFollowed, NotFollowed] == [type(effect) for effect in done.effects]
-    assert {named("a"), named("b")} == done.schema.unknown
-    assert done.schema.tables == {}
-
-
-def test_created_where_nobody_knew() -> None:
-    """A table that may have been there was not, if it could be created."""
-    done = after([_A], schema=_UNKNOWN)
-    assert isinstance(done.effects[0], Created)
-    assert frozenset() == done.schema.unknown
-
-
-def test_perhaps_created() -> None:
-    """IF NOT EXISTS leaves open which of the two tables there is now."""
-    done = after(["create table if not exists a (id int)"], schema=_UNKNOWN)
-    assert (UnknownTable(named("a"), "CREATE TABLE IF NOT EXISTS"),) == done.effects
-    assert done.schema == _UNKNOWN
-
-
-def test_replaced_where_nobody_knew() -> None:
-    """OR REPLACE makes a table known again, whatever was there."""
-    dropped, created = after(["create or replace table a (id int)"], MARIADB, _UNKNOWN).effects
-    assert Dropped(named("a"), None) == dropped
-    assert isinstance(created, Created)
+@pytest.mark.parametrize(
+    ("statements", "context", "schema", "effects", "unknown"),
+    [
+        # No server does that: one of the names means another table, perhaps a temporary one.
+        (
+            [_A, "create table b (x int)", "rename table a to b"],
+            MYSQL,
+            EMPTY,
+            [NotFollowed, NotFollowed],
+            "ab",
+        ),
+        # A table that is created where one is known to be is a gap in the history.
+        ([_A, _A], MYSQL, EMPTY, [NotFollowed], "a"),
+        # A table that may have been there was not, if it could be created.
+        ([_A], MYSQL, _UNKNOWN, [Created], ""),
+        # IF NOT EXISTS leaves open which of the two tables there is now.
+        (["create table if not exists a (id int)"], MYSQL, _UNKNOWN, [UnknownTable], "a"),
+        # OR REPLACE makes a table known again, whatever was there.
+        (["create or replace table a (id int)"], MARIADB, _UNKNOWN, [Dropped, Created], ""),
+        # No server of its kind is known to do that.
+        (["create table a (b int, key ((b + 1)))"], MARIADB, EMPTY, [NotFollowed], "a"),
+        # MariaDB changes members with characters that their set may lack.
+        (["create table a (e enum('Ü') charset ascii)"], MARIADB, EMPTY, [NotFollowed], "a"),
+        ([_A, "alter table a force"], MYSQL, EMPTY, [Unchanged], ""),
+    ],
+)
+def test_effects(
+    statements: list[str],
+    context: StatementContext,
+    schema: ServerSchema,
+    effects: list[type],
+    unknown: str,
+) -> None:
+    """Of the last statement; a table whose structure is unknown is in no schema."""
+    done = after(statements, context, schema)
+    assert effects == [type(effect) for effect in done.effects]
+    assert {named(name) for name in unknown} == done.schema.unknown
+    assert done.schema.tables.keys() == ({named("a")} if not unknown else set())
 
 
 @pytest.mark.parametrize(
@@ -104,24 +115,11 @@ def test_what_does_not_fit(alter: str) -> None:
     assert done.schema.tables == {}
 
 
-def test_a_key_over_an_expression_that_mariadb_does_not_have() -> None:
-    """What no server of its kind is known to do is not followed, whatever its text says."""
-    (effect,) = after(["create table a (b int, key ((b + 1)))"], MARIADB).effects
-    assert isinstance(effect, NotFollowed)
-
-
 def test_a_trigger_that_cannot_be_read() -> None:
     """From there on nobody knows what triggers and views the databases have."""
     known = EMPTY.with_database(replace(EMPTY.databases["shop"], code=DatabaseCode()))
     done = with_code(known, "create trigger t before insert a for each row set @x = 1", MYSQL)
     assert done == EMPTY
-
-
-def test_created_twice() -> None:
-    """A table that is created where one is known to be is a gap in the history."""
-    done = after([_A, _A])
-    assert isinstance(done.effects[0], NotFollowed)
-    assert {named("a")} == done.schema.unknown
 
 
 def test_rows_that_change_without_events() -> None:
@@ -134,12 +132,6 @@ def test_rows_that_change_without_events() -> None:
     assert {named("a"), named("b")} == {
         one.table for one in both if isinstance(one, UnloggedChange)
     }
-
-
-def test_nothing_happens() -> None:
-    """A statement without effect on the structure is told as such."""
-    effects = after([_A, "alter table a force"]).effects
-    assert effects == (Unchanged(named("a"), "it did not change"),)
 
 
 def test_dropped_databases() -> None:
@@ -195,12 +187,3 @@ def test_old_timestamps() -> None:
     old = replace(MYSQL, explicit_timestamps=False)
     assert _defaults(old) == ("CURRENT_TIMESTAMP", "0000-00-00 00:00:00", None)
     assert _defaults(MYSQL) == (None, None, None)
-
-
-def test_text_that_a_set_does_not_have() -> None:
-    """Members with characters that their set may lack are not followed: MariaDB changes them."""
-    read = read_change("create table a (e enum('Ü') charset ascii)", MARIADB)
-    assert isinstance(read, tuple)
-    assert isinstance(read[0], CreateTable)
-    (effect,) = evolve(EMPTY, read, MARIADB).effects
-    assert isinstance(effect, NotFollowed)

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import itertools
 import zlib
-from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -13,23 +12,12 @@ import pymysql
 import pytest
 from pymysql.cursors import Cursor
 
-from lockstep.pipeline.schema.statements.changes import (
-    CreateTable,
-    DropTables,
-    Irrelevant,
-    NotUnderstood,
-    TruncateTable,
-)
-from lockstep.pipeline.schema.statements.passed import PASSED, Passed
-from lockstep.pipeline.schema.statements.read import read_change
 from lockstep.pipeline.values.errors import UnsupportedStatement
 from lockstep.pipeline.values.policies import DroppedColumns, LakePolicies
-from lockstep.pipeline.values.table import TableName
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server
 from tests.schema.cases import Case, in_databases, read_cases
 from tests.schema.reader import Reader
-from tests.schema.schemas_made import MARIADB, MYSQL, named
 
 STATEMENTS: Final = Path(__file__).parent / "hidden"
 ASIDE: Final = "statements: aside: "
@@ -138,138 +126,3 @@ def test_a_comment_that_may_end_at_two_places(mysql: MySqlStand) -> None:
         mysql.execute(f"/*!99999 /* a */ flush tables -- */ truncate {name}.t")
         with pytest.raises(UnsupportedStatement, match="may end at two places"):
             reader.run()
-
-
-# -- what is passed over ------------------------------------------------------------
-
-
-@pytest.mark.parametrize("row", PASSED, ids=lambda row: row.words)
-def test_a_statement_is_passed_over_by_all_its_words(row: Passed) -> None:
-    """Its first word alone is not enough. Only a statement that holds code may have another after
-    it."""
-    for words in row.beginnings:
-        text = " ".join(words)
-        assert read_change(f"/* x */ {text.lower()} /*!50000 y */", MYSQL) == Irrelevant(text)
-        behind = read_change(f"{text} x; truncate t", MARIADB)
-        assert isinstance(behind, Irrelevant if row.code else NotUnderstood)
-        if len(words) > 1:
-            assert isinstance(read_change(f"{words[0]} update t set a = 1", MYSQL), NotUnderstood)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "analyze update t set a = 1",
-        "analyze format=json delete from t",
-        "begin not atomic truncate t; end",
-        "clone instance from a@b:3306 identified by 'c'",
-        "commit and truncate t",
-        "create or replace frobnicator view v as select 1",
-        "drop prepare p",
-        "execute immediate 'truncate t'",
-        "import table from 't.sdi'",
-        "load data infile 'x' into table t",
-        "optimize t",
-        "rollback",
-        "savepoint a",
-        "select f()",
-        "set statement max_statement_time=1 for truncate t",
-        "x: begin truncate t; end",
-        "xa commit 'x'",
-    ],
-)
-def test_what_is_on_no_list(text: str) -> None:
-    """It may change any table."""
-    found = read_change(text, MYSQL)
-    assert isinstance(found, NotUnderstood)
-    assert found.may_touch is None
-
-
-# -- SET STATEMENT ------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("text", "table"),
-    [
-        ("max_statement_time=1 for truncate t", "t"),
-        ("a=1 for truncate t", None),
-        ("max_statement_time=if(1, (2), 3), `lock_wait_timeout` := 4 for truncate t", "t"),
-        ("lock_wait_timeout=1 for set statement max_statement_time=1 for truncate t", "t"),
-        ("lock_wait_timeout=1 for set statement a=1 for truncate t", None),
-        ("sql_mode='' for truncate t", "t"),
-        ("sql_mode=concat(@@sql_mode, ',ANSI') for truncate `t`", "t"),
-    ],
-)
-def test_set_statement(text: str, table: str | None) -> None:
-    """It is the statement inside, unless a variable may change what that does."""
-    found = read_change(f"set statement {text}", MARIADB)
-    if table is None:
-        assert found == NotUnderstood("SET STATEMENT changes a for it", (named("t"),))
-    else:
-        assert found == (TruncateTable(named(table)),)
-
-
-@pytest.mark.parametrize(
-    ("text", "may_touch"),
-    [
-        ("alter table t add a real", (named("t"),)),
-        ('alter table t add a varchar(9) default "a"', (named("t"),)),
-        ("create table t (d date)", (named("t"),)),
-        ('truncate "t"', None),
-        ("alter table t comment 'a\\', rename to x, comment 'b'", None),
-    ],
-)
-def test_set_statement_sql_mode(text: str, may_touch: tuple[TableName, ...] | None) -> None:
-    """MariaDB parses the text by the session's own sql_mode, which the log does not tell: what
-    may mean something else is not followed."""
-    found = read_change(f"set statement sql_mode='ANSI_QUOTES' for {text}", MARIADB)
-    assert isinstance(found, NotUnderstood)
-    assert may_touch == found.may_touch
-
-
-def test_set_statement_engine() -> None:
-    """A table whose definition names no engine has the one that is set."""
-    engines = []
-    for text in ("(id int)", "(id int) engine=aria"):
-        statement = f"set statement default_storage_engine=myisam for create table t {text}"
-        found = read_change(statement, MARIADB)
-        assert isinstance(found, tuple)
-        assert isinstance(found[0], CreateTable)
-        engines.append(found[0].options.engine)
-    assert engines == ["MyISAM", "Aria"]
-
-
-def test_set_statement_is_mariadbs() -> None:
-    """MySQL has no such statement."""
-    assert isinstance(read_change("set statement x = 1 for truncate t", MYSQL), NotUnderstood)
-
-
-# -- names of temporary tables --------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "truncate t",
-        "alter table t add a int",
-        "create index i on t (a)",
-        "rename table t to u",
-        "repair table t",
-        "create table t like u",
-    ],
-)
-def test_a_temporary_table_may_be_meant(text: str) -> None:
-    """An event with the flag for them is not followed, whatever table it names."""
-    assert isinstance(read_change(text, MYSQL), tuple)
-    found = read_change(text, replace(MYSQL, thread_specific=True))
-    assert isinstance(found, NotUnderstood)
-    assert named("t") in (found.may_touch or ())
-
-
-def test_a_server_says_what_it_drops() -> None:
-    """DROP TABLE and a definition that is written out mean no temporary table; nor does the mark
-    that MariaDB leaves of each CREATE OR REPLACE."""
-    context = replace(MARIADB, thread_specific=True)
-    assert read_change("drop table t", context) == (DropTables((named("t"),)),)
-    assert isinstance(read_change("create table t (id int)", context), tuple)
-    assert isinstance(read_change("create or replace table t like u", context), tuple)

@@ -22,8 +22,10 @@ from lockstep.pipeline.schema.model import (
     LiteralDefault,
     ServerSchema,
     TableSchema,
+    schema_fingerprint,
+    schema_from_json,
+    schema_to_json,
 )
-from lockstep.pipeline.schema.model_json import schema_fingerprint, schema_from_json, schema_to_json
 from lockstep.pipeline.values.table import TableName
 from tests.schema.schemas_made import named
 

@@ -14,8 +14,8 @@ from pymysql.cursors import Cursor
 
 from lockstep.pipeline.schema.compare import aligned, differences
 from lockstep.pipeline.schema.context import StatementContext, read_context
+from lockstep.pipeline.schema.effects import Changed, NotFollowed, Renamed
 from lockstep.pipeline.schema.evolve import Evolved, evolve
-from lockstep.pipeline.schema.evolving.effects import Changed, NotFollowed, Renamed
 from lockstep.pipeline.schema.model import (
     ColumnSchema,
     LiteralDefault,
@@ -167,27 +167,16 @@ def _default(column: ColumnSchema) -> str | None:
             return None
 
 
-def test_mysql(mysql: MySqlStand) -> None:
-    """Whatever order MySQL resolves the clauses in, it is followed."""
-    _check(mysql, 1, _TABLES)
-
-
-def test_mariadb(mariadb: MySqlStand) -> None:
-    """Whatever order MariaDB resolves the clauses in, it is followed."""
-    _check(mariadb, 2, _TABLES)
+@pytest.mark.parametrize(("flavour", "seed"), [("mysql", 1), ("mariadb", 2)])
+def test_alters(request: pytest.FixtureRequest, flavour: str, seed: int) -> None:
+    """Whatever order a server resolves the clauses in, it is followed."""
+    _check(request.getfixturevalue(flavour), seed, _TABLES)
 
 
 @pytest.mark.soak
-@given(st.integers(0, 2**32))
+@pytest.mark.parametrize("flavour", ["mysql", "mariadb"])
+@given(seed=st.integers(0, 2**32))
 @_LONG
-def test_mysql_for_long(mysql: MySqlStand, seed: int) -> None:
+def test_alters_for_long(request: pytest.FixtureRequest, flavour: str, seed: int) -> None:
     """Thousands of statements."""
-    _check(mysql, seed, _MANY_TABLES)
-
-
-@pytest.mark.soak
-@given(st.integers(0, 2**32))
-@_LONG
-def test_mariadb_for_long(mariadb: MySqlStand, seed: int) -> None:
-    """Thousands of statements."""
-    _check(mariadb, seed, _MANY_TABLES)
+    _check(request.getfixturevalue(flavour), seed, _MANY_TABLES)

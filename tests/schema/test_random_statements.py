@@ -40,31 +40,18 @@ def _settings(examples: int, *, same: bool = False) -> settings:
     )
 
 
-@given(_SEEDS)
+@pytest.mark.parametrize("flavour", ["mysql", "mariadb"])
+@given(seed=_SEEDS)
 @_settings(4, same=True)
-def test_mysql(mysql: MySqlStand, seed: int) -> None:
-    """Whatever MySQL accepts leads to the tables it has, or is quarantined."""
-    _check(mysql, seed, mariadb=False)
-
-
-@given(_SEEDS)
-@_settings(4, same=True)
-def test_mariadb(mariadb: MySqlStand, seed: int) -> None:
-    """Whatever MariaDB accepts leads to the tables it has, or is quarantined."""
-    _check(mariadb, seed, mariadb=True)
+def test_statements(request: pytest.FixtureRequest, flavour: str, seed: int) -> None:
+    """Whatever a server accepts leads to the tables it has, or is quarantined."""
+    _check(request.getfixturevalue(flavour), seed, mariadb=flavour == "mariadb")
 
 
 @pytest.mark.soak
-@given(_SEEDS)
+@pytest.mark.parametrize("flavour", ["mysql", "mariadb"])
+@given(seed=_SEEDS)
 @_settings(1_000)
-def test_mysql_for_long(mysql: MySqlStand, seed: int) -> None:
+def test_statements_for_long(request: pytest.FixtureRequest, flavour: str, seed: int) -> None:
     """Thousands of statements, each followed or quarantined."""
-    _check(mysql, seed, mariadb=False)
-
-
-@pytest.mark.soak
-@given(_SEEDS)
-@_settings(1_000)
-def test_mariadb_for_long(mariadb: MySqlStand, seed: int) -> None:
-    """Thousands of statements, each followed or quarantined."""
-    _check(mariadb, seed, mariadb=True)
+    _check(request.getfixturevalue(flavour), seed, mariadb=flavour == "mariadb")

@@ -9,11 +9,10 @@ import pymysql
 import pytest
 from hypothesis import HealthCheck, event, given, settings
 
+from lockstep.pipeline.schema.code import ReachedTables, Verdict, reached_tables
 from lockstep.pipeline.schema.context import ANSI_QUOTES, ServerDialect, StatementContext
 from lockstep.pipeline.schema.model import ServerSchema
-from lockstep.pipeline.schema.reach import ReachedTables, Verdict, reached_tables
-from lockstep.pipeline.schema.statements.functions import BUILT_IN, KEYWORDS
-from lockstep.pipeline.schema.statements.row_changes import read_row_change
+from lockstep.pipeline.schema.statements.row_changes import BUILT_IN, KEYWORDS, read_row_change
 from lockstep.pipeline.values.table import TableName
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lockstep.pipeline.schema.column_words import more_of
+from lockstep.pipeline.schema.compare import more_of
 from lockstep.pipeline.schema.evolve import evolve
 from lockstep.pipeline.schema.model import TableSchema
 from lockstep.pipeline.schema.rows import row_key, row_structure, schema_of

@@ -8,7 +8,7 @@ from typing import Any
 
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.shape.hashes import PrivacyKey
-from lockstep.pipeline.shape.rules import ShapeRules
+from lockstep.pipeline.shape.shape import ShapeRules
 from lockstep.pipeline.source_plan import TableSettings
 from lockstep.pipeline.values.table import TablePatterns
 from lockstep.resources.mysql.shaped import ShapedServer

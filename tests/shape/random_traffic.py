@@ -20,9 +20,8 @@ from typing import Any, Final
 import pymysql
 from pymysql.cursors import Cursor
 
-from lockstep.pipeline.schema.treatments import Conversion, Hash, read_mask
-from lockstep.pipeline.shape.condition_text import read_condition
-from lockstep.pipeline.shape.rules import ShapeRules
+from lockstep.pipeline.schema.history import Conversion, Hash, read_mask
+from lockstep.pipeline.shape.shape import ShapeRules
 from tests.fix_mysql import MySqlStand
 from tests.shape.reference import Of, Row, Settings
 
@@ -128,7 +127,7 @@ def rules_of(settings: Settings) -> ShapeRules:
         or None,
         mask_columns={name: read_mask(mask) for name, mask in settings.masks.items()} or None,
         types={name: Conversion(to) for name, to in settings.types.items()} or None,
-        rows=None if settings.rows is None else read_condition(TAKEN),
+        rows=None if settings.rows is None else TAKEN,
     )
 
 

@@ -24,9 +24,9 @@ from lockstep.pipeline.run.rebuild.origin import origin_at
 from lockstep.pipeline.run.recovery.recover import recover, undone_run
 from lockstep.pipeline.run.replay.replay import replay
 from lockstep.pipeline.run.reshaping import still_in_clear
-from lockstep.pipeline.schema.treatments import Hash
+from lockstep.pipeline.schema.history import Hash
 from lockstep.pipeline.shape.hashes import PrivacyKey
-from lockstep.pipeline.shape.rules import ShapeRules
+from lockstep.pipeline.shape.shape import ShapeRules
 from lockstep.pipeline.upkeep.clearing import UnclearedValues
 from lockstep.pipeline.values.errors import (
     ConfigurationError,
@@ -61,7 +61,7 @@ class Cleared:
         self.follower = ShapedFollower(stand, [f"{name}.*"], {}, start="snapshot", **options)
         self.follower.run()
         self.do(
-            f"alter table c alter secret set default '{WORD} later'",
+            f"alter table c alter secret set default '{WORD}''s later'",
             f"update c set secret = '{WORD} c' where v = 1",
             "update beside set v = 2",
         )

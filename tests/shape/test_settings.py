@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -22,9 +22,8 @@ from lockstep.pipeline.run.status.table_commands import (
     plan_reload,
     plan_resume,
 )
-from lockstep.pipeline.schema.treatments import Conversion, Hash, read_mask
-from lockstep.pipeline.shape.condition_text import read_condition
-from lockstep.pipeline.shape.rules import ShapeRules
+from lockstep.pipeline.schema.history import Conversion, Hash, read_mask
+from lockstep.pipeline.shape.shape import ShapeRules
 from lockstep.pipeline.snapshot.pace import Pace
 from lockstep.pipeline.source_plan import SnapshotPlan
 from lockstep.pipeline.values.errors import ConfigurationError, LedgerRefused
@@ -105,12 +104,6 @@ def hiding(row: Mapping[str, Any]) -> dict[str, Any]:
     shown["phone"] = reference.masked("last", 4, row["phone"])
     shown["active"] = bool(row["active"])
     return shown
-
-
-@pytest.fixture
-def database(mysql: MySqlStand) -> Iterator[str]:
-    with mysql.own_database() as name:
-        yield name
 
 
 def test_a_shape_comes_and_goes(mysql: MySqlStand, database: str) -> None:
@@ -280,7 +273,7 @@ def test_a_structure_that_a_person_gives_is_kept_without_values(
 def test_bounds_of_chunks_are_sealed(mysql: MySqlStand, database: str) -> None:
     """Also of a table whose key is shown, since the row of a bound may be left out."""
     slow = SnapshotPlan(seconds=0.0, pace=Pace(first=1, least=1, most=1))
-    rules = ShapeRules(rows=read_condition("active"))
+    rules = ShapeRules(rows="active")
     customers = Customers(mysql, database, rules, snapshot=slow)
     customers.do("update c set id = id + 424242420 order by id desc")
     customers.run()
@@ -331,7 +324,7 @@ def test_what_the_server_computes_of_hidden_columns_is_not_shown(
 
 
 def test_rows_enter_and_leave(mysql: MySqlStand, database: str) -> None:
-    rules = ShapeRules(rows=read_condition("active and phone is not null"))
+    rules = ShapeRules(rows="active and phone is not null")
     customers = Customers(mysql, database, rules)
     customers.run()
     for statements in (

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,14 +20,12 @@ from hypothesis import strategies as st
 
 from lockstep.pipeline.run.dump.image_decoder import with_defaults
 from lockstep.pipeline.run.load.part import of_shown
+from lockstep.pipeline.schema.history import Conversion, Fate, Hash, Mask, read_mask
 from lockstep.pipeline.schema.model import LiteralDefault
-from lockstep.pipeline.schema.treatments import Conversion, Fate, Hash, Mask, read_mask
 from lockstep.pipeline.schema.types import arrow_schema
-from lockstep.pipeline.shape.condition import ConditionUnusable
-from lockstep.pipeline.shape.condition_text import read_condition
+from lockstep.pipeline.shape.condition import ConditionUnusable, read_condition
 from lockstep.pipeline.shape.hashes import PrivacyKey
-from lockstep.pipeline.shape.rules import ShapeRules
-from lockstep.pipeline.shape.shape import shape_of
+from lockstep.pipeline.shape.shape import ShapeRules, shape_of
 from lockstep.pipeline.shape.shaper import Shaper
 from lockstep.pipeline.shape.shaping import Shaping
 from lockstep.pipeline.snapshot.condition import Limit
@@ -58,11 +57,6 @@ def _float32(value: float) -> float:
     return float(struct.unpack("f", struct.pack("f", value))[0])
 
 
-def _moment(value: datetime, digits: int) -> str:
-    text = f"{value:%Y-%m-%d %H:%M:%S.%f}"
-    return text[: 19 + (digits + 1 if digits else 0)]
-
-
 _TIMES = st.builds(
     lambda sign, h, m, s, f: f"{sign}{h:02}:{m:02}:{s:02}.{f:02}",
     st.sampled_from(["", "-"]),
@@ -73,6 +67,8 @@ _TIMES = st.builds(
 )
 _MOMENTS = st.datetimes(datetime(1970, 1, 2), datetime(2037, 12, 31))
 _TEXTS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=6)
+
+_TWO_DIGITS = partial(reference.printed, reference.Of("decimal", 2))
 
 KINDS = [
     Kind(
@@ -85,8 +81,8 @@ KINDS = [
     Kind(
         Column("", "decimal", precision=10, scale=2),
         st.decimals(-(10**7), 10**7, places=2),
-        lambda value: f"{value:.2f}",
-        {Conversion.STRING: lambda value: f"{value:.2f}"},
+        _TWO_DIGITS,
+        {Conversion.STRING: _TWO_DIGITS},
     ),
     Kind(Column("", "varchar", length=40, charset="utf8mb4"), _TEXTS, str),
     Kind(
@@ -101,13 +97,13 @@ KINDS = [
         Column("", "datetime", length=3),
         _MOMENTS.map(lambda one: one.replace(microsecond=one.microsecond // 1000 * 1000)),
         None,
-        {Conversion.STRING: lambda value: _moment(value, 3)},
+        {Conversion.STRING: partial(reference.printed, reference.Of("datetime", 3))},
     ),
     Kind(
         Column("", "timestamp", length=6),
         _MOMENTS.map(lambda one: one.replace(tzinfo=UTC)),
         None,
-        {Conversion.STRING: lambda value: _moment(value, 6)},
+        {Conversion.STRING: partial(reference.printed, reference.Of("timestamp", 6))},
     ),
     Kind(
         Column("", "time", length=2),
@@ -242,7 +238,7 @@ def cases(draw: st.DrawFn) -> Case:
     excluded: list[str] = []
     for number, kind in enumerate(kinds):
         name = f"c{number}"
-        columns.append(_named(kind.column, name))
+        columns.append(replace(kind.column, name=name))
         values[name] = st.none() | kind.values
         setting, value, show = draw(treated(kind))
         if setting == "exclude_columns":
@@ -269,24 +265,11 @@ def cases(draw: st.DrawFn) -> Case:
     )
     rules = ShapeRules(
         exclude_columns=tuple(excluded) or None,
-        rows=None if text is None else read_condition(text),
+        rows=text,
         **settings,
     )
     structure = TableStructure(NAME, tuple(columns), ("k",))
     return Case(structure, rules, shows, taken, events)
-
-
-def _named(column: Column, name: str) -> Column:
-    return Column(
-        name,
-        column.type,
-        unsigned=column.unsigned,
-        length=column.length,
-        precision=column.precision,
-        scale=column.scale,
-        charset=column.charset,
-        members=column.members,
-    )
 
 
 def _hardly_changed(event: reference.Event) -> reference.Event:
@@ -416,19 +399,17 @@ def test_what_an_image_leaves_out_stays_left_out() -> None:
 
 
 def test_an_image_without_a_column_of_the_condition_is_refused() -> None:
-    condition = read_condition("country = 'DE'")
     images = _partial((1, None, None), (1, "DE", None), [(True, False, False), (True, True, False)])
     with pytest.raises(TableError, match="'country', which an image leaves out"):
-        _shaper(rows=condition).images(images)
+        _shaper(rows="country = 'DE'").images(images)
 
 
 def test_a_row_that_enters_must_be_whole() -> None:
-    condition = read_condition("country = 'DE'")
     images = _partial((1, "FR", None), (1, "DE", None), [(True, True, False), (True, True, False)])
     with pytest.raises(TableError, match="without some of its columns"):
-        _shaper(rows=condition).images(images)
+        _shaper(rows="country = 'DE'").images(images)
     leaves = _partial((1, "DE", None), (1, "FR", None), [(True, True, False), (True, True, False)])
-    shaped = _shaper(rows=condition).images(leaves)
+    shaped = _shaper(rows="country = 'DE'").images(leaves)
     assert shaped.columns.to_pylist() == [{"id": 1, "country": "DE", "email": None}]
     assert [CHANGE_TYPES[one] for one in shaped.change_type.to_pylist()] == [ChangeType.DELETE]
 
@@ -505,7 +486,7 @@ _WIDE = TableStructure(
         ({"types": {"email": Conversion.UUID}}, "neither BINARY"),
         ({"types": {"place": Conversion.STRING}}, "GEOMETRY has no text"),
         *(
-            ({**hides, "rows": read_condition("STATE = 'new'")}, "members are hidden")
+            ({**hides, "rows": "STATE = 'new'"}, "members are hidden")
             for hides in (
                 {"exclude_columns": ("state",)},
                 {"mask_columns": {"state": Mask("null")}},
@@ -520,16 +501,16 @@ _WIDE = TableStructure(
             {"mask_columns": {"email": Mask("null"), "em*": Mask("last", 2)}},
             "mask_columns has more than one treatment",
         ),
-        ({"rows": read_condition("nothing = 1")}, "no column 'nothing'"),
-        ({"rows": read_condition("state < 'old'")}, "whose order is not that of its texts"),
-        ({"rows": read_condition("seen < '2020-01-01 00:00:00'")}, "offset from UTC"),
-        ({"rows": read_condition("id = '1'")}, "'1' is no value of column 'id'"),
-        ({"rows": read_condition("email = 1")}, "1 is no value of column 'email'"),
-        ({"rows": read_condition("doc = '{}'")}, "allows only IS NULL"),
-        ({"rows": read_condition("email")}, "cannot stand alone"),
-        ({"rows": read_condition("id like '1'")}, "no text, which LIKE needs"),
-        ({"rows": read_condition("born > '2020-02-30'")}, "is no value of column 'born'"),
-        ({"rows": read_condition("took > '1:2:3'")}, "is no value of column 'took'"),
+        ({"rows": "nothing = 1"}, "no column 'nothing'"),
+        ({"rows": "state < 'old'"}, "whose order is not that of its texts"),
+        ({"rows": "seen < '2020-01-01 00:00:00'"}, "offset from UTC"),
+        ({"rows": "id = '1'"}, "'1' is no value of column 'id'"),
+        ({"rows": "email = 1"}, "1 is no value of column 'email'"),
+        ({"rows": "doc = '{}'"}, "allows only IS NULL"),
+        ({"rows": "email"}, "cannot stand alone"),
+        ({"rows": "id like '1'"}, "no text, which LIKE needs"),
+        ({"rows": "born > '2020-02-30'"}, "is no value of column 'born'"),
+        ({"rows": "took > '1:2:3'"}, "is no value of column 'took'"),
     ],
 )
 def test_what_cannot_be_shown_is_refused_by_name(rules: dict[str, Any], said: str) -> None:
@@ -538,7 +519,7 @@ def test_what_cannot_be_shown_is_refused_by_name(rules: dict[str, Any], said: st
 
 
 def test_a_computed_column_is_no_part_of_a_condition() -> None:
-    rules = ShapeRules(rows=read_condition("Email = 'x'"))
+    rules = ShapeRules(rows="Email = 'x'")
     with pytest.raises(TableError, match="computed when it is read"):
         shape_of(rules, _WIDE, virtual={"email"})
 
@@ -655,7 +636,7 @@ def test_comparisons_are_exact(
     column: Column, text: str, values: list[Any], truths: list[bool | None]
 ) -> None:
     structure = TableStructure(NAME, (Column("id", "int"), column), ("id",))
-    shaper = Shaper(shape_of(ShapeRules(rows=read_condition(text)), structure))
+    shaper = Shaper(shape_of(ShapeRules(rows=text), structure))
     rows = pa.RecordBatch.from_pylist(
         [{"id": number, "c": value} for number, value in enumerate(values)],
         schema=arrow_schema(structure),

@@ -12,9 +12,8 @@ from lockstep.pipeline.check import SourceEvidence, preflight
 from lockstep.pipeline.model.json_values import to_json
 from lockstep.pipeline.run.status.plan import make_plan
 from lockstep.pipeline.run.status.schema_history import show_schema
-from lockstep.pipeline.schema.treatments import Hash, read_mask
-from lockstep.pipeline.shape.condition_text import read_condition
-from lockstep.pipeline.shape.rules import ShapeRules
+from lockstep.pipeline.schema.history import Hash, read_mask
+from lockstep.pipeline.shape.shape import ShapeRules
 from lockstep.pipeline.values.errors import ConfigurationError
 from lockstep.pipeline.values.table import TableName
 from tests.fix_mysql import MySqlStand
@@ -25,7 +24,7 @@ HIDING = ShapeRules(
     exclude_columns=("ssn",),
     hash_columns={"email": Hash.EXACT},
     mask_columns={"phone": read_mask("last:4")},
-    rows=read_condition("id > 1"),
+    rows="id > 1",
 )
 KEPT = (
     "email, ssn, phone and rows that a condition leaves out stand in clear in what was captured "
@@ -86,7 +85,7 @@ def test_settings_are_told_before_and_after_they_are_followed(customers: Custome
 
 def test_a_check_sees_the_columns_of_the_server(customers: Customers) -> None:
     """Of the tables of which the settings say something; a wrong name is told with the block."""
-    customers.shape(ShapeRules(exclude_columns=("sn",), rows=read_condition("kind > 'a'")))
+    customers.shape(ShapeRules(exclude_columns=("sn",), rows="kind > 'a'"))
     work = customers.follower.work()
     looked = SourceEvidence(
         work.server.survey(),

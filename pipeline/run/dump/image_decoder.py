@@ -44,18 +44,19 @@ from lockstep.pipeline.binlog.transactions.buffer import TransactionBuffer
 from lockstep.pipeline.mirror.mapping import cast_value
 from lockstep.pipeline.run.dump.captured_tables import CapturedTables, TableSegment
 from lockstep.pipeline.schema.fills import fill_of
-from lockstep.pipeline.schema.hidden_columns import (
+from lockstep.pipeline.schema.history import Knowledge, SchemaVersion
+from lockstep.pipeline.schema.model import TableSchema, WrittenDefault
+from lockstep.pipeline.schema.rows import (
     FIRST,
     FIRST_WITHOUT,
     LAST_PLACED,
     expressions,
     hidden_places,
     is_hidden,
+    key_columns,
+    logged_structure,
     may_be_hidden,
 )
-from lockstep.pipeline.schema.history import Knowledge, SchemaVersion
-from lockstep.pipeline.schema.model import TableSchema, WrittenDefault
-from lockstep.pipeline.schema.rows import key_columns, logged_structure
 from lockstep.pipeline.schema.tracker import SchemaTracker
 from lockstep.pipeline.schema.types import arrow_schema
 from lockstep.pipeline.shape.shaper import Shaper

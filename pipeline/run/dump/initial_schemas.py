@@ -30,13 +30,13 @@ from lockstep.pipeline.run.dump.logged_statements import (
     dialect_of_writer,
 )
 from lockstep.pipeline.schema.code import changes_code
+from lockstep.pipeline.schema.effects import LoggedStatement
 from lockstep.pipeline.schema.history import (
     DatabaseVersion,
     Knowledge,
     SchemaVersion,
     VersionOrigin,
 )
-from lockstep.pipeline.schema.logged import LoggedStatement
 from lockstep.pipeline.schema.statements.changes import (
     AlterTable,
     CreateLike,

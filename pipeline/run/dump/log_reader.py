@@ -35,10 +35,10 @@ from lockstep.pipeline.run.dump.logged_statements import (
     with_view_noted,
 )
 from lockstep.pipeline.run.stop_errors import resume_hint
+from lockstep.pipeline.schema.code import ReachedTables, Undetermined, Verdict, reached_tables
+from lockstep.pipeline.schema.effects import FollowedStatement, LoggedStatement
 from lockstep.pipeline.schema.history import SchemaStatement
-from lockstep.pipeline.schema.logged import FollowedStatement, LoggedStatement
 from lockstep.pipeline.schema.model import RowCode, ServerSchema
-from lockstep.pipeline.schema.reach import ReachedTables, Undetermined, Verdict, reached_tables
 from lockstep.pipeline.schema.refold import logged_statement
 from lockstep.pipeline.schema.statements.changes import (
     CreateLike,

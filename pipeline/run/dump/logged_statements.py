@@ -16,9 +16,9 @@ from lockstep.pipeline.binlog.values.charsets import text_decoder
 from lockstep.pipeline.ports.ledger import Structures
 from lockstep.pipeline.ports.source import ServerFacts, SourceServer
 from lockstep.pipeline.schema.context import ServerDialect, StatementContext, read_context
+from lockstep.pipeline.schema.effects import LoggedStatement
 from lockstep.pipeline.schema.evolve import may_find_view
 from lockstep.pipeline.schema.history import SchemaStatement
-from lockstep.pipeline.schema.logged import LoggedStatement
 from lockstep.pipeline.schema.model import ServerSchema
 from lockstep.pipeline.schema.statements.changes import Irrelevant, NotUnderstood
 from lockstep.pipeline.schema.statements.read import read_change

@@ -15,7 +15,7 @@ from lockstep.pipeline.ports.ledger import contents_of
 from lockstep.pipeline.run.dump.basis import Basis
 from lockstep.pipeline.run.known_batches import stale_tables
 from lockstep.pipeline.schema.consequences import RENAMED, Action, Consequence
-from lockstep.pipeline.schema.evolving.effects import Effect, Renamed
+from lockstep.pipeline.schema.effects import Effect, Renamed
 from lockstep.pipeline.schema.history import Knowledge, SchemaVersion
 from lockstep.pipeline.supply.plan import FormerName, FromMirror, copied
 from lockstep.pipeline.values.decisions import Continuity

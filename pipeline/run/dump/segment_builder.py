@@ -53,9 +53,8 @@ from lockstep.pipeline.run.dump.table_extents import PartialTables
 from lockstep.pipeline.run.load.part import AGAIN, PartRead
 from lockstep.pipeline.run.stop_errors import for_one_table
 from lockstep.pipeline.schema.consequences import Consequence
-from lockstep.pipeline.schema.evolving.effects import Renamed
+from lockstep.pipeline.schema.effects import FollowedStatement, LoggedStatement, Renamed
 from lockstep.pipeline.schema.history import History
-from lockstep.pipeline.schema.logged import FollowedStatement, LoggedStatement
 from lockstep.pipeline.schema.tracker import SchemaTracker
 from lockstep.pipeline.values.errors import DamagedEvent, RowsNotRead, TableError
 from lockstep.pipeline.values.position import Coordinates

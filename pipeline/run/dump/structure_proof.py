@@ -45,8 +45,8 @@ from lockstep.pipeline.run.dump.segment_builder import Segmenter
 from lockstep.pipeline.run.stop_errors import Reread
 from lockstep.pipeline.schema.code import changes_code, with_code
 from lockstep.pipeline.schema.compare import aligned, comparable, differences
+from lockstep.pipeline.schema.effects import LoggedStatement
 from lockstep.pipeline.schema.evolve import evolve, forget
-from lockstep.pipeline.schema.logged import LoggedStatement
 from lockstep.pipeline.schema.model import ColumnSchema, ServerSchema, TableSchema
 from lockstep.pipeline.schema.rows import key_candidates, merge_key, row_structure, schema_of
 from lockstep.pipeline.schema.statements.changes import Irrelevant, NotUnderstood

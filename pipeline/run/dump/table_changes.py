@@ -52,16 +52,19 @@ from lockstep.pipeline.schema.consequences import (
     PoliciesOf,
     consequences,
 )
-from lockstep.pipeline.schema.evolving.effects import UnknownTable, UnloggedChange
+from lockstep.pipeline.schema.effects import (
+    FollowedStatement,
+    LoggedStatement,
+    UnknownTable,
+    UnloggedChange,
+)
 from lockstep.pipeline.schema.history import History, Knowledge, SchemaVersion
-from lockstep.pipeline.schema.logged import FollowedStatement, LoggedStatement
-from lockstep.pipeline.schema.model import TableSchema
-from lockstep.pipeline.schema.model_json import schema_fingerprint
+from lockstep.pipeline.schema.model import TableSchema, schema_fingerprint
 from lockstep.pipeline.schema.rows import row_structure
 from lockstep.pipeline.schema.statements.changes import EXCHANGE
 from lockstep.pipeline.schema.table_effects import columns_from, may_rename_columns, why_unclear
 from lockstep.pipeline.schema.tracker import ColumnsFrom, SchemaTracker
-from lockstep.pipeline.shape.shaping import Shaping, consent_hint, hidden_of, redacted
+from lockstep.pipeline.shape.shaping import Shaping, consent_hint, redacted
 from lockstep.pipeline.snapshot.progress import LoadProgress
 from lockstep.pipeline.supply.plan import FromMirror
 from lockstep.pipeline.values.errors import Need, StructureUnknown, TableError, ValueLeftOut
@@ -290,7 +293,7 @@ class RecordedBefore:
         for version in reversed(self._versions[table]):
             fingerprint = without_schema.value
             if schema is not None:
-                fingerprint = schema_fingerprint(redacted(schema, hidden_of(version)))
+                fingerprint = schema_fingerprint(redacted(schema, version.hidden))
             same = version.since == since and version.fingerprint == fingerprint
             if version.batch >= self._since and same and word in (None, version.columns_from):
                 return version

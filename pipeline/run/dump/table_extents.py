@@ -17,7 +17,7 @@ from lockstep.pipeline.ports.ledger import Tables
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.dump.basis import Basis
 from lockstep.pipeline.run.reports import VerifyReport
-from lockstep.pipeline.schema.evolving.effects import Created, Dropped, Effect, Renamed, Truncated
+from lockstep.pipeline.schema.effects import Created, Dropped, Effect, Renamed, Truncated
 from lockstep.pipeline.schema.history import VersionOrigin
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.position import Coordinates

@@ -33,7 +33,7 @@ from lockstep.pipeline.run.dump.log_reader import (
 from lockstep.pipeline.run.reports import NotCompared
 from lockstep.pipeline.run.stop_errors import for_one_table
 from lockstep.pipeline.schema.consequences import Action, consequences
-from lockstep.pipeline.schema.logged import FollowedStatement, LoggedStatement
+from lockstep.pipeline.schema.effects import FollowedStatement, LoggedStatement
 from lockstep.pipeline.start.bounds import Budget, RunBounds
 from lockstep.pipeline.values.errors import DamagedEvent, TableError
 from lockstep.pipeline.values.gtid import GtidSet

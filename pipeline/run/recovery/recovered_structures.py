@@ -44,7 +44,6 @@ from lockstep.pipeline.run.begin import RunStart, start_of_reading_again
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.dump.initial_schemas import quiet_baseline, touched_between
 from lockstep.pipeline.run.find_place import ProvenPosition, find_place
-from lockstep.pipeline.schema.column_names import folded
 from lockstep.pipeline.schema.history import (
     DatabaseVersion,
     Knowledge,
@@ -52,7 +51,7 @@ from lockstep.pipeline.schema.history import (
     VersionOrigin,
 )
 from lockstep.pipeline.schema.model import TableSchema
-from lockstep.pipeline.shape.shaping import hidden_of
+from lockstep.pipeline.schema.types import folded
 from lockstep.pipeline.start.question import AnchorReading
 from lockstep.pipeline.start.rules import compare_anchor
 from lockstep.pipeline.upkeep.clearing import Tightening
@@ -402,7 +401,7 @@ def _shown_otherwise(
 
 def _less_shown(work: Workplace, version: SchemaVersion) -> Tightening:
     assert version.schema is not None and version.shown_as is not None
-    hidden, rules = hidden_of(version), work.shaping.rules_of(version.table)
+    hidden, rules = version.hidden, work.shaping.rules_of(version.table)
     return Tightening(
         version.table,
         0,

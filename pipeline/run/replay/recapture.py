@@ -48,7 +48,7 @@ from lockstep.pipeline.run.known_batches import (
     known_batches,
     why_no_longer_shown,
 )
-from lockstep.pipeline.schema.evolving.effects import Effect
+from lockstep.pipeline.schema.effects import Effect
 from lockstep.pipeline.schema.tracker import FirstStructures
 from lockstep.pipeline.start.bounds import RunBounds
 from lockstep.pipeline.start.question import AnchorReading

@@ -109,7 +109,7 @@ def make_plan(work: Workplace) -> RunPlan:
         cursor = _cursor_after(work, abandoned)
         if cursor is None:
             work.mirrors.require_ready()
-        require_ready(work)
+        require_ready(work.server, work.ledger, work.source)
         proposal = foresee_start(work, cursor, override)
         shapes = _shapes(work)
         tables = with_prices(work, plan_returns(work, foreseen_orders(work)))

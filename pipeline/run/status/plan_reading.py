@@ -40,7 +40,7 @@ from lockstep.pipeline.run.dump.renames import Renames, with_copies
 from lockstep.pipeline.run.stop_errors import resume_hint
 from lockstep.pipeline.run.table_plans import TablePlans
 from lockstep.pipeline.schema.consequences import Action, Consequence, consequences
-from lockstep.pipeline.schema.logged import FollowedStatement, LoggedStatement
+from lockstep.pipeline.schema.effects import FollowedStatement, LoggedStatement
 from lockstep.pipeline.schema.rows import merge_key
 from lockstep.pipeline.schema.tracker import SchemaTracker
 from lockstep.pipeline.values.decisions import Continuity

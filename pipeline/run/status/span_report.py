@@ -210,10 +210,9 @@ def structure_changes(
             yield StructureChange(event, None, None, ())
             continue
         statement = ledger.statements(source, [number])[number]
-        own = tuple(effect for effect in statement.effects if effect.startswith(f"{event.table}:"))
         yield StructureChange(
             event,
             statement.committed_at,
             first_words(statement.text, _WORDS),
-            own or statement.effects,
+            statement.effects_on(event.table),
         )

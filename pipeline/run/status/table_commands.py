@@ -38,12 +38,16 @@ from lockstep.pipeline.schema.consequences import (
     consequences,
 )
 from lockstep.pipeline.schema.context import ServerDialect, read_context
+from lockstep.pipeline.schema.effects import (
+    Created,
+    FollowedStatement,
+    LoggedStatement,
+    NotFollowed,
+)
 from lockstep.pipeline.schema.evolve import evolve
-from lockstep.pipeline.schema.evolving.effects import Created, NotFollowed
+from lockstep.pipeline.schema.evolving.defaults import with_plain_default
 from lockstep.pipeline.schema.history import Knowledge, SchemaVersion
-from lockstep.pipeline.schema.logged import FollowedStatement, LoggedStatement
 from lockstep.pipeline.schema.model import ServerSchema, TableSchema
-from lockstep.pipeline.schema.plain import with_plain_default
 from lockstep.pipeline.schema.refold import logged_statement
 from lockstep.pipeline.schema.statements.changes import CreateTable, Irrelevant, NotUnderstood
 from lockstep.pipeline.schema.statements.read import read_change

@@ -31,8 +31,8 @@ from lockstep.pipeline.model.table_state import TableEvent, TableEventKind
 from lockstep.pipeline.ports.ledger import contents_of
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.stop_errors import read_by_next_run
-from lockstep.pipeline.schema.column_names import folded
 from lockstep.pipeline.schema.history import SchemaVersion
+from lockstep.pipeline.schema.types import folded
 from lockstep.pipeline.values.intent import Intent, MirrorVersion
 from lockstep.pipeline.values.segment import Segment
 from lockstep.pipeline.values.table import TableName

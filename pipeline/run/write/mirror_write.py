@@ -67,8 +67,8 @@ from lockstep.pipeline.ports.mirrors import MirrorCommit, Mirrors
 from lockstep.pipeline.ports.segments import EventFile, SegmentStore, Spool
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.write.job import Job, Task, snapshot_paths
-from lockstep.pipeline.schema.column_names import folded
 from lockstep.pipeline.schema.history import SchemaVersion
+from lockstep.pipeline.schema.types import folded
 from lockstep.pipeline.values.errors import ForeignCommit, TableError
 from lockstep.pipeline.values.policies import Deletes
 from lockstep.pipeline.values.segment import SegmentFile

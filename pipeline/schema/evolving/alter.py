@@ -13,39 +13,30 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from lockstep.pipeline.schema.context import ServerDialect, StatementContext
+from lockstep.pipeline.schema.effects import CannotFollow
 from lockstep.pipeline.schema.evolving.column_changes import (
     Charset,
     beside_convert,
     chosen,
     converted,
     converted_text,
+    inherited_charset,
     resolve_column,
+    session_charset,
     with_timestamps,
     with_zero_moments,
 )
-from lockstep.pipeline.schema.evolving.create import (
-    inherited_charset,
-    kept_by,
-    key_of,
-    resolve_references,
-    session_charset,
-    split,
-)
 from lockstep.pipeline.schema.evolving.defaults import resolve_default
-from lockstep.pipeline.schema.evolving.effects import CannotFollow
 from lockstep.pipeline.schema.evolving.keys import (
     WITH_PREFIX,
     in_key,
+    kept_by,
+    key_of,
     pending_key,
     resolve_keys,
+    resolve_references,
+    split,
     with_key_columns,
-)
-from lockstep.pipeline.schema.hidden_columns import (
-    expressions,
-    numbered,
-    stay_hidden,
-    with_hidden,
-    with_new,
 )
 from lockstep.pipeline.schema.model import (
     LARGE,
@@ -57,6 +48,13 @@ from lockstep.pipeline.schema.model import (
     KeySchema,
     ServerSchema,
     TableSchema,
+)
+from lockstep.pipeline.schema.rows import (
+    expressions,
+    numbered,
+    stay_hidden,
+    with_hidden,
+    with_new,
 )
 from lockstep.pipeline.schema.statements.changes import (
     FIRST,

@@ -24,13 +24,14 @@ from lockstep.pipeline.schema.collations import (
     widest,
 )
 from lockstep.pipeline.schema.context import StatementContext
+from lockstep.pipeline.schema.effects import CannotFollow
 from lockstep.pipeline.schema.evolving.defaults import (
     as_text,
     reinterpreted,
     resolve_default,
+    with_plain_default,
     zero_moment,
 )
-from lockstep.pipeline.schema.evolving.effects import CannotFollow
 from lockstep.pipeline.schema.evolving.keys import STRINGS, character_bytes
 from lockstep.pipeline.schema.model import (
     BLOBS,
@@ -40,8 +41,8 @@ from lockstep.pipeline.schema.model import (
     ColumnSchema,
     ExpressionDefault,
     LiteralDefault,
+    ServerSchema,
 )
-from lockstep.pipeline.schema.plain import with_plain_default
 from lockstep.pipeline.schema.statements.changes import WrittenColumn, WrittenType
 
 _CHARACTERS: Final = CHARACTER_STRINGS | {"enum", "set"}
@@ -67,6 +68,22 @@ class Charset:
 
 def of_collation(collation: str) -> Charset:
     return Charset(charset_of(collation) or "binary", collation)
+
+
+def inherited_charset(schema: ServerSchema, database: str) -> Charset | None:
+    """Return the default character set of a database's tables; None if the database is unknown."""
+    parent = schema.database(database)
+    return None if parent is None else Charset(parent.charset, parent.collation)
+
+
+def session_charset(schema: ServerSchema, context: StatementContext) -> Charset | None:
+    """Return the session's `collation_database`: that of its default database, without one the
+    server's; None if it is unknown."""
+    if context.database_collation is not None:
+        return of_collation(context.database_collation)
+    if context.database:
+        return inherited_charset(schema, context.database)
+    return None if context.server_collation is None else of_collation(context.server_collation)
 
 
 def chosen(
@@ -95,7 +112,8 @@ def chosen(
         return Charset(inherited.name, binary_collation(inherited.name)) if binary else inherited
     if binary:
         return Charset(name, binary_collation(name))
-    return Charset(name, _default(name, context))
+    preferred = context.charset_collations.get(name)
+    return Charset(name, preferred or default_collation(name, context.utf8mb4_collation))
 
 
 def _charset(written: str, inherited: Charset | None) -> str:
@@ -105,11 +123,6 @@ def _charset(written: str, inherited: Charset | None) -> str:
     if canonical is None:
         raise CannotFollow(f"the character set {written} is unknown")
     return canonical
-
-
-def _default(name: str, context: StatementContext) -> str:
-    preferred = context.charset_collations.get(name)
-    return preferred or default_collation(name, context.utf8mb4_collation)
 
 
 _JSON_OF_MARIADB: Final = Charset("utf8mb4", "utf8mb4_bin")

@@ -1,4 +1,5 @@
-"""Keys as the server makes them from their definitions.
+"""Keys as the server makes them from their definitions; and foreign keys: their names, what they
+refer to, and how they follow renames.
 
 The server chooses names, adds keys for foreign keys, and makes columns of primary keys NOT NULL. A
 key that would be too long gets a shorter prefix; for a UNIQUE, MariaDB keeps a hash of the whole.
@@ -9,22 +10,32 @@ Rules: `mysql_prepare_create_table` in `sql/sql_table.cc` of MySQL and MariaDB, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
 from lockstep.pipeline.schema.collations import widest
-from lockstep.pipeline.schema.context import ServerDialect
-from lockstep.pipeline.schema.evolving.effects import CannotFollow
+from lockstep.pipeline.schema.context import ServerDialect, StatementContext, stored_name
+from lockstep.pipeline.schema.effects import CannotFollow
 from lockstep.pipeline.schema.model import (
     GEOMETRIES,
     LARGE,
     ColumnSchema,
+    ForeignKey,
     KeyPart,
     KeySchema,
+    ServerSchema,
     TableSchema,
 )
-from lockstep.pipeline.schema.statements.changes import WrittenKey, WrittenPeriod
+from lockstep.pipeline.schema.statements.changes import (
+    Element,
+    WrittenColumn,
+    WrittenKey,
+    WrittenPeriod,
+    WrittenReference,
+)
+from lockstep.pipeline.values.table import TableName
 
 _WITHOUT_PARTS: Final = frozenset({"fulltext", "spatial"})
 _POINT: Final = 25
@@ -316,3 +327,130 @@ def _shortened(part: KeyPart, columns: Mapping[str, ColumnSchema], limit: int) -
         return replace(part, prefix=min(most, LARGE[column.type]))
     asked = part.prefix or column.length or 0
     return replace(part, prefix=most) if asked > most else part
+
+
+# -- foreign keys, and the keys of a definition --------------------------------------------
+
+_REFERRING: Final = frozenset({"innodb", "ndbcluster"})
+
+
+def kept_by(engine: str) -> bool:
+    """Return whether an engine has foreign keys; the others ignore them silently."""
+    return engine.lower() in _REFERRING
+
+
+def split(
+    elements: tuple[Element, ...], context: StatementContext
+) -> tuple[list[WrittenKey], list[WrittenReference]]:
+    """Return the keys that the elements define, in order, and the foreign keys."""
+    keys: list[WrittenKey] = []
+    references: list[WrittenReference] = []
+    for element in elements:
+        match element:
+            case WrittenColumn(key=kind, reference=reference):
+                if kind is not None:
+                    keys.append(key_of(element))
+                if element.unique_too and not context.facts.mariadb:
+                    keys.append(WrittenKey("unique", (KeyPart(element.name),)))
+                if reference is not None and _inline_references(context):
+                    references.append(reference)
+                    keys.append(_key_for(reference))
+            case WrittenKey():
+                keys.append(element)
+            case WrittenReference():
+                references.append(element)
+                keys.append(_key_for(element))
+    return keys, references
+
+
+def key_of(column: WrittenColumn) -> WrittenKey:
+    kind = column.key or "index"
+    return WrittenKey(kind, (KeyPart(column.name),), "PRIMARY" if kind == "primary" else None)
+
+
+def _inline_references(context: StatementContext) -> bool:
+    """Return whether REFERENCES in a column's definition has an effect: in MySQL from 9.0 on, in
+    MariaDB from 10.5 on."""
+    return context.facts.version >= (100500 if context.facts.mariadb else 90000)
+
+
+def _key_for(reference: WrittenReference) -> WrittenKey:
+    parts = tuple(KeyPart(name) for name in reference.columns)
+    return WrittenKey("index", parts, reference.name or reference.index, generated=True)
+
+
+def resolve_references(
+    written: Iterable[WrittenReference],
+    table: TableName,
+    before: Sequence[ForeignKey],
+    columns: Sequence[ColumnSchema],
+    schema: ServerSchema,
+    context: StatementContext,
+) -> tuple[ForeignKey, ...]:
+    """Return new foreign keys of a table as the server makes them. `before`: those that the table
+    has, whose names count for the names of new ones."""
+    number = max((_number(key.name, table.name) for key in before), default=0)
+    names = {column.name.lower(): column.name for column in columns}
+    default_action = "NO ACTION" if context.facts.mysql_8 else "RESTRICT"
+    keys = []
+    for reference in written:
+        name = reference.name
+        if name is None:
+            number += 1
+            name = f"{table.name}_ibfk_{number}"
+        database = reference.references.database or table.database
+        target = stored_name(TableName(database, reference.references.name), context)
+        parent = schema.table(target)
+        keys.append(
+            ForeignKey(
+                name,
+                tuple(names.get(column.lower(), column) for column in reference.columns),
+                target,
+                _referenced(reference, parent),
+                reference.on_delete or default_action,
+                reference.on_update or default_action,
+            )
+        )
+    return tuple(keys)
+
+
+def _referenced(reference: WrittenReference, parent: TableSchema | None) -> tuple[str, ...]:
+    if not reference.referenced:
+        return parent.primary_key if parent is not None else ()
+    if parent is None:
+        return reference.referenced
+    names = {column.name.lower(): column.name for column in parent.columns}
+    return tuple(names.get(name.lower(), name) for name in reference.referenced)
+
+
+def _number(name: str, table: str) -> int:
+    match = re.fullmatch(re.escape(table) + r"_ibfk_(\d+)", name, re.IGNORECASE)
+    return int(match[1]) if match else 0
+
+
+def renamed_names(
+    keys: Iterable[ForeignKey], old: TableName, new: TableName
+) -> tuple[ForeignKey, ...]:
+    """Return the foreign keys of a renamed table: names that the server chose contain the table's
+    name, and change with it."""
+    renamed = []
+    for key in keys:
+        if number := _number(key.name, old.name):
+            key = replace(key, name=f"{new.name}_ibfk_{number}")
+        renamed.append(key)
+    return tuple(renamed)
+
+
+def with_children(
+    schema: ServerSchema, parent: TableName, change: Callable[[ForeignKey], ForeignKey]
+) -> ServerSchema:
+    """Return the schema in which all foreign keys that refer to a table are changed."""
+    folded = schema.fold(parent)
+    tables = dict(schema.tables)
+    for name, table in schema.tables.items():
+        refers = [schema.fold(key.references) == folded for key in table.foreign_keys]
+        if any(refers):
+            keys = zip(table.foreign_keys, refers, strict=True)
+            changed = tuple(change(key) if refer else key for key, refer in keys)
+            tables[name] = replace(table, foreign_keys=changed)
+    return replace(schema, tables=tables)

@@ -98,8 +98,6 @@ class SetOptions:
 class Neutral:
     """A clause that changes nothing in a `TableSchema`: ALGORITHM, LOCK, FORCE, ORDER BY, CHECK."""
 
-    word: str
-
 
 EXCHANGE: Final = "EXCHANGE PARTITION"
 """The clause by which two tables exchange rows."""

@@ -372,17 +372,16 @@ def _compressed(kind: WrittenType, reader: StatementReader) -> WrittenType:
     return replace(kind, compressed=True)
 
 
+_CHARSETS: Final = {"ASCII": "latin1", "UNICODE": "ucs2", "BYTE": "binary"}
+
+
 def _attributes(kind: WrittenType, reader: StatementReader) -> WrittenType:
     """Read CHARACTER SET, ASCII, UNICODE, BYTE and BINARY, in any order."""
     while True:
         if reader.charset_word():
             kind = replace(kind, charset=reader.word_or_string())
-        elif reader.accept("ASCII"):
-            kind = replace(kind, charset="latin1")
-        elif reader.accept("UNICODE"):
-            kind = replace(kind, charset="ucs2")
-        elif reader.accept("BYTE"):
-            kind = replace(kind, charset="binary")
+        elif word := reader.accept_any(*_CHARSETS):
+            kind = replace(kind, charset=_CHARSETS[word])
         elif reader.accept("BINARY"):
             kind = replace(kind, binary=True)
         else:

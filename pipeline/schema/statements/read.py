@@ -1,12 +1,13 @@
 """The changes that a logged statement makes to structures.
 
-A statement is passed over only if it is on the list in `passed`, never because it was not
-recognised.
+A statement is passed over only if it is on the list `PASSED`, of statements that change neither
+rows nor structures, never because it was not recognised. It must begin with all words of an entry:
+`ANALYZE UPDATE …` changes rows in MariaDB, and `CREATE OR REPLACE SEQUENCE` drops a table.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Final
 
@@ -30,10 +31,9 @@ from lockstep.pipeline.schema.statements.changes import (
     TruncateTable,
     named_by,
 )
-from lockstep.pipeline.schema.statements.passed import PASSED
-from lockstep.pipeline.schema.statements.reader import CannotRead, StatementReader
-from lockstep.pipeline.schema.statements.set_statement import read_settings
+from lockstep.pipeline.schema.statements.reader import CannotRead, StatementReader, Token
 from lockstep.pipeline.schema.statements.table_statements import (
+    engine_name,
     read_alter_database,
     read_alter_table,
     read_create_database,
@@ -42,6 +42,61 @@ from lockstep.pipeline.schema.statements.table_statements import (
     skip_locks,
 )
 from lockstep.pipeline.values.table import TableName
+
+
+@dataclass(frozen=True, slots=True)
+class Passed:
+    """A kind of statement. `words`: its first words, each with its alternatives; OR REPLACE,
+    ALGORITHM, DEFINER and SQL SECURITY may follow the first word. `code`: it may contain other
+    statements, separated by semicolons, which run later."""
+
+    words: str
+    does: str
+    code: bool = False
+
+    @property
+    def beginnings(self) -> tuple[tuple[str, ...], ...]:
+        return tuple(product(*(word.split("|") for word in self.words.split())))
+
+
+_OBJECT: Final = "CREATE|ALTER|DROP"
+_RUN_LATER: Final = "defines code; the log has what the code does whenever it runs"
+
+PASSED: Final = (
+    Passed("ANALYZE TABLE|TABLES", "collects statistics and histograms"),
+    Passed("CACHE INDEX", "assigns memory to indexes"),
+    Passed("CHECK TABLE|TABLES|VIEW|VIEWS", "only reads"),
+    Passed("CHECKSUM TABLE|TABLES", "only reads"),
+    Passed("FLUSH", "empties caches, rotates log files, reloads privileges"),
+    Passed("GRANT", "changes privileges"),
+    Passed("INSTALL PLUGIN|SONAME|COMPONENT", "extends the server"),
+    Passed("KILL", "ends sessions"),
+    Passed("LOCK TABLE|TABLES", "takes locks"),
+    Passed("OPTIMIZE TABLE|TABLES", "builds tables again, with the same rows"),
+    Passed("PURGE", "deletes log files"),
+    Passed("RENAME USER", "changes accounts"),
+    Passed("REPAIR VIEW|VIEWS", "changes views, which have no rows"),
+    Passed("RESET", "deletes log files and caches"),
+    Passed("REVOKE", "changes privileges"),
+    Passed("SET", "sets variables, passwords, default roles (not SET STATEMENT: see below)"),
+    Passed("SHUTDOWN", "stops the server"),
+    Passed("UNINSTALL PLUGIN|SONAME|COMPONENT", "reduces the server"),
+    Passed("UNLOCK TABLE|TABLES", "releases locks"),
+    Passed(f"{_OBJECT} EVENT|FUNCTION|PROCEDURE|TRIGGER|PACKAGE|LIBRARY", _RUN_LATER, code=True),
+    Passed(f"{_OBJECT} VIEW", "changes views, which have no rows and never replace a table"),
+    Passed(f"{_OBJECT} JSON DUALITY VIEW", "changes views"),
+    Passed(f"{_OBJECT} JSON RELATIONAL DUALITY VIEW", "changes views"),
+    Passed(f"{_OBJECT} USER|ROLE", "changes accounts"),
+    Passed(f"{_OBJECT} MASKING POLICY", "changes what SELECT shows, not what the log has"),
+    Passed(f"{_OBJECT} SERVER|INSTANCE", "changes settings of the server"),
+    Passed(f"{_OBJECT} RESOURCE|LOGFILE GROUP", "changes settings of the server"),
+    Passed(f"{_OBJECT} TABLESPACE", "changes files; a tablespace with tables cannot be dropped"),
+    Passed(f"{_OBJECT} UNDO TABLESPACE", "changes files"),
+    Passed(f"{_OBJECT} SPATIAL REFERENCE SYSTEM", "changes a definition, not stored values"),
+    Passed(f"{_OBJECT} SEQUENCE", "changes sequences (CREATE OR REPLACE SEQUENCE is followed)"),
+    Passed("CREATE|DROP TEMPORARY TABLE|TABLES|SEQUENCE", "changes what only its session sees"),
+)
+
 
 Understood = tuple[SchemaChange, ...] | Irrelevant
 
@@ -277,7 +332,7 @@ def _repair(reader: StatementReader) -> SchemaChange:
 
 
 def _passed(reader: StatementReader) -> Irrelevant:
-    """Read a statement that is on the list in `passed`. Raise CannotRead if it is not on the list,
+    """Read a statement that is on the list `PASSED`. Raise CannotRead if it is not on the list,
     or if another statement follows it."""
     first = reader.next()
     if first.keyword in ("CREATE", "ALTER", "DROP"):
@@ -345,3 +400,73 @@ def _touched(reader: StatementReader) -> tuple[TableName, ...] | None:
     except CannotRead:
         return None
     return tuple(dict.fromkeys(named))
+
+
+# -- SET STATEMENT --------------------------------------------------------------------
+
+# MariaDB parses the whole text of `SET STATEMENT variable=value, … FOR statement` under the
+# session's variables, then sets the new ones, and logs the context with these. So a statement that
+# sets `sql_mode` was parsed under a mode that the log does not have.
+
+_LOGGED: Final = frozenset(
+    {"character_set_server", "collation_server", "explicit_defaults_for_timestamp"}
+    | {"sql_mode", "time_zone", "timestamp"}
+)
+"""Variables whose values during the statement are in its event."""
+
+_NEUTRAL: Final = frozenset(
+    {"alter_algorithm", "analyze_sample_percentage", "aria_repair_threads"}
+    | {"aria_sort_buffer_size", "binlog_alter_two_phase", "binlog_annotate_row_events"}
+    | {"binlog_format", "binlog_row_image", "bulk_insert_buffer_size", "check_constraint_checks"}
+    | {"foreign_key_checks", "gtid_domain_id", "gtid_seq_no", "histogram_size", "histogram_type"}
+    | {"idle_readonly_transaction_timeout", "idle_transaction_timeout"}
+    | {"idle_write_transaction_timeout", "innodb_lock_wait_timeout", "innodb_snapshot_isolation"}
+    | {"innodb_strict_mode", "innodb_table_locks", "innodb_tmpdir", "interactive_timeout"}
+    | {"join_buffer_size", "lc_messages", "lock_wait_timeout", "log_disabled_statements"}
+    | {"log_queries_not_using_indexes", "log_slow_admin_statements", "log_slow_query"}
+    | {"log_slow_query_time", "log_slow_rate_limit", "log_warnings", "long_query_time"}
+    | {"low_priority_updates", "max_allowed_packet", "max_error_count", "max_heap_table_size"}
+    | {"max_session_mem_used", "max_statement_time", "myisam_repair_threads"}
+    | {"myisam_sort_buffer_size", "net_read_timeout", "net_write_timeout", "note_verbosity"}
+    | {"old_alter_table", "optimizer_switch", "profiling", "progress_report_time"}
+    | {"pseudo_thread_id", "read_buffer_size", "read_rnd_buffer_size", "server_id"}
+    | {"skip_parallel_replication", "skip_replication", "slow_query_log", "sort_buffer_size"}
+    | {"sql_log_bin", "sql_notes", "sql_warnings", "system_versioning_alter_history"}
+    | {"tmp_disk_table_size", "tmp_memory_table_size", "tmp_table_size", "transaction_isolation"}
+    | {"tx_isolation", "unique_checks", "use_stat_tables", "wait_timeout", "wsrep_on"}
+    | {"wsrep_osu_method"}
+)
+"""Variables that affect neither structures nor stored values."""
+
+_ENGINE: Final = frozenset({"default_storage_engine", "storage_engine"})
+
+
+def read_settings(reader: StatementReader) -> tuple[str | None, tuple[str, ...]]:
+    """Read each `SET STATEMENT … FOR` before the statement itself. Return the engine for tables
+    whose definition names none, and variables that may change what the statement does."""
+    engine: str | None = None
+    unknown: list[str] = []
+    while reader.context.facts.mariadb and reader.accept("SET", "STATEMENT"):
+        for variable, tokens in reader.listed(lambda: _assignment(reader)):
+            if variable in _ENGINE and len(tokens) == 1 and tokens[0].kind in ("word", "string"):
+                is_default = tokens[0].keyword == "DEFAULT"
+                engine = None if is_default else engine_name(tokens[0].text, reader.context.facts)
+            elif variable not in _LOGGED | _NEUTRAL:
+                unknown.append(variable)
+        reader.expect("FOR")
+    return engine, tuple(unknown)
+
+
+def _assignment(reader: StatementReader) -> tuple[str, tuple[Token, ...]]:
+    """Return a variable's name in lower case, and the tokens of its value."""
+    variable = reader.name().lower()
+    if not reader.accept_symbol(":="):
+        reader.expect_symbol("=")
+    tokens: list[Token] = []
+    depth = 0
+    while depth or not (reader.sees("FOR") or reader.sees_symbol(",")):
+        if reader.over:
+            raise reader.unexpected("FOR")
+        depth += reader.sees_symbol("(") - reader.sees_symbol(")")
+        tokens.append(reader.next())
+    return variable, tuple(tokens)

@@ -96,13 +96,13 @@ def _add(reader: StatementReader) -> list[Clause]:
     if reader.accept("PARTITION"):
         # New partitions of RANGE and LIST are empty; those of HASH and KEY only move rows.
         _to_the_end(reader)
-        return [Neutral("ADD PARTITION")]
+        return [Neutral()]
     if reader.context.facts.mariadb:
         if reader.accept("SYSTEM", "VERSIONING"):
             return [SetOptions(WrittenOptions(system_versioned=True))]
         if reader.accept("PERIOD", "FOR"):
             period = _period(reader)
-            return [Neutral("ADD PERIOD") if period is None else AddElement(period)]
+            return [Neutral() if period is None else AddElement(period)]
     if sees_key(reader) or reader.sees("CHECK"):
         return [_key(reader)]
     reader.accept("COLUMN")
@@ -124,7 +124,7 @@ def _group(reader: StatementReader, *, if_not_exists: bool) -> list[Clause]:
 
 def _key(reader: StatementReader) -> Clause:
     key = read_key(reader)
-    return Neutral("ADD CHECK") if key is None else AddElement(key)
+    return Neutral() if key is None else AddElement(key)
 
 
 def _change(reader: StatementReader) -> Clause:
@@ -156,7 +156,7 @@ def _alter(reader: StatementReader) -> Clause:
         reader.name()
         if not reader.accept("NOT", "ENFORCED"):
             reader.expect("ENFORCED")
-        return Neutral("ALTER CHECK")
+        return Neutral()
     reader.accept("COLUMN")
     if_exists = reader.if_exists()
     name = reader.name()
@@ -182,7 +182,7 @@ def _drop(reader: StatementReader) -> Clause:
         reader.if_exists()
         reader.expect("FOR")
         reader.name()
-        return Neutral("DROP PERIOD")
+        return Neutral()
     if reader.accept("PRIMARY", "KEY"):
         return Drop(Part.KEY, "PRIMARY")
     if reader.accept_any("INDEX", "KEY"):
@@ -195,7 +195,7 @@ def _drop(reader: StatementReader) -> Clause:
     if reader.sees("CHECK") and reader.peek(1).is_name:
         reader.next()
         reader.name()
-        return Neutral("DROP CHECK")
+        return Neutral()
     reader.accept("COLUMN")
     if_exists = reader.if_exists()
     name = reader.name()
@@ -264,7 +264,7 @@ def _partitions(reader: StatementReader) -> Clause | None:
     if word in _PARTITION_WORDS and reader.sees(word, "PARTITION"):
         words = _to_the_end(reader)
         loses_rows = word == "REPAIR" or (word == "REORGANIZE" and _leaves_values_out(words))
-        return (RowsChange if loses_rows else Neutral)(f"{word} PARTITION")
+        return RowsChange(f"{word} PARTITION") if loses_rows else Neutral()
     return None
 
 
@@ -285,25 +285,18 @@ def _to_the_end(reader: StatementReader) -> list[str]:
 
 
 def _neutral_clause(reader: StatementReader) -> Clause | None:
-    for word in ("ALGORITHM", "LOCK"):
-        if reader.accept(word):
-            reader.given()
-            return Neutral(word)
-    if reader.accept("FORCE") or reader.accept("NOWAIT"):
-        return Neutral("FORCE")
-    if word := reader.accept_any("ENABLE", "DISABLE"):
+    if reader.accept_any("ALGORITHM", "LOCK"):
+        reader.given()
+    elif reader.accept_any("ENABLE", "DISABLE"):
         reader.expect("KEYS")
-        return Neutral(f"{word} KEYS")
-    if word := reader.accept_any("WITH", "WITHOUT"):
-        if reader.accept("VALIDATION"):
-            return Neutral("VALIDATION")
-        raise CannotRead(f"{word} is not understood here")
-    if reader.accept("ORDER", "BY"):
+    elif word := reader.accept_any("WITH", "WITHOUT"):
+        if not reader.accept("VALIDATION"):
+            raise CannotRead(f"{word} is not understood here")
+    elif reader.accept("ORDER", "BY"):
         reader.listed(lambda: (reader.table(), reader.accept_any("ASC", "DESC")))
-        return Neutral("ORDER BY")
-    if word := reader.accept_any("SECONDARY_LOAD", "SECONDARY_UNLOAD"):
-        return Neutral(word)
-    return None
+    elif not reader.accept_any("FORCE", "NOWAIT", "SECONDARY_LOAD", "SECONDARY_UNLOAD"):
+        return None
+    return Neutral()
 
 
 _VALUED: Final = frozenset(
@@ -367,42 +360,36 @@ def engine_name(written: str, facts: ServerDialect) -> str:
 
 
 def _with_neutral_option(options: WrittenOptions, reader: StatementReader) -> WrittenOptions | None:
-    if reader.peek().keyword in _VALUED:
-        reader.next()
+    if reader.accept_any(*_VALUED):
         reader.given()
-        return options
-    if reader.accept("START", "TRANSACTION"):
-        return options
-    if reader.accept_any("DATA", "INDEX"):
+    elif reader.accept_any("DATA", "INDEX"):
         reader.expect("DIRECTORY")
         reader.given()
-        return options
-    if reader.accept("UNION"):
+    elif reader.accept("UNION"):
         reader.accept_symbol("=")
         reader.parenthesized()
-        return options
-    if reader.accept("TABLESPACE"):
+    elif reader.accept("TABLESPACE"):
         reader.given_name()
-        return options
-    if reader.accept("STORAGE"):
+    elif reader.accept("STORAGE"):
         reader.next()
-        return options
-    if reader.accept("WITH", "SYSTEM", "VERSIONING"):
+    elif reader.accept("WITH", "SYSTEM", "VERSIONING"):
         return replace(options, system_versioned=True)
-    if reader.context.facts.mariadb:
-        if reader.accept("SEQUENCE"):
-            reader.accept_symbol("=")
-            if reader.next().text != "0":
-                raise CannotRead("a table that becomes a sequence is not followed")
-            return options
-        if reader.accept("PERIOD", "FOR"):
-            reader.name()
-            reader.parenthesized()
-            return options
-        if reader.peek().is_name and reader.sees_symbol("=", 1):
-            reader.at += 3
-            return options
-    return None
+    elif reader.accept("START", "TRANSACTION"):
+        pass
+    elif not reader.context.facts.mariadb:
+        return None
+    elif reader.accept("SEQUENCE"):
+        reader.accept_symbol("=")
+        if reader.next().text != "0":
+            raise CannotRead("a table that becomes a sequence is not followed")
+    elif reader.accept("PERIOD", "FOR"):
+        reader.name()
+        reader.parenthesized()
+    elif reader.peek().is_name and reader.sees_symbol("=", 1):
+        reader.at += 3
+    else:
+        return None
+    return options
 
 
 def _skip_partitions(reader: StatementReader) -> bool:

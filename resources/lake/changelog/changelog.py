@@ -26,7 +26,7 @@ from lockstep.pipeline.model.lake_commit import (
 )
 from lockstep.pipeline.ports.changelog import Published, Restated, is_revised
 from lockstep.pipeline.ports.held import RequireHeld, no_check
-from lockstep.pipeline.schema.column_names import folded
+from lockstep.pipeline.schema.types import folded
 from lockstep.pipeline.values.errors import (
     CommitConflict,
     ForeignCommit,

@@ -16,7 +16,7 @@ from typing import TypeAlias
 import pyarrow as pa
 from deltalake import DeltaTable, Schema
 
-from lockstep.pipeline.schema.column_names import escaped, mirror_name, source_name, unescaped
+from lockstep.pipeline.schema.types import escaped, mirror_name, source_name, unescaped
 from lockstep.pipeline.values.errors import TableError
 from lockstep.resources.lake.store.paths import LakePath
 from lockstep.resources.lake.store.storage import delta_table, lake_errors

@@ -27,7 +27,7 @@ from lockstep.pipeline.ports.mirror_writes import (
     WidenColumn,
 )
 from lockstep.pipeline.ports.mirrors import MirrorCommit
-from lockstep.pipeline.schema.column_names import is_refused
+from lockstep.pipeline.schema.types import is_refused
 from lockstep.pipeline.values.errors import ForeignCommit, TableError
 from lockstep.resources.lake.delta.columns import spelling
 from lockstep.resources.lake.delta.delta_log import files_listed, metadata_since, needs_no_list

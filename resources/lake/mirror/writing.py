@@ -32,8 +32,7 @@ from lockstep.pipeline.ports.mirror_writes import (
     Rewrite,
     StagedFiles,
 )
-from lockstep.pipeline.schema.column_names import folded, is_mergeable, is_refused
-from lockstep.pipeline.schema.types import sql_type
+from lockstep.pipeline.schema.types import folded, is_mergeable, is_refused, sql_type
 from lockstep.pipeline.values.policies import Readers, Retention
 from lockstep.pipeline.values.segment import ChangeType
 from lockstep.resources.lake.delta.columns import VECTORS, Spelling, mirror_schema

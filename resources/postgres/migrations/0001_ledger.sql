@@ -703,7 +703,8 @@ create trigger prepared_move before update on lockstep.prepared
 -- of json keeps them escaped.
 
 -- A statement of the log that says something about structures, with its place, the settings that it
--- ran under (`context`), and what became of it.
+-- ran under (`context`), and what became of it. Each of its `effects` has a table, null for none, and
+-- words for people.
 create table lockstep.schema_statements (
     id bigint generated always as identity constraint schema_statements_pk primary key,
     source text not null,

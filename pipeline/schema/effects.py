@@ -1,0 +1,236 @@
+"""A statement of the log, its effects on the schema, table by table, and its record in the
+ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Final, assert_never
+
+from lockstep.pipeline.schema.compare import differences
+from lockstep.pipeline.schema.context import StatementContext
+from lockstep.pipeline.schema.history import RecordedEffect, SchemaStatement
+from lockstep.pipeline.schema.model import TableSchema
+from lockstep.pipeline.schema.statements.changes import NotUnderstood, StatementKind
+from lockstep.pipeline.values.position import Coordinates
+from lockstep.pipeline.values.table import TableName
+
+
+class CannotFollow(ValueError):
+    """The statement does not fit the schema that it should change; `str()` says why. `evolve`
+    catches it and returns `NotFollowed`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Created:
+    table: TableName
+    after: TableSchema
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """A table was dropped. `before`: None if its structure was unknown."""
+
+    table: TableName
+    before: TableSchema | None
+
+
+@dataclass(frozen=True, slots=True)
+class Renamed:
+    """A table was renamed. `after`: None if its structure is unknown; then `columns_from` is empty.
+    Otherwise that is as in `Changed`."""
+
+    table: TableName
+    to: TableName
+    after: TableSchema | None
+    columns_from: tuple[str | None, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Truncated:
+    table: TableName
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """A table's structure changed. `columns_from`: the name of each column of `after` before the
+    statement, None for a new one; a column that was dropped and added again is new. If the
+    statement also renames the table, `Renamed` has the same `columns_from`."""
+
+    table: TableName
+    before: TableSchema
+    after: TableSchema
+    columns_from: tuple[str | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Unchanged:
+    """The statement named the table without changing it; `why` in a few words."""
+
+    table: TableName
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class UnloggedChange:
+    """Rows may have changed without row events."""
+
+    table: TableName
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class NotFollowed:
+    """The table's structure is unknown from here on."""
+
+    table: TableName
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownTable:
+    """The statement changes a table that the schema does not have: the name is that of a view or a
+    sequence, or the history has a gap."""
+
+    table: TableName
+    statement: str
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseEffect:
+    """A database was created, changed or dropped; its tables have effects of their own."""
+
+    name: str
+    kind: str
+
+
+Effect = (
+    Created
+    | Dropped
+    | Renamed
+    | Truncated
+    | Changed
+    | Unchanged
+    | UnloggedChange
+    | NotFollowed
+    | UnknownTable
+    | DatabaseEffect
+)
+
+
+# -- the statement, and its record --------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedStatement:
+    """A statement in the log. `text`: decoded with its client's character set. `executed_at`: when
+    its session began it, the value of NOW(). `server_id`: of the server that ran it first.
+    `for_rows`: it was logged instead of the rows that it changed."""
+
+    text: str
+    context: StatementContext
+    begin: Coordinates
+    end: Coordinates
+    gtid: str
+    committed_at: datetime
+    executed_at: datetime
+    server_id: int = 0
+    for_rows: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FollowedStatement:
+    """What a statement did. `not_understood`: it is unknown what the statement did to the tables in
+    `may_touch`, or to any table if that is None. `kind`: None if it changes no structure."""
+
+    effects: tuple[Effect, ...] = ()
+    not_understood: NotUnderstood | None = None
+    kind: StatementKind | None = None
+
+
+def recorded_statement(logged: LoggedStatement, followed: FollowedStatement) -> SchemaStatement:
+    outcome = "followed"
+    why = followed.not_understood
+    effects = tuple(recorded for effect in followed.effects for recorded in _recorded(effect))
+    if why is not None:
+        outcome = "not understood"
+        effects = tuple(RecordedEffect(table, why.reason) for table in why.may_touch or (None,))
+    elif any(isinstance(effect, NotFollowed | UnknownTable) for effect in followed.effects):
+        outcome = "partly"
+    return SchemaStatement(
+        begin=logged.begin,
+        end=logged.end,
+        gtid=logged.gtid,
+        committed_at=logged.committed_at,
+        database=logged.context.database,
+        text=logged.text,
+        outcome=outcome,
+        effects=effects,
+        context={**asdict(logged.context), "executed_at": logged.executed_at.isoformat()},
+    )
+
+
+_MOST_DIFFERENCES: Final = 6
+"""Number of differences in a sentence; further ones are counted."""
+
+
+def _recorded(effect: Effect) -> Iterator[RecordedEffect]:
+    match effect:
+        case Created(table, after):
+            yield RecordedEffect(table, f"created with {len(after.columns)} columns")
+        case Dropped(table):
+            yield RecordedEffect(table, "dropped")
+        case Renamed(table, to):
+            yield RecordedEffect(table, f"is now called {to}")
+            yield RecordedEffect(to, f"was called {table}")
+        case Truncated(table):
+            yield RecordedEffect(table, "emptied")
+        case Changed(table, before, after):
+            parts = differences(before, after)
+            others = len(parts) - _MOST_DIFFERENCES
+            more = f"; and {others} more" if others > 0 else ""
+            yield RecordedEffect(table, f"{'; '.join(parts[:_MOST_DIFFERENCES])}{more}")
+        case Unchanged(table, why):
+            yield RecordedEffect(table, f"nothing, {why}")
+        case UnloggedChange(table, reason):
+            yield RecordedEffect(table, f"rows may have changed ({reason})")
+        case NotFollowed(table, reason):
+            yield RecordedEffect(table, f"not followed, {reason}")
+        case UnknownTable(table, statement):
+            yield RecordedEffect(table, f"{statement} on an unknown table")
+        case DatabaseEffect(name, kind):
+            yield RecordedEffect(None, f"database {name}: {kind}")
+        case _:
+            assert_never(effect)
+
+
+def reasons(followed: FollowedStatement) -> Iterator[tuple[TableName, str]]:
+    """Yield the tables whose structures are unknown after the statement, as it names them, and
+    why."""
+    if followed.not_understood is not None:
+        for table in followed.not_understood.may_touch or ():
+            yield table, followed.not_understood.reason
+    for effect in followed.effects:
+        match effect:
+            case NotFollowed(table, reason):
+                yield table, reason
+            case UnknownTable(table, statement):
+                yield table, f"{statement} on an unknown table"
+            case _:
+                pass
+
+
+def origins(
+    effects: Sequence[Effect],
+) -> Iterator[tuple[TableName, tuple[str | None, ...] | None]]:
+    """Yield each changed table and the names that its columns had before; None for a table that got
+    another table's rows."""
+    for effect in effects:
+        match effect:
+            case Changed(table, _, _, columns_from):
+                yield table, columns_from
+            case Renamed(_, to):
+                yield to, None
+            case _:
+                pass
