@@ -29,7 +29,6 @@ from lockstep.pipeline.run.dump.structure_proof import (
     note_unproven,
     prove_structures,
 )
-from lockstep.pipeline.run.dump.table_changes import ResumedTables
 from lockstep.pipeline.run.dump.table_extents import note_tables_from_log, partial_tables_at_start
 from lockstep.pipeline.run.expected_log import waiting_log
 from lockstep.pipeline.run.follow_pasts import follow_pasts
@@ -289,10 +288,10 @@ def _capture(
         basis = replace(basis, bounds=bounds_of(work, basis.run_start))
     hides = work.shaping.hides
     rows = SourceRows(work.segments, source=source, batch=batch.id, hides=hides)
+    basis.tables.take_up(rereads)
     capture = BatchCapture(
         basis,
         batch,
-        ResumedTables(rereads),
         source_rows=rows,
         copies=Renames(basis),
         extents=extents,
@@ -301,8 +300,8 @@ def _capture(
     _refuse_engines(basis, segmenter)
     _refuse_meetings(basis, segmenter)
     for table, error in misread.errors.items():
-        if not segmenter.following.joining.waits(table):
-            segmenter.following.quarantine(table, run_start.start.at, error)
+        if basis.tables[table].takes(run_start.start.at):
+            segmenter.following.stop(table, run_start.start.at, error)
     capture.rewrite(plans.rewritten)
     if part is not None:
         put_part(part, basis.tables, basis.structures, work.clock())
@@ -314,7 +313,7 @@ def _capture(
     left_open = work.ledger.unproven(work.source.name)
     proof = prove_structures(basis, reading, segmenter, rereads, left_open=left_open)
     if proof.misread:
-        basis.tables.files.drop()
+        basis.tables.drop()
         rows.drop()
         return _given_up(work, lease, batch, proof, misread, part)
     note_unproven(work, lease, proof, left_open)
@@ -325,13 +324,13 @@ def _capture(
         orders_done=tuple(order.id for order in plans.resumed),
     )
     note_tables_from_log(extents, basis)
-    snapshots = tuple(segmenter.following.joining.snapshots)
+    snapshots = tuple(segmenter.following.snapshots)
     extents.read(part.table for part in snapshots if part.columns is None)
     record = replace(
         record,
         snapshots=snapshots,
-        followed=tuple(segmenter.following.joining.followed),
-        joined=tuple(segmenter.following.joining.joined),
+        followed=tuple(segmenter.following.followed),
+        joined=tuple(segmenter.following.joined),
         prepared=reading.buffer.prepared.seal(batch.id, reading.buffer.maps),
         ended=tuple(reading.buffer.prepared.ended),
         source_parts=rows.finish(record.history),
@@ -404,7 +403,7 @@ def _refuse_engines(basis: Basis, segmenter: Segmenter) -> None:
         reason = why_refused(engine)
         if reason is not None and segmenter.wanted(table):
             error = TableError(reason, hint=engine_hint(table))
-            segmenter.following.quarantine(table, basis.run_start.start.at, error)
+            segmenter.following.stop(table, basis.run_start.start.at, error)
 
 
 def _refuse_meetings(basis: Basis, segmenter: Segmenter) -> None:
@@ -418,7 +417,7 @@ def _refuse_meetings(basis: Basis, segmenter: Segmenter) -> None:
         if segmenter.wanted(table):
             name = work.source.mirror_name(table)
             error = mirror_collides(table, other, name, known=table in states)
-            segmenter.following.quarantine(table, basis.run_start.start.at, error)
+            segmenter.following.stop(table, basis.run_start.start.at, error)
 
 
 def _reaching(work: Workplace, run_start: RunStart, highest: Coordinates) -> RunStart:

@@ -32,10 +32,11 @@ from lockstep.pipeline.run.catch_up import begin_catching_up, read_proven
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.dump.basis import Basis, tables_of
 from lockstep.pipeline.run.dump.batch_capture import BatchCapture
+from lockstep.pipeline.run.dump.captured_tables import ReturningTable
 from lockstep.pipeline.run.dump.cascade_watch import CascadeWatch
 from lockstep.pipeline.run.dump.initial_schemas import structures_of_server
 from lockstep.pipeline.run.dump.log_reader import LogReading
-from lockstep.pipeline.run.dump.table_changes import ResumedTables, ReturningTable, history_of
+from lockstep.pipeline.run.dump.table_changes import history_of
 from lockstep.pipeline.run.find_place import boundary_at
 from lockstep.pipeline.run.repair import discard
 from lockstep.pipeline.run.reports import CaptureReport
@@ -374,7 +375,8 @@ def _capture_pasts(
         ReturningTable(_order_of(loads[table]), past.begins) for table, past in pasts.items()
     ]
     loaded = {table for table, past in pasts.items() if not past.whole}
-    capture = BatchCapture(basis, batch, ResumedTables(comebacks=comebacks, completed=loaded))
+    basis.tables.take_up(returning=comebacks, completed=loaded)
+    capture = BatchCapture(basis, batch)
     # If the prepare of an XA transaction is not in the log, the scan let all pasts begin after
     # its commit, so its rows are not needed.
     capture.reading.buffer.prepared.lenient = True
@@ -390,7 +392,7 @@ def _capture_pasts(
         history=_without_statements(record.history, pasts),
         quarantined=quarantined,
         needless=tuple(loads[table].id for table in pasts.keys() - loaded - stopped),
-        followed=tuple(capture.segmenter.following.joining.followed),
+        followed=tuple(capture.segmenter.following.followed),
         scope=work.source.patterns,
     )
     work.ledger.record_capture(lease, batch.id, record)
@@ -430,7 +432,7 @@ def _begin_loads(
     then applied to these rows. Return the tables that stop. The next capture reads them from the
     source, unless a person has to consent first. A table that cannot be cut into chunks also
     stops: its rows are read in one piece, as of the place of the log where that happens."""
-    at, stopped = cursor.position.at, dict(basis.tables.quarantined)
+    at, stopped = cursor.position.at, basis.tables.stopped
     for table, quarantined in stopped.items():
         waits = quarantined.need is Need.ROWS and not quarantined.by_itself
         if not waits and quarantined.need is not Need.CONSENT:
@@ -452,7 +454,7 @@ def _begin_loads(
                 Reread(table, load.reason, version.schema, at, at, load=begun)
             )
         except TableError as error:
-            stopped[table] = basis.tables.quarantine(table, at, error)
+            stopped[table] = basis.tables.stop(table, at, error)
             continue
         if load.reading is None:
             work.ledger.begin_load(lease, load.id, reading)

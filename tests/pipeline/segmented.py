@@ -63,7 +63,7 @@ def captured(log: Log, *, ring_bytes: int = 1 << 20) -> Captured:
     segmenter = Segmenter(
         tables,
         SchemaTracker(StructuresInMemory()),
-        CaptureRules(lambda: NOW, lambda _: True, lambda _: LakePolicies(), quarantined.append),
+        CaptureRules(lambda: NOW, lambda _: LakePolicies(), quarantined.append),
     )
     buffer = a_buffer(wants=segmenter.wanted, ring_bytes=ring_bytes, group_bytes=1 << 9)
     segmenter.follow(buffer)
@@ -71,7 +71,7 @@ def captured(log: Log, *, ring_bytes: int = 1 << 20) -> Captured:
     while (run := buffer.get()) is not None:
         segmenter.put(run)
         buffer.ack()
-    segments = {segment.table.name: segment for segment in tables.files.finish()}
+    segments = {segment.table.name: segment for segment in tables.finish()}
     found = {
         name: pa.concat_tables(store.pieces(f"shop/_changes/shop/{name}", segment.files))
         for name, segment in segments.items()

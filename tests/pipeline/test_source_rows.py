@@ -33,7 +33,7 @@ def told(log: Log, *, ring_bytes: int = 1 << 20, wanted: str = "") -> list[dict[
     segmenter = Segmenter(
         tables,
         SchemaTracker(StructuresInMemory()),
-        CaptureRules(lambda: NOW, lambda _: True, lambda _: LakePolicies(), lambda _: None),
+        CaptureRules(lambda: NOW, lambda _: LakePolicies(), lambda _: None),
         source_rows=source,
     )
     buffer = a_buffer(

@@ -84,8 +84,9 @@ def tables_of(
     before: int | None = None,
 ) -> CapturedTables:
     """Return the tables as they are when the capture of `batch` begins at `start`. `taken_up`:
-    tables that it captures again, or begins to load. `before`: ignore what the patterns of this
-    and later batches left out, because that part of the log is read now."""
+    tables that it captures again, or begins to load. `before`: the batch captures these tables
+    alone; ignore what the patterns of this and later batches left out, because that part of the
+    log is read now."""
     source = work.source.name
     states = work.ledger.table_states(source)
     loads = {load.table: load.followed is not None for load in work.ledger.open_loads(source)}
@@ -103,11 +104,14 @@ def tables_of(
         for earlier in past_ranges(work.ledger.capture_scopes(source), batch, str(start))
         if before is None or earlier.last < before
     ]
+    alone = None if before is None else frozenset(taken_up)
+    matches = work.source.patterns.matches
     return CapturedTables(
         work.segments,
         source=source,
         batch=batch,
         base=base,
+        captured=lambda table: matches(table) and (alone is None or table in alone),
         states=states,
         past=past,
         recorded=lambda table: work.ledger.schema_versions(source, table),

@@ -14,7 +14,7 @@ from lockstep.pipeline.run.dump.basis import Basis
 from lockstep.pipeline.run.dump.log_reader import LogReading
 from lockstep.pipeline.run.dump.renames import DecideCopies
 from lockstep.pipeline.run.dump.segment_builder import Segmenter, SourceRows
-from lockstep.pipeline.run.dump.table_changes import CaptureRules, ResumedTables
+from lockstep.pipeline.run.dump.table_changes import CaptureRules
 from lockstep.pipeline.run.dump.table_extents import PartialTables
 from lockstep.pipeline.run.reports import CaptureReport
 from lockstep.pipeline.run.stop_errors import resume_hint
@@ -25,18 +25,14 @@ from lockstep.pipeline.values.table import TableName
 
 
 class BatchCapture:
-    """The capture of one batch. A catch-up batch captures only the tables that come back in it;
-    any other batch captures every table that matches the patterns.
-
-    `taken_up`: the tables that are followed again in this batch. A catch-up batch has none of
-    the following: `source_rows`, the rows for the source's own tables; `copies`, which decides
-    where renamed tables get their rows from; `extents`, the partial tables."""
+    """The capture of one batch. A catch-up batch has none of the following: `source_rows`, the
+    rows for the source's own tables; `copies`, which decides where renamed tables get their rows
+    from; `extents`, the partial tables."""
 
     def __init__(
         self,
         basis: Basis,
         batch: Batch,
-        taken_up: ResumedTables,
         *,
         source_rows: SourceRows | None = None,
         copies: DecideCopies | None = None,
@@ -44,22 +40,16 @@ class BatchCapture:
     ) -> None:
         self._basis = basis
         self._batch = batch
-        source = basis.work.source
-        matches = source.patterns.matches
-        returning = {comeback.table for comeback in taken_up.comebacks}
-        captured = returning.__contains__ if batch.catches_up else matches
         self.segmenter = Segmenter(
             basis.tables,
             basis.structures,
             CaptureRules(
                 basis.work.clock,
-                captured,
-                source.policies_of,
+                basis.work.source.policies_of,
                 basis.work.quarantine,
                 partial(_why_unknown, basis.work),
                 basis.work.shaping,
             ),
-            taken_up,
             source_rows=source_rows,
             copies=copies,
             extents=extents,
@@ -78,7 +68,7 @@ class BatchCapture:
     ) -> CaptureRecord:
         """Close the batch's files, which makes them durable, and return its record."""
         tables, reading = self._basis.tables, self.reading
-        segments = tables.files.finish()
+        segments = tables.finish()
         return CaptureRecord(
             end=end,
             anchor=anchor,
@@ -89,8 +79,8 @@ class BatchCapture:
             history=self._basis.structures.history,
             events=tuple(tables.events),
             orders_done=orders_done,
-            tables=tuple(tables.touched.values()),
-            quarantined=tuple(tables.quarantined.values()),
+            tables=tables.touched,
+            quarantined=tuple(tables.stopped.values()),
             by_gtid=by_gtid,
             life=self._basis.run_start.facts.life,
             passed_statements=sum(reading.row_statements.passed.values()),
@@ -129,7 +119,7 @@ class BatchCapture:
             continuity=run_start.decision.continuity,
             short=self.reading.spent is not None or source.until is not None,
             loading=tuple(load.progress for load in loads if source.patterns.matches(load.table)),
-            loaded=tuple(self.segmenter.following.joining.loaded),
+            loaded=tuple(self.segmenter.following.loaded),
             largest=self.reading.largest,
             passed=record.passed_statements,
         )

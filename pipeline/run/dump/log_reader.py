@@ -275,8 +275,7 @@ class LogReading:
         return until is not None and at < until
 
     def _wants(self, table: TableName) -> bool:
-        taken = self._work.source.patterns.matches(table) and self._taker.wanted(table)
-        return taken or self._taker.watches(table)
+        return self._taker.wanted(table) or self._taker.watches(table)
 
     def _may_be_merge_table(self, table: TableName) -> bool:
         """Return whether rows that are logged under this name may be stored in captured tables:
@@ -300,7 +299,7 @@ class LogReading:
                 version = self._structures.version(table)
                 schema = None if version is None else version.schema
                 part = schema is None or is_part(schema.engine)
-                if part and self._work.source.patterns.matches(table) and self._taker.wanted(table):
+                if part and self._taker.wanted(table):
                     why = f"rows that may be stored in it were logged under {rows.table} (MERGE)"
                     error = TableError(why, hint=resume_hint(table))
                     self._taker.reached(table, group.begin(number), error)

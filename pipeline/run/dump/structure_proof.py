@@ -169,7 +169,8 @@ def _moved(basis: Basis, segmenter: Segmenter) -> frozenset[TableName]:
     has renames of temporary tables too, which look the same."""
     if basis.run_start.facts.flavour != "mariadb":
         return frozenset()
-    return frozenset(filter(basis.tables.is_known, filter(segmenter.wanted, segmenter.renamed)))
+    tables = (basis.tables[name] for name in segmenter.renamed)
+    return frozenset(table.name for table in tables if table.wanted and table.is_known)
 
 
 def _stays(basis: Basis, later: _LaterStructures, table: TableName) -> bool:

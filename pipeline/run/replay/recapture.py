@@ -272,6 +272,7 @@ def _recaptured(work: Workplace, batch: Batch, facts: SpanFacts) -> tuple[Segmen
         source=source,
         batch=batch.id,
         base=batch.base,
+        captured=lambda table: then.source.patterns.matches(table) and table in captured,
         states=_states_then(work, [table for table in captured if facts.firsts[table] < batch.id]),
         updated=partial(_says_updated, work, recorded),
         place=partial(scratch_path, source),
@@ -292,16 +293,13 @@ def _recaptured(work: Workplace, batch: Batch, facts: SpanFacts) -> tuple[Segmen
     )
     rules = CaptureRules(
         work.clock,
-        captured.__contains__,
         partial(_policies_then, work, events),
         lambda quarantined: None,
         shaping=work.shaping,
     )
-    segmenter = Segmenter(
-        tables, basis.structures, rules, copies=lambda effects, _: _copies_then(events, effects)
-    )
+    segmenter = Segmenter(tables, basis.structures, rules, copies=partial(_copies_then, events))
     LogReading(basis, segmenter, keeps=True, warms=False).run()
-    segments = tables.files.finish()
+    segments = tables.finish()
     mismatch = _changes_differ(batch, tables.changes, recorded, segments) or _events_differ(
         events,
         tables.events,
