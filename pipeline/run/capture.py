@@ -324,13 +324,9 @@ def _capture(
         orders_done=tuple(order.id for order in plans.resumed),
     )
     note_tables_from_log(extents, basis)
-    snapshots = tuple(segmenter.following.snapshots)
-    extents.read(part.table for part in snapshots if part.columns is None)
+    extents.read(part.table for part in record.snapshots if part.columns is None)
     record = replace(
         record,
-        snapshots=snapshots,
-        followed=tuple(segmenter.following.followed),
-        joined=tuple(segmenter.following.joined),
         prepared=reading.buffer.prepared.seal(batch.id, reading.buffer.maps),
         ended=tuple(reading.buffer.prepared.ended),
         source_parts=rows.finish(record.history),

@@ -124,7 +124,6 @@ def _caught_up(
         work,
         start_of_reading_again(first.start, first.anchor, facts, reason, by_gtid=cursor.by_gtid),
         RunBounds(cursor.position.at, GtidSet()),
-        batch.id,
         tables=tables_of(
             work, batch.start, batch.id, taken_up, base=batch.base, before=min(stopped, default=0)
         ),

@@ -109,7 +109,6 @@ def _scanned(
         work,
         run_start,
         RunBounds(end, GtidSet()),
-        0,
         tables=tables_of(work, run_start.start, 0, tables, before=0),
         structures=structures_of_server(work, run_start),
         prepared={},
@@ -366,7 +365,6 @@ def _capture_pasts(
         work,
         run_start,
         RunBounds(cursor.position.at, GtidSet()),
-        batch.id,
         tables=tables_of(work, batch.start, batch.id, pasts, base=batch.base, before=0),
         structures=structures,
         prepared={},
@@ -392,7 +390,6 @@ def _capture_pasts(
         history=_without_statements(record.history, pasts),
         quarantined=quarantined,
         needless=tuple(loads[table].id for table in pasts.keys() - loaded - stopped),
-        followed=tuple(capture.segmenter.following.followed),
         scope=work.source.patterns,
     )
     work.ledger.record_capture(lease, batch.id, record)

@@ -23,13 +23,12 @@ from lockstep.pipeline.values.tables import past_ranges
 
 @dataclass(frozen=True, slots=True)
 class Basis:
-    """The state that a reading begins with. `batch`: the batch that the reading is for.
-    `prepared`: the XA transactions that are prepared at the start."""
+    """The state that a reading begins with. `prepared`: the XA transactions that are prepared at
+    the start."""
 
     work: Workplace
     run_start: RunStart
     bounds: RunBounds
-    batch: int
     tables: CapturedTables
     structures: SchemaTracker
     prepared: Mapping[Xid, Prepared]
@@ -49,7 +48,6 @@ def basis_of(
         work,
         run_start,
         bounds,
-        batch,
         tables=tables_of(work, run_start.start, batch, taken_up, base=base),
         structures=structures_at(work, run_start),
         prepared={
@@ -115,7 +113,7 @@ def tables_of(
         states=states,
         past=past,
         recorded=lambda table: work.ledger.schema_versions(source, table),
-        updated=lambda table: work.source.policies_of(table).updated_columns,
+        policies_of=work.source.policies_of,
         loading=loads,
         names=work.source.mirrors,
         first=precedence(work, states, at_source),

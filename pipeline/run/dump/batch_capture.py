@@ -4,21 +4,16 @@ the ledger and the report for people."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 from time import perf_counter
 
 from lockstep.pipeline.mirror.merging import ChangelogOrigin
 from lockstep.pipeline.model.batch import Batch, CaptureRecord
-from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.dump.basis import Basis
 from lockstep.pipeline.run.dump.log_reader import LogReading
 from lockstep.pipeline.run.dump.renames import DecideCopies
 from lockstep.pipeline.run.dump.segment_builder import Segmenter, SourceRows
-from lockstep.pipeline.run.dump.table_changes import CaptureRules
 from lockstep.pipeline.run.dump.table_extents import PartialTables
 from lockstep.pipeline.run.reports import CaptureReport
-from lockstep.pipeline.run.stop_errors import resume_hint
-from lockstep.pipeline.values.errors import StructureMoved, StructureUnknown, TableError
 from lockstep.pipeline.values.position import Anchor, Position
 from lockstep.pipeline.values.segment import rows_by_table
 from lockstep.pipeline.values.table import TableName
@@ -43,13 +38,8 @@ class BatchCapture:
         self.segmenter = Segmenter(
             basis.tables,
             basis.structures,
-            CaptureRules(
-                basis.work.clock,
-                basis.work.source.policies_of,
-                basis.work.quarantine,
-                partial(_why_unknown, basis.work),
-                basis.work.shaping,
-            ),
+            basis.work.shaping,
+            basis.work,
             source_rows=source_rows,
             copies=copies,
             extents=extents,
@@ -82,6 +72,9 @@ class BatchCapture:
             tables=tables.touched,
             quarantined=tuple(tables.stopped.values()),
             by_gtid=by_gtid,
+            snapshots=tuple(tables.snapshots),
+            followed=tuple(tables.followed),
+            joined=tuple(tables.joined),
             life=self._basis.run_start.facts.life,
             passed_statements=sum(reading.row_statements.passed.values()),
         )
@@ -119,20 +112,7 @@ class BatchCapture:
             continuity=run_start.decision.continuity,
             short=self.reading.spent is not None or source.until is not None,
             loading=tuple(load.progress for load in loads if source.patterns.matches(load.table)),
-            loaded=tuple(self.segmenter.following.loaded),
+            loaded=tuple(self._basis.tables.loaded),
             largest=self.reading.largest,
             passed=record.passed_statements,
         )
-
-
-def _why_unknown(work: Workplace, table: TableName, error: StructureUnknown) -> TableError:
-    """Return the error of a table whose structure is not known: the server's own error if it
-    refuses to show the table's structure to the account, otherwise `error`."""
-
-    try:
-        work.server.baseline([table])
-    except TableError as refused:
-        return TableError(refused.reason, hint=f"{refused.hint}; {resume_hint(table)}")
-    except StructureMoved:
-        pass
-    return error

@@ -18,9 +18,12 @@ from lockstep.pipeline.mirror.layout import (
     free_place,
     new_table,
     no_place,
+    scratch_path,
 )
 from lockstep.pipeline.mirror.marks import changelog_rows, file_schema
+from lockstep.pipeline.model.load import LoadFollowed, LoadJoined
 from lockstep.pipeline.model.table_state import (
+    SnapshotPart,
     StoppedTable,
     TableCondition,
     TableEvent,
@@ -30,10 +33,12 @@ from lockstep.pipeline.model.table_state import (
 )
 from lockstep.pipeline.ports.segments import SegmentStore, SegmentWriter
 from lockstep.pipeline.run.stop_errors import Reread, mirror_collides, refusal
-from lockstep.pipeline.schema.consequences import Consequence
+from lockstep.pipeline.schema.consequences import Consequence, PoliciesOf
 from lockstep.pipeline.schema.history import Knowledge, SchemaVersion
+from lockstep.pipeline.snapshot.progress import LoadProgress
 from lockstep.pipeline.values.errors import Need, TableError
 from lockstep.pipeline.values.mirror_names import MirrorNames
+from lockstep.pipeline.values.policies import LakePolicies
 from lockstep.pipeline.values.position import Coordinates
 from lockstep.pipeline.values.row_groups import RowBuffer
 from lockstep.pipeline.values.segment import ChangeType, RowCounts, Segment
@@ -186,10 +191,10 @@ class CapturedTables:
     - `states`: the tables' states in the ledger; a table without one is new.
     - `past`: the ranges that earlier runs read, with their patterns.
     - `recorded`: returns the versions of a table that earlier batches recorded.
-    - `updated`: returns whether the updates of a table record which columns changed.
+    - `policies_of`: returns a table's policies.
     - `loading`: tables whose rows are read from the source, each with whether an earlier batch
       already captured its log from the begin of that reading on.
-    - `place`: maps a changelog's folder to the folder in which its files are written.
+    - `scratch`: files are written to the folder of replays, not to changelogs.
     - `names`: the names of mirrors. If two mirrors would have the same folder, the table that
       comes earlier in `first` gets it.
     - `old`: folders that mirrors had before.
@@ -206,9 +211,9 @@ class CapturedTables:
         states: Mapping[TableName, TableState],
         past: Sequence[PastRange] = (),
         recorded: Callable[[TableName], Sequence[SchemaVersion]] = lambda table: (),
-        updated: Callable[[TableName], bool] = lambda table: False,
+        policies_of: PoliciesOf = lambda table: LakePolicies(),
         loading: Mapping[TableName, bool] | None = None,
-        place: Callable[[str], str] = str,
+        scratch: bool = False,
         names: MirrorNames | None = None,
         first: Sequence[TableName] = (),
         old: Collection[str] = (),
@@ -216,9 +221,14 @@ class CapturedTables:
         self.batch, self._base = batch, base
         self.changes = 0
         """Number of row images and marks so far."""
-        self.updated = updated
+        self.policies_of = policies_of
         self.events: list[TableEvent] = []
-        self._store, self._source, self._place = store, source, place
+        self.snapshots: list[SnapshotPart] = []
+        self.followed: list[LoadFollowed] = []
+        self.joined: list[LoadJoined] = []
+        self.loaded: list[LoadProgress] = []
+        """The progress of the loads that ended."""
+        self._store, self._source, self._scratch = store, source, scratch
         self._captured, self._states, self._loading = captured, states, loading or {}
         self._tables: dict[TableName, CapturedTable] = {}
         self._unwritten_bytes = 0
@@ -289,7 +299,7 @@ class CapturedTables:
         table.unread, table.read = False, True
         self._touch(version, need=Need.ROWS)
 
-    def loaded(self, name: TableName) -> None:
+    def load_ends(self, name: TableName) -> None:
         """Note that all rows of the table were read from the source."""
         table = self[name]
         table.unread, table.read = False, True
@@ -466,7 +476,7 @@ class CapturedTables:
                 batch=self.batch,
                 schema_version=table.version.version,
                 schema=table.schema,
-                updated=self.updated(table.version.table),
+                updated=self.policies_of(table.version.table).updated_columns,
             )
         table.writer.write(_unwritten_rows(table))
         self._clear(table)
@@ -479,15 +489,18 @@ class CapturedTables:
 
     def _first_seen(self, version: SchemaVersion) -> TableSegment:
         # captured_schema raises TableError for a column type that cannot be read.
-        updated = self.updated(version.table)
-        schema = captured_schema(version.shown_structure, updated=updated)
+        policies = self.policies_of(version.table)
+        schema = captured_schema(version.shown_structure, updated=policies.updated_columns)
         self._require_no_hole(version)
         if (conflict := self.name_conflict(version.table)) is not None:
             raise conflict
         if version.schema is not None and (refused := refusal(version.schema)) is not None:
             raise refused
         state = self._touch(version)
-        segment = TableSegment(version, self._place(state.changelog), schema)
+        folder = state.changelog
+        if self._scratch:
+            folder = scratch_path(self._source, folder)
+        segment = TableSegment(version, folder, schema)
         self[version.table].segments[version.version] = segment
         return segment
 

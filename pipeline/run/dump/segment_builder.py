@@ -41,14 +41,12 @@ from lockstep.pipeline.mirror.source_tables import (
 )
 from lockstep.pipeline.model.table_state import TableEventKind
 from lockstep.pipeline.ports.segments import SegmentStore, SegmentWriter
+from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.dump.captured_tables import CapturedTables, TableSegment
 from lockstep.pipeline.run.dump.cascade_watch import CascadeWatch, UnloggedLoss
 from lockstep.pipeline.run.dump.image_decoder import ImageDecoder
 from lockstep.pipeline.run.dump.renames import DecideCopies
-from lockstep.pipeline.run.dump.table_changes import (
-    CaptureRules,
-    TableChanges,
-)
+from lockstep.pipeline.run.dump.table_changes import TableChanges
 from lockstep.pipeline.run.dump.table_extents import PartialTables
 from lockstep.pipeline.run.load.part import AGAIN, PartRead
 from lockstep.pipeline.schema.consequences import Consequence
@@ -56,6 +54,7 @@ from lockstep.pipeline.schema.evolving.effects import Renamed
 from lockstep.pipeline.schema.history import History
 from lockstep.pipeline.schema.logged import FollowedStatement, LoggedStatement
 from lockstep.pipeline.schema.tracker import SchemaTracker
+from lockstep.pipeline.shape.shaping import Shaping
 from lockstep.pipeline.values.arrow_errors import for_one_table
 from lockstep.pipeline.values.errors import DamagedEvent, RowsNotRead, TableError
 from lockstep.pipeline.values.position import Coordinates
@@ -184,13 +183,14 @@ class SourceRows:
 
 class Segmenter:
     """The `LogTaker` of a capture: decodes the groups of one buffer and gives the rows to
-    `tables`."""
+    `tables`. `work`: the workplace of a run; None if the log is only read again."""
 
     def __init__(
         self,
         tables: CapturedTables,
         structures: SchemaTracker,
-        rules: CaptureRules,
+        shaping: Shaping,
+        work: Workplace | None = None,
         *,
         source_rows: SourceRows | None = None,
         copies: DecideCopies | None = None,
@@ -199,9 +199,11 @@ class Segmenter:
         self._tables = tables
         self._source_rows = source_rows
         self._structures = structures
-        self.following = TableChanges(tables, structures, rules, copies=copies, extents=extents)
+        self.following = TableChanges(
+            tables, structures, shaping, work, copies=copies, extents=extents
+        )
         self._watch = CascadeWatch(structures, tables.wanted)
-        self._decoding = ImageDecoder(structures, rules.shaping, updated=tables.updated)
+        self._decoding = ImageDecoder(structures, shaping, policies_of=tables.policies_of)
         # Methods of `LogTaker` that one of these parts answers alone.
         self.wanted, self.watches = tables.wanted, self._watch.watches
         self.lose, self.reach = self.following.lose, self.following.reach
@@ -319,7 +321,8 @@ class Segmenter:
         at = group.begin(part.events[0, columns.TRANSACTION])
         try:
             with for_one_table("decode its rows"):
-                table, batches = self._decoding.decoded(part, at, self._tables)
+                version, _ = self._decoding.decoder(int(part.events[0, columns.MAP]), at)
+                table, batches = self._tables.segment(version), [*self._decoding.images(part, at)]
         except TableError as error:
             self._tables[name].undecodable = True
             self.following.stop(name, at, error)

@@ -10,20 +10,16 @@ could not be followed, and the structure holds after it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
-from datetime import datetime
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Final
 
 from lockstep.pipeline.binlog.transactions.buffer import TransactionBuffer
 from lockstep.pipeline.mirror.merging import ChangelogOrigin
 from lockstep.pipeline.model.load import LoadFollowed, LoadJoined
-from lockstep.pipeline.model.table_state import (
-    SnapshotPart,
-    StoppedTable,
-    TableEventKind,
-)
+from lockstep.pipeline.model.table_state import SnapshotPart, TableEventKind
 from lockstep.pipeline.ports.ledger import Ledger
+from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.dump.captured_tables import CapturedTable, CapturedTables
 from lockstep.pipeline.run.dump.cascade_watch import UnloggedLoss
 from lockstep.pipeline.run.dump.renames import DecideCopies, with_copies
@@ -45,7 +41,6 @@ from lockstep.pipeline.schema.consequences import (
     VERSIONED,
     Action,
     Consequence,
-    PoliciesOf,
     consequences,
 )
 from lockstep.pipeline.schema.evolving.effects import UnknownTable, UnloggedChange
@@ -58,9 +53,14 @@ from lockstep.pipeline.schema.statements.changes import EXCHANGE
 from lockstep.pipeline.schema.table_effects import columns_from, may_rename_columns, why_unclear
 from lockstep.pipeline.schema.tracker import ColumnsFrom, SchemaTracker
 from lockstep.pipeline.shape.shaping import Shaping, consent_hint, hidden_of, redacted
-from lockstep.pipeline.snapshot.progress import LoadProgress
 from lockstep.pipeline.supply.plan import FromMirror
-from lockstep.pipeline.values.errors import Need, StructureUnknown, TableError, ValueLeftOut
+from lockstep.pipeline.values.errors import (
+    Need,
+    StructureMoved,
+    StructureUnknown,
+    TableError,
+    ValueLeftOut,
+)
 from lockstep.pipeline.values.policies import ForeignKeys
 from lockstep.pipeline.values.position import Coordinates
 from lockstep.pipeline.values.segment import ChangeType
@@ -138,18 +138,6 @@ DROPPED_BEFORE_READ: Final = "it was dropped at the source before it could be re
 ALTERED: Final = "it was altered while its rows were read from the source"
 
 
-@dataclass(frozen=True, slots=True)
-class CaptureRules:
-    """The rules of a capture: the clock, policies, the callback for a table that stops, the
-    source's own reason for a table whose structure is not known, and how the lake shows tables."""
-
-    clock: Callable[[], datetime]
-    policies_of: PoliciesOf
-    on_stop: Callable[[StoppedTable], None]
-    why_unknown: Callable[[TableName, StructureUnknown], TableError] = lambda _, error: error
-    shaping: Shaping = field(default_factory=Shaping)
-
-
 def _is_reached(place: Coordinates | None, at: Coordinates | None) -> bool:
     """Return whether the log was read up to a place. `at`: so far; None: to its end."""
     return at is None or (place is not None and place <= at)
@@ -160,30 +148,28 @@ def _same_rows(schema: TableSchema | None, other: TableSchema | None) -> bool:
 
 
 class TableChanges:
-    """What statements and places of the log do to the tables of one capture."""
+    """What statements and places of the log do to the tables of one capture. `work`: where a
+    person is told of tables that stop; None if the log is only read again."""
 
     def __init__(
         self,
         tables: CapturedTables,
         structures: SchemaTracker,
-        rules: CaptureRules,
+        shaping: Shaping,
+        work: Workplace | None = None,
         *,
         copies: DecideCopies | None = None,
         extents: PartialTables | None = None,
     ) -> None:
         self._tables = tables
         self._structures = structures
-        self._rules = rules
+        self._shaping = shaping
+        self._work = work
         self._copies = copies
         self._extents = PartialTables() if extents is None else extents
         self._emptied: tuple[int, ...] = ()
         self._at: Coordinates | None = None
         """The place that the capture reached before the changes that it takes now."""
-        self.snapshots: list[SnapshotPart] = []
-        self.followed: list[LoadFollowed] = []
-        self.joined: list[LoadJoined] = []
-        self.loaded: list[LoadProgress] = []
-        """The progress of the loads that ended."""
 
     def follow(self, buffer: TransactionBuffer) -> None:
         self._maps = buffer.maps
@@ -205,10 +191,10 @@ class TableChanges:
         """Follow a statement that changed structures; return its consequence for each captured
         table."""
         self._extents.followed(followed.effects)
-        rules = self._rules
         supplies = {} if self._copies is None else self._copies(followed.effects)
         by_table = with_copies(
-            consequences(followed, rules.policies_of, logged, rules.shaping.treated), supplies
+            consequences(followed, self._tables.policies_of, logged, self._shaping.treated),
+            supplies,
         )
         actions: dict[TableName, Consequence] = {}
         copied: list[SchemaVersion] = []
@@ -250,14 +236,14 @@ class TableChanges:
         the rows of another table whose settings hide more than its own, and reading it
         would show what those hide."""
         refused = self._structures.not_shown(table)
-        if refused is not None or not self._rules.shaping.hides:
+        if refused is not None or not self._shaping.hides:
             return refused
         why, version = None, self._structures.version(table)
         effects = followed.effects
         exchanged = {
             e.table for e in effects if isinstance(e, UnloggedChange) and e.reason == EXCHANGE
         }
-        if table in exchanged and any(map(self._rules.shaping.rules_of, exchanged)):
+        if table in exchanged and any(map(self._shaping.rules_of, exchanged)):
             others = ", ".join(sorted(map(str, exchanged - {table})))
             why = f"it has rows of {others}, and the settings of one of them hide something"
         elif consequence.rule == RENAMED and version and version.knowledge is Knowledge.UNKNOWN:
@@ -417,14 +403,17 @@ class TableChanges:
         """Record that the table's log counts from here on, after rows that were read (`whole`) or
         are being read."""
         if whole:
-            self._tables.loaded(reading.table)
+            self._tables.load_ends(reading.table)
         else:
             self._tables.load_begins(version)
-        now = self._rules.clock()
+        assert self._work is not None, "rows are read from the source by runs alone"
+        now = self._work.clock()
         self._tables.mark(ChangeType.RESNAPSHOT, version, reading.low, "", now, now)
         number, sequence = version.version, self._tables.last
         if reading.load is not None:
-            self.followed.append(LoadFollowed(reading.load.id, reading.table, sequence, number))
+            self._tables.followed.append(
+                LoadFollowed(reading.load.id, reading.table, sequence, number)
+            )
         if whole:
             self._tables.record_event(TableEventKind.REREAD, version, reading.why)
             self._record(reading, number, sequence)
@@ -437,22 +426,24 @@ class TableChanges:
         assert load is not None, "only loads are read in several places"
         if version is None or not self._tables[reading.table].loading:
             return
-        began = load.followed or next(begin for begin in self.followed if begin.load == load.id)
+        began = load.followed or next(
+            begin for begin in self._tables.followed if begin.load == load.id
+        )
         # A new version does not matter as long as its rows have the same structure.
         if version.version != began.version and not _same_rows(reading.schema, version.schema):
             self._stop(reading.table, reading.high, read_by_next_run(ALTERED))
             return
-        self._tables.loaded(reading.table)
+        self._tables.load_ends(reading.table)
         self._tables.record_event(TableEventKind.REREAD, version, reading.why)
         self._record(reading, began.version, began.sequence)
 
     def _record(self, reading: Reread, version: int, sequence: int) -> None:
         """Record that the rows that were read come after the change `sequence`."""
         if reading.load is not None:
-            self.joined.append(LoadJoined(reading.load.id, reading.table))
-            self.loaded.append(reading.load.progress)
+            self._tables.joined.append(LoadJoined(reading.load.id, reading.table))
+            self._tables.loaded.append(reading.load.progress)
         part = SnapshotPart(reading.table, version, sequence, reading.files, reading.columns)
-        self.snapshots.append(part)
+        self._tables.snapshots.append(part)
 
     def rewrite(self, table: TableName, origin: ChangelogOrigin) -> None:
         """Record that a table's mirror is written again from its changelog, unless the table was
@@ -470,12 +461,14 @@ class TableChanges:
         reads it there."""
         if isinstance(error, ValueLeftOut):
             error = read_by_next_run(error.reason)
-        elif isinstance(error, StructureUnknown):
-            error = self._rules.why_unknown(table, error)
+        elif isinstance(error, StructureUnknown) and self._work is not None:
+            error = _why_unknown(self._work, table, error)
         self._stop(table, at, error)
 
     def _stop(self, table: TableName, at: Coordinates, error: TableError) -> None:
-        self._rules.on_stop(self._tables.stop(table, at, error))
+        stopped = self._tables.stop(table, at, error)
+        if self._work is not None:
+            self._work.quarantine(stopped)
         self._ask_again()
 
     def lose(self, table: TableName, at: Coordinates, reason: str) -> None:
@@ -493,8 +486,20 @@ class TableChanges:
         for table, loss in lost.items():
             if not self._tables.wanted(table):
                 continue
-            if self._rules.policies_of(table).foreign_keys is ForeignKeys.RESNAPSHOT:
+            if self._tables.policies_of(table).foreign_keys is ForeignKeys.RESNAPSHOT:
                 self._stop(table, loss.at, read_by_next_run(loss.reason))
             else:
                 error = TableError(loss.reason, hint=resume_hint(table), need=Need.ROWS)
                 self.stop(table, loss.at, error)
+
+
+def _why_unknown(work: Workplace, table: TableName, error: StructureUnknown) -> TableError:
+    """Return the error of a table whose structure is not known: the server's own error if it
+    refuses to show the table's structure to the account, otherwise `error`."""
+    try:
+        work.server.baseline([table])
+    except TableError as refused:
+        return TableError(refused.reason, hint=f"{refused.hint}; {resume_hint(table)}")
+    except StructureMoved:
+        pass
+    return error

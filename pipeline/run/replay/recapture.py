@@ -20,7 +20,6 @@ from itertools import pairwise
 from types import MappingProxyType
 from typing import Final
 
-from lockstep.pipeline.mirror.layout import scratch_path
 from lockstep.pipeline.model.batch import Batch, BatchState, BatchTimes, Cursor
 from lockstep.pipeline.model.table_state import TableEvent, TableEventKind, TableState
 from lockstep.pipeline.ports.ledger import Elsewhere, SpanMarks, content_of
@@ -34,7 +33,7 @@ from lockstep.pipeline.run.dump.initial_schemas import known_at, tracker_of
 from lockstep.pipeline.run.dump.log_reader import LogReading
 from lockstep.pipeline.run.dump.renames import origins_of
 from lockstep.pipeline.run.dump.segment_builder import Segmenter
-from lockstep.pipeline.run.dump.table_changes import CaptureRules, RecordedBefore
+from lockstep.pipeline.run.dump.table_changes import RecordedBefore
 from lockstep.pipeline.run.known_batches import (
     batch_of_run,
     begins_before,
@@ -274,14 +273,13 @@ def _recaptured(work: Workplace, batch: Batch, facts: SpanFacts) -> tuple[Segmen
         base=batch.base,
         captured=lambda table: then.source.patterns.matches(table) and table in captured,
         states=_states_then(work, [table for table in captured if facts.firsts[table] < batch.id]),
-        updated=partial(_says_updated, work, recorded),
-        place=partial(scratch_path, source),
+        policies_of=partial(_policies_then, work, events, recorded),
+        scratch=True,
     )
     basis = Basis(
         then,
         _begun(work, batch, facts.server),
         RunBounds(batch.end.at, GtidSet()),
-        batch.id,
         tables=tables,
         structures=tracker_of(
             work,
@@ -291,13 +289,9 @@ def _recaptured(work: Workplace, batch: Batch, facts: SpanFacts) -> tuple[Segmen
         ),
         prepared={},
     )
-    rules = CaptureRules(
-        work.clock,
-        partial(_policies_then, work, events),
-        lambda quarantined: None,
-        shaping=work.shaping,
+    segmenter = Segmenter(
+        tables, basis.structures, work.shaping, copies=partial(_copies_then, events)
     )
-    segmenter = Segmenter(tables, basis.structures, rules, copies=partial(_copies_then, events))
     LogReading(basis, segmenter, keeps=True, warms=False).run()
     segments = tables.finish()
     mismatch = _changes_differ(batch, tables.changes, recorded, segments) or _events_differ(
@@ -335,19 +329,19 @@ def _states_then(work: Workplace, tables: Iterable[TableName]) -> dict[TableName
     return {table: states[table].started() for table in tables}
 
 
-def _says_updated(work: Workplace, recorded: Sequence[Segment], table: TableName) -> bool:
+def _policies_then(
+    work: Workplace, events: Sequence[TableEvent], recorded: Sequence[Segment], table: TableName
+) -> LakePolicies:
+    """Return the table's policies, except that a TRUNCATE is ignored if it was ignored in the first
+    capture, which the recorded events show; and updates say which columns changed if they did then,
+    which the recorded files show."""
+    policies = replace(work.source.policies_of(table), deletes=Deletes.REMOVE)
     files = [file for segment in recorded if segment.table == table for file in segment.files]
     if files:
-        return any(file.updated for file in files)
-    return work.source.policies_of(table).updated_columns
-
-
-def _policies_then(work: Workplace, events: Sequence[TableEvent], table: TableName) -> LakePolicies:
-    """Return the table's policies, except that a TRUNCATE is ignored if it was ignored in the first
-    capture, which the recorded events show."""
+        policies = replace(policies, updated_columns=any(file.updated for file in files))
     taken = any(event.table == table and event.kind is TableEventKind.TRUNCATED for event in events)
     truncates = Truncates.DELETE if taken else Truncates.IGNORE
-    return replace(work.source.policies_of(table), deletes=Deletes.REMOVE, truncates=truncates)
+    return replace(policies, truncates=truncates)
 
 
 def _copies_then(
