@@ -194,26 +194,23 @@ def _ordinary(
     repaired: tuple[str, ...],
     clock: float,
     part: PartRead | None,
-    misread: _Misread | None = None,
 ) -> CaptureReport:
-    run_start = begin(work, lease)
-    if part is not None:
-        _require_at(part, run_start.start.at)
-    bounds = bounds_of(work, run_start)
-    start_seconds = perf_counter() - clock
-    plans = plan_readings(work, run_start, returns)
-    # Only a batch records a start that a person chose, even if it has no changes; but without an
-    # event before the start there is no anchor, and so nothing to record.
-    goes_on = run_start.decision.predecessor is not None or run_start.anchor is None
-    if part is None and not plans and goes_on and bounds.reached(run_start.start.at):
-        require_complete(work, run_start, bounds, run_start.start.gtid_set)
-        return _idle(work, lease, run_start, bounds, repaired, start_seconds)
-    report = _capture(
-        work, lease, run_start, bounds, plans, repaired, start_seconds, part, misread or _Misread()
-    )
-    if isinstance(report, CaptureReport):
-        return report
-    return _ordinary(work, lease, returns, repaired, clock, part, report)
+    report: CaptureReport | _Misread = _Misread()
+    while isinstance(report, _Misread):
+        run_start = begin(work, lease)
+        if part is not None:
+            _require_at(part, run_start.start.at)
+        bounds = bounds_of(work, run_start)
+        seconds = perf_counter() - clock
+        plans = plan_readings(work, run_start, returns)
+        # Only a batch records a start that a person chose, even if it has no changes; but without
+        # an event before the start there is no anchor, and so nothing to record.
+        goes_on = run_start.decision.predecessor is not None or run_start.anchor is None
+        if part is None and not plans and goes_on and bounds.reached(run_start.start.at):
+            require_complete(work, run_start, bounds, run_start.start.gtid_set)
+            return _idle(work, lease, run_start, bounds, repaired, seconds)
+        report = _capture(work, lease, run_start, bounds, plans, repaired, seconds, part, report)
+    return report
 
 
 def _idle(
@@ -301,7 +298,7 @@ def _capture(
     _refuse_meetings(basis, segmenter)
     for table, error in misread.errors.items():
         if basis.tables[table].takes(run_start.start.at):
-            segmenter.following.stop(table, run_start.start.at, error)
+            segmenter.stop(table, run_start.start.at, error)
     capture.rewrite(plans.rewritten)
     if part is not None:
         put_part(part, basis.tables, basis.structures, work.clock())
@@ -399,7 +396,7 @@ def _refuse_engines(basis: Basis, segmenter: Segmenter) -> None:
         reason = why_refused(engine)
         if reason is not None and segmenter.wanted(table):
             error = TableError(reason, hint=engine_hint(table))
-            segmenter.following.stop(table, basis.run_start.start.at, error)
+            segmenter.stop(table, basis.run_start.start.at, error)
 
 
 def _refuse_meetings(basis: Basis, segmenter: Segmenter) -> None:
@@ -413,7 +410,7 @@ def _refuse_meetings(basis: Basis, segmenter: Segmenter) -> None:
         if segmenter.wanted(table):
             name = work.source.mirror_name(table)
             error = mirror_collides(table, other, name, known=table in states)
-            segmenter.following.stop(table, basis.run_start.start.at, error)
+            segmenter.stop(table, basis.run_start.start.at, error)
 
 
 def _reaching(work: Workplace, run_start: RunStart, highest: Coordinates) -> RunStart:

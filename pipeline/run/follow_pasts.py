@@ -447,7 +447,7 @@ def _begin_loads(
             uuid = cursor.position.server_uuid
             reading = LoadBegin(version.schema, uuid, at, estimates.get(table), shape)
             begun = load if load.reading is not None else replace(load, reading=reading)
-            capture.segmenter.following.begin_load(
+            capture.segmenter.begin_load(
                 Reread(table, load.reason, version.schema, at, at, load=begun)
             )
         except TableError as error:

@@ -51,7 +51,7 @@ class BatchCapture:
         beginning at the origin."""
         for table, origin in sorted(origins.items()):
             self._basis.work.progress.note(f"the mirror of {table} is rewritten {origin.told}")
-            self.segmenter.following.rewrite(table, origin)
+            self.segmenter.rewrite(table, origin)
 
     def record(
         self, *, end: Position, anchor: Anchor, by_gtid: bool, orders_done: tuple[int, ...]

@@ -154,11 +154,6 @@ class CapturedTable:
         """Return whether the table's changes are taken that begin at a place."""
         return self.wanted and (self.begins is None or self.begins <= at)
 
-    @property
-    def waits(self) -> bool:
-        """True if something of the table begins or ends at a later place of the log."""
-        return any((self.resumes, self.given, self.reading, self.load))
-
     def taken(self, group: TransactionGroup, events: Integers) -> Integers | slice:
         """Return which of the table's events are of transactions whose changes are taken, as an
         index of the array."""
@@ -231,6 +226,8 @@ class CapturedTables:
         self._store, self._source, self._scratch = store, source, scratch
         self._captured, self._states, self._loading = captured, states, loading or {}
         self._tables: dict[TableName, CapturedTable] = {}
+        self.taken_up: dict[TableName, CapturedTable] = {}
+        """Tables that begin, end or wait for something at a place of the log."""
         self._unwritten_bytes = 0
         self._names = MirrorNames(source) if names is None else names
         self._folders = {*old, *(state.mirror for state in states.values())}
@@ -262,7 +259,7 @@ class CapturedTables:
         log on. `completed`: tables whose rows or columns are read from the server after the log was
         captured, so that values which the log lacks do not stop them."""
         for reread in rereads:
-            table = self[reread.table]
+            table = self.taken_up[reread.table] = self[reread.table]
             table.busy = True
             table.begins = reread.low if reread.columns is None else None
             if reread.load is not None and reread.load.followed is not None:
@@ -270,7 +267,7 @@ class CapturedTables:
             else:
                 table.reading = reread
         for comeback in returning:
-            table = self[comeback.table]
+            table = self.taken_up[comeback.table] = self[comeback.table]
             table.busy, table.begins, table.resumes = True, comeback.low, comeback.version
             table.given = None if comeback.order.schema is None else comeback.order
         for name in completed:

@@ -199,14 +199,15 @@ class Segmenter:
         self._tables = tables
         self._source_rows = source_rows
         self._structures = structures
-        self.following = TableChanges(
+        self._changes = changes = TableChanges(
             tables, structures, shaping, work, copies=copies, extents=extents
         )
         self._watch = CascadeWatch(structures, tables.wanted)
         self._decoding = ImageDecoder(structures, shaping, policies_of=tables.policies_of)
-        # Methods of `LogTaker` that one of these parts answers alone.
+        # Methods that one of these parts answers alone.
         self.wanted, self.watches = tables.wanted, self._watch.watches
-        self.lose, self.reach = self.following.lose, self.following.reach
+        self.lose, self.reach, self.stop = changes.lose, changes.reach, changes.stop
+        self.rewrite, self.begin_load = changes.rewrite, changes.begin_load
         self.rows = 0
         self.softened, self.unknown = Counter[str](), Counter[str]()
         self.filled: Set[TableName] = self._decoding.filled
@@ -220,7 +221,7 @@ class Segmenter:
 
     def follow(self, buffer: TransactionBuffer) -> None:
         self._decoding.follow(buffer)
-        self.following.follow(buffer)
+        self._changes.follow(buffer)
 
     def tables_with_rows(self) -> Iterator[TableName]:
         """Yield the captured tables that have rows in this batch, or in an XA
@@ -250,7 +251,7 @@ class Segmenter:
         renames = {effect.table: effect.to for effect in renamed}
         moved = {table: renames.get(name, name) for table, name in self.renamed.items()}
         self.renamed = moved | renames
-        actions = self.following.changed(logged, followed)
+        actions = self._changes.changed(logged, followed)
         if self._watch.moved():
             self._decoding.buffer.maps.update_wanted()
         if (
@@ -261,12 +262,12 @@ class Segmenter:
 
     def reached(self, table: TableName, at: Coordinates, error: TableError) -> None:
         if self._tables[table].takes(at):
-            self.following.stop(table, at, error)
+            self.stop(table, at, error)
 
     def put(self, group: TransactionGroup) -> None:
         """Decode and number a group's rows."""
         marks = marks_of(group)
-        counted = CountedTransactions(group, self._tables.last, self.following.take_emptied())
+        counted = CountedTransactions(group, self._tables.last, self._changes.take_emptied())
         for block in group.blocks:
             self._put_block(group, block, marks, counted)
         if group.from_file:
@@ -286,7 +287,7 @@ class Segmenter:
         lost = self._lost(group, block)
         # Rows before the loss are decoded first, while their table still counts as wanted.
         decoded = self._decoded(group, block, lost)
-        self.following.end_at(lost)
+        self._changes.end_at(lost)
         for of_table in decoded:
             images_of[of_table.which] = of_table.images
             rows_of[of_table.which] = of_table.rows
@@ -325,12 +326,12 @@ class Segmenter:
                 table, batches = self._tables.segment(version), [*self._decoding.images(part, at)]
         except TableError as error:
             self._tables[name].undecodable = True
-            self.following.stop(name, at, error)
+            self.stop(name, at, error)
             return None
         except DamagedEvent as error:
             # The event's frame and checksum are right, so the rest of the log can be read.
             self._tables[name].undecodable = True
-            self.following.stop(name, at, TableError(error.message, hint=error.hint))
+            self.stop(name, at, TableError(error.message, hint=error.hint))
             return None
         return Decoded.of(table, which, part.events, batches)
 

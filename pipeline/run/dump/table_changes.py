@@ -224,7 +224,7 @@ class TableChanges:
         # The marks of copied tables come after everything else that the statement did.
         for version in copied:
             self._mark(ChangeType.RESNAPSHOT, version, logged)
-        for table in list(self._tables):
+        for table in self._tables.taken_up.values():
             if table.given is not None and table.begins == logged.begin:
                 self._take_given(table, logged.end, logged)
         return actions
@@ -314,7 +314,7 @@ class TableChanges:
 
     def reach(self, at: Coordinates | None) -> None:
         """Take up the tables that wait for a place at or before `at` (None: the log ended)."""
-        waiting = [table for table in self._tables if table.waits]
+        waiting = self._tables.taken_up.values()
         for table in waiting:
             if table.resumes is not None and _is_reached(table.begins, at):
                 self._structures.resume(table.resumes)
