@@ -134,7 +134,11 @@ def _caught_up(
     )
     # Whatever the log lacks of these tables is read from the server afterwards.
     completed = {**_wanting(returns, ColumnsRead), **_wanting(returns, RowsRead)}
-    basis.tables.take_up(returning=comebacks_of(work, returns), completed=completed)
+    returning = [
+        ReturningTable(order, returns.spans[order.table].low, _version_at(work, order, returns))
+        for order in returns.caught_up
+    ]
+    basis.tables.take_up(returning=returning, completed=completed)
     capture = BatchCapture(basis, batch)
     read_proven(work, lease, basis, capture)
     rewritten = returns.rewritten
@@ -152,14 +156,6 @@ def _caught_up(
     )
     work.ledger.record_capture(lease, batch.id, record)
     return capture.report(record, began=clock)
-
-
-def comebacks_of(work: Workplace, returns: TablePlans) -> list[ReturningTable]:
-    """Return the place and the structure from which each table is captured."""
-    return [
-        ReturningTable(order, returns.spans[order.table].low, _version_at(work, order, returns))
-        for order in returns.caught_up
-    ]
 
 
 def _version_at(work: Workplace, order: TableOrder, returns: TablePlans) -> SchemaVersion | None:

@@ -528,14 +528,11 @@ class CapturedTables:
             return new_table(self._source, table, no_place(self._source, table))
         if self._names.rules:
             self._holders.setdefault(self._names.folded(table), table)
-        return new_table(self._source, table, self._new_folder(table))
-
-    def _new_folder(self, table: TableName) -> str:
-        """Return a folder for a new mirror, which no other table has or had."""
+        # A folder that no other table has or had.
         name, fold = self._names.of(table), self._names.given(table)
         mirror = free_place(self._source, name, 1, self._folders, fold=fold)
         self._folders.add(mirror)
-        return mirror
+        return new_table(self._source, table, mirror)
 
     def _require_no_hole(self, version: SchemaVersion) -> None:
         table = version.table
