@@ -228,6 +228,8 @@ class CapturedTables:
         self._tables: dict[TableName, CapturedTable] = {}
         self.taken_up: dict[TableName, CapturedTable] = {}
         """Tables that begin, end or wait for something at a place of the log."""
+        self._segments: list[TableSegment] = []
+        """In the order in which they began."""
         self._unwritten_bytes = 0
         self._names = MirrorNames(source) if names is None else names
         self._folders = {*old, *(state.mirror for state in states.values())}
@@ -460,10 +462,6 @@ class CapturedTables:
                 segments.append(Segment(name, number, files, table.counts, table.first, table.last))
         return tuple(segments)
 
-    @property
-    def _segments(self) -> list[TableSegment]:
-        return [segment for table in self for segment in table.segments.values()]
-
     def _write(self, table: TableSegment) -> None:
         if not table.unwritten.batches:
             return
@@ -499,6 +497,7 @@ class CapturedTables:
             folder = scratch_path(self._source, folder)
         segment = TableSegment(version, folder, schema)
         self[version.table].segments[version.version] = segment
+        self._segments.append(segment)
         return segment
 
     def _touch(
