@@ -308,7 +308,7 @@ def _capture(
         require_complete(work, basis.run_start, basis.bounds, reading.end.gtid_set)
     require_prepares_read(basis.run_start, reading)
     left_open = work.ledger.unproven(work.source.name)
-    proof = prove_structures(basis, reading, segmenter, rereads, left_open=left_open)
+    proof = prove_structures(capture, rereads, left_open=left_open)
     if proof.misread:
         basis.tables.drop()
         rows.drop()

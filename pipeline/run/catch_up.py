@@ -95,12 +95,13 @@ def begin_catching_up(
     )
 
 
-def read_proven(work: Workplace, lease: Lease, basis: Basis, capture: BatchCapture) -> None:
+def read_proven(lease: Lease, capture: BatchCapture) -> None:
     """Read the log. Raise `SchemaUnknownAt` if a table's structure is not the one that
     was assumed."""
     capture.reading.run()
+    work = capture.basis.work
     left_open = work.ledger.unproven(work.source.name)
-    proof = prove_structures(basis, capture.reading, capture.segmenter)
+    proof = prove_structures(capture)
     if proof.misread:
         table, error = next(iter(proof.misread.items()))
         raise SchemaUnknownAt(f"{table}: {error.reason}", hint=error.hint)
@@ -140,7 +141,7 @@ def _caught_up(
     ]
     basis.tables.take_up(returning=returning, completed=completed)
     capture = BatchCapture(basis, batch)
-    read_proven(work, lease, basis, capture)
+    read_proven(lease, capture)
     rewritten = returns.rewritten
     capture.rewrite({t: rewritten[t] for t in rewritten.keys() & returns.spans.keys()})
     record = capture.record(

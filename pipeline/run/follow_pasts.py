@@ -378,9 +378,9 @@ def _capture_pasts(
     # If the prepare of an XA transaction is not in the log, the scan let all pasts begin after
     # its commit, so its rows are not needed.
     capture.reading.buffer.prepared.lenient = True
-    read_proven(work, lease, basis, capture)
+    read_proven(lease, capture)
     reading = {table: loads[table] for table in loaded}
-    quarantined = tuple(_begin_loads(work, lease, basis, capture, reading, cursor))
+    quarantined = tuple(_begin_loads(lease, capture, reading, cursor))
     record = capture.record(
         end=cursor.position, anchor=cursor.anchor, by_gtid=cursor.by_gtid, orders_done=()
     )
@@ -418,17 +418,13 @@ def _order_of(load: Load) -> TableOrder:
 
 
 def _begin_loads(
-    work: Workplace,
-    lease: Lease,
-    basis: Basis,
-    capture: BatchCapture,
-    loads: Mapping[TableName, Load],
-    cursor: Cursor,
+    lease: Lease, capture: BatchCapture, loads: Mapping[TableName, Load], cursor: Cursor
 ) -> Iterable[StoppedTable]:
     """Begin the loads that read the rows of these tables from MySQL; the log after the cursor is
     then applied to these rows. Return the tables that stop. The next capture reads them from the
     source, unless a person has to consent first. A table that cannot be cut into chunks also
     stops: its rows are read in one piece, as of the place of the log where that happens."""
+    basis, work = capture.basis, capture.basis.work
     at, stopped = cursor.position.at, basis.tables.stopped
     for table, quarantined in stopped.items():
         waits = quarantined.need is Need.ROWS and not quarantined.by_itself

@@ -33,7 +33,7 @@ class BatchCapture:
         copies: DecideCopies | None = None,
         extents: PartialTables | None = None,
     ) -> None:
-        self._basis = basis
+        self.basis = basis
         self._batch = batch
         self.segmenter = Segmenter(
             basis.tables,
@@ -50,14 +50,14 @@ class BatchCapture:
         """Record for each table in `origins` that its mirror is written again from its changelog,
         beginning at the origin."""
         for table, origin in sorted(origins.items()):
-            self._basis.work.progress.note(f"the mirror of {table} is rewritten {origin.told}")
+            self.basis.work.progress.note(f"the mirror of {table} is rewritten {origin.told}")
             self.segmenter.rewrite(table, origin)
 
     def record(
         self, *, end: Position, anchor: Anchor, by_gtid: bool, orders_done: tuple[int, ...]
     ) -> CaptureRecord:
         """Close the batch's files, which makes them durable, and return its record."""
-        tables, reading = self._basis.tables, self.reading
+        tables, reading = self.basis.tables, self.reading
         segments = tables.finish()
         return CaptureRecord(
             end=end,
@@ -66,7 +66,7 @@ class BatchCapture:
             transactions=reading.transactions,
             log_bytes=reading.log_bytes,
             segments=segments,
-            history=self._basis.structures.history,
+            history=self.basis.structures.history,
             events=tuple(tables.events),
             orders_done=orders_done,
             tables=tables.touched,
@@ -75,7 +75,7 @@ class BatchCapture:
             snapshots=tuple(tables.snapshots),
             followed=tuple(tables.followed),
             joined=tuple(tables.joined),
-            life=self._basis.run_start.facts.life,
+            life=self.basis.run_start.facts.life,
             passed_statements=sum(reading.row_statements.passed.values()),
         )
 
@@ -90,9 +90,9 @@ class BatchCapture:
         """Return the report. `began`: the value of `perf_counter` when the capture began;
         `start_seconds`: time that finding the start took; `repaired`: sentences on what was
         repaired before."""
-        run_start, batch = self._basis.run_start, self._batch
-        source = self._basis.work.source
-        loads = self._basis.work.ledger.open_loads(source.name)
+        run_start, batch = self.basis.run_start, self._batch
+        source = self.basis.work.source
+        loads = self.basis.work.ledger.open_loads(source.name)
         counts = rows_by_table(record.segments)
         return CaptureReport(
             batch=batch.id,
@@ -112,7 +112,7 @@ class BatchCapture:
             continuity=run_start.decision.continuity,
             short=self.reading.spent is not None or source.until is not None,
             loading=tuple(load.progress for load in loads if source.patterns.matches(load.table)),
-            loaded=tuple(self._basis.tables.loaded),
+            loaded=tuple(self.basis.tables.loaded),
             largest=self.reading.largest,
             passed=record.passed_statements,
         )
