@@ -20,9 +20,13 @@ from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.dump.basis import Basis, tables_of
 from lockstep.pipeline.run.dump.batch_capture import BatchCapture
 from lockstep.pipeline.run.dump.captured_tables import CapturedTables, ReturningTable
-from lockstep.pipeline.run.dump.initial_schemas import known_at, tracker_of
+from lockstep.pipeline.run.dump.initial_schemas import (
+    RecordedBefore,
+    history_of,
+    known_at,
+    tracker_of,
+)
 from lockstep.pipeline.run.dump.structure_proof import note_unproven, prove_structures
-from lockstep.pipeline.run.dump.table_changes import RecordedBefore, history_of
 from lockstep.pipeline.run.repair import discard
 from lockstep.pipeline.run.reports import CaptureReport
 from lockstep.pipeline.run.stop_errors import read_by_next_run, waits_for_rows

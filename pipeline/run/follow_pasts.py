@@ -34,9 +34,8 @@ from lockstep.pipeline.run.dump.basis import Basis, tables_of
 from lockstep.pipeline.run.dump.batch_capture import BatchCapture
 from lockstep.pipeline.run.dump.captured_tables import ReturningTable
 from lockstep.pipeline.run.dump.cascade_watch import CascadeWatch
-from lockstep.pipeline.run.dump.initial_schemas import structures_of_server
+from lockstep.pipeline.run.dump.initial_schemas import history_of, structures_of_server
 from lockstep.pipeline.run.dump.log_reader import LogReading
-from lockstep.pipeline.run.dump.table_changes import history_of
 from lockstep.pipeline.run.find_place import boundary_at
 from lockstep.pipeline.run.repair import discard
 from lockstep.pipeline.run.reports import CaptureReport

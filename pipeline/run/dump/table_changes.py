@@ -18,7 +18,6 @@ from lockstep.pipeline.binlog.transactions.buffer import TransactionBuffer
 from lockstep.pipeline.mirror.merging import ChangelogOrigin
 from lockstep.pipeline.model.load import LoadFollowed, LoadJoined
 from lockstep.pipeline.model.table_state import SnapshotPart, TableEventKind
-from lockstep.pipeline.ports.ledger import Ledger
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.dump.captured_tables import CapturedTable, CapturedTables
 from lockstep.pipeline.run.dump.cascade_watch import UnloggedLoss
@@ -44,15 +43,14 @@ from lockstep.pipeline.schema.consequences import (
     consequences,
 )
 from lockstep.pipeline.schema.evolving.effects import UnknownTable, UnloggedChange
-from lockstep.pipeline.schema.history import History, Knowledge, SchemaVersion
+from lockstep.pipeline.schema.history import Knowledge, SchemaVersion
 from lockstep.pipeline.schema.logged import FollowedStatement, LoggedStatement
 from lockstep.pipeline.schema.model import TableSchema
-from lockstep.pipeline.schema.model_json import schema_fingerprint
 from lockstep.pipeline.schema.rows import row_structure
 from lockstep.pipeline.schema.statements.changes import EXCHANGE
 from lockstep.pipeline.schema.table_effects import columns_from, may_rename_columns, why_unclear
-from lockstep.pipeline.schema.tracker import ColumnsFrom, SchemaTracker
-from lockstep.pipeline.shape.shaping import Shaping, consent_hint, hidden_of, redacted
+from lockstep.pipeline.schema.tracker import SchemaTracker
+from lockstep.pipeline.shape.shaping import Shaping, consent_hint
 from lockstep.pipeline.supply.plan import FromMirror
 from lockstep.pipeline.values.errors import (
     Need,
@@ -65,59 +63,6 @@ from lockstep.pipeline.values.policies import ForeignKeys
 from lockstep.pipeline.values.position import Coordinates
 from lockstep.pipeline.values.segment import ChangeType
 from lockstep.pipeline.values.table import TableName
-
-# -- structures that earlier batches recorded ----------------------------------------------
-
-
-class RecordedBefore:
-    """Finds the version that a batch from `since` on recorded for the same structure at the same
-    place. Once a table differs from what was recorded, its later records do not count either."""
-
-    def __init__(self, ledger: Ledger, source: str, since: int) -> None:
-        self._ledger, self._source, self._since = ledger, source, since
-        self._versions: dict[TableName, list[SchemaVersion]] = {}
-        self._differing: set[TableName] = set()
-
-    def __call__(
-        self,
-        table: TableName,
-        since: Coordinates,
-        schema: TableSchema | None,
-        reason: str | None,
-        word: ColumnsFrom | None = None,
-    ) -> SchemaVersion | None:
-        if table in self._differing:
-            return None
-        if table not in self._versions:
-            self._versions[table] = self._ledger.schema_versions(self._source, table)
-        without_schema = Knowledge.DROPPED if reason is None else Knowledge.UNKNOWN
-        for version in reversed(self._versions[table]):
-            fingerprint = without_schema.value
-            if schema is not None:
-                fingerprint = schema_fingerprint(redacted(schema, hidden_of(version)))
-            same = version.since == since and version.fingerprint == fingerprint
-            if version.batch >= self._since and same and word in (None, version.columns_from):
-                return version
-        self._differing.add(table)
-        return None
-
-
-def history_of(history: History, tables: Mapping[TableName, object]) -> History:
-    """Return the part of the history that is about these tables, with its statements numbered
-    again from 0."""
-    versions = [version for version in history.versions if version.table in tables]
-    kept = sorted({version.statement for version in versions if version.statement is not None})
-    numbers = {statement: number for number, statement in enumerate(kept)}
-    return History(
-        tuple(history.statements[number] for number in kept),
-        tuple(
-            replace(
-                version, statement=None if version.statement is None else numbers[version.statement]
-            )
-            for version in versions
-        ),
-    )
-
 
 _EVENTS: Final = {
     Action.CREATE: TableEventKind.CREATED,

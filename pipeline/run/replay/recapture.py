@@ -29,11 +29,10 @@ from lockstep.pipeline.run.begin import RunStart, read_anchor_of, start_of_readi
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.dump.basis import Basis
 from lockstep.pipeline.run.dump.captured_tables import CapturedTables
-from lockstep.pipeline.run.dump.initial_schemas import known_at, tracker_of
+from lockstep.pipeline.run.dump.initial_schemas import RecordedBefore, known_at, tracker_of
 from lockstep.pipeline.run.dump.log_reader import LogReading
 from lockstep.pipeline.run.dump.renames import origins_of
 from lockstep.pipeline.run.dump.segment_builder import Segmenter
-from lockstep.pipeline.run.dump.table_changes import RecordedBefore
 from lockstep.pipeline.run.known_batches import (
     batch_of_run,
     begins_before,
