@@ -4,15 +4,16 @@ the ledger and the report for people."""
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from time import perf_counter
 
 from lockstep.pipeline.mirror.merging import ChangelogOrigin
 from lockstep.pipeline.model.batch import Batch, CaptureRecord
 from lockstep.pipeline.run.dump.basis import Basis
 from lockstep.pipeline.run.dump.log_reader import LogReading
-from lockstep.pipeline.run.dump.renames import DecideCopies
+from lockstep.pipeline.run.dump.renames import Renames
 from lockstep.pipeline.run.dump.segment_builder import Segmenter, SourceRows
-from lockstep.pipeline.run.dump.table_extents import PartialTables
+from lockstep.pipeline.run.dump.table_extents import PartialTables, note_tables_from_log
 from lockstep.pipeline.run.reports import CaptureReport
 from lockstep.pipeline.values.position import Anchor, Position
 from lockstep.pipeline.values.segment import rows_by_table
@@ -20,27 +21,24 @@ from lockstep.pipeline.values.table import TableName
 
 
 class BatchCapture:
-    """The capture of one batch. A catch-up batch has none of the following: `source_rows`, the
-    rows for the source's own tables; `copies`, which decides where renamed tables get their rows
-    from; `extents`, the partial tables."""
+    """The capture of one batch. `extents`: the partial tables at its start; None for a batch that
+    captures some tables alone: it copies no renamed tables, and has no rows of the source's own
+    tables."""
 
-    def __init__(
-        self,
-        basis: Basis,
-        batch: Batch,
-        *,
-        source_rows: SourceRows | None = None,
-        copies: DecideCopies | None = None,
-        extents: PartialTables | None = None,
-    ) -> None:
-        self.basis = basis
-        self._batch = batch
+    def __init__(self, basis: Basis, batch: Batch, extents: PartialTables | None = None) -> None:
+        self.basis, self._batch, self._extents = basis, batch, extents
+        self._source_rows, copies, work = None, None, basis.work
+        if extents is not None:
+            copies, hides = Renames(basis), work.shaping.hides
+            self._source_rows = SourceRows(
+                work.segments, source=work.source.name, batch=batch.id, hides=hides
+            )
         self.segmenter = Segmenter(
             basis.tables,
             basis.structures,
-            basis.work.shaping,
-            basis.work,
-            source_rows=source_rows,
+            work.shaping,
+            work,
+            source_rows=self._source_rows,
             copies=copies,
             extents=extents,
         )
@@ -59,7 +57,7 @@ class BatchCapture:
         """Close the batch's files, which makes them durable, and return its record."""
         tables, reading = self.basis.tables, self.reading
         segments = tables.finish()
-        return CaptureRecord(
+        record = CaptureRecord(
             end=end,
             anchor=anchor,
             changes=self.segmenter.changes,
@@ -78,6 +76,26 @@ class BatchCapture:
             life=self.basis.run_start.facts.life,
             passed_statements=sum(reading.row_statements.passed.values()),
         )
+        if self._extents is None or self._source_rows is None:
+            return record
+        note_tables_from_log(self._extents, self.basis)
+        self._extents.read(part.table for part in record.snapshots if part.columns is None)
+        prepared = reading.buffer.prepared
+        return replace(
+            record,
+            prepared=prepared.seal(self._batch.id, reading.buffer.maps),
+            ended=tuple(prepared.ended),
+            source_parts=self._source_rows.finish(record.history),
+            extents=self._extents.changed(end.at),
+            set_anchors=reading.last_of_sources.anchors(self.basis.work.server),
+            scope=self.basis.work.source.patterns,
+        )
+
+    def drop(self) -> None:
+        """Discard all rows, written or not."""
+        self.basis.tables.drop()
+        if self._source_rows is not None:
+            self._source_rows.drop()
 
     def report(
         self,
