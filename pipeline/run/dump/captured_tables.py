@@ -102,7 +102,7 @@ class _Totals:
 class CapturedTable:
     """One table of a capture: which of its changes are taken, its state, and its segments.
 
-    - `captured`: the capture is about this table.
+    - `captured`: the capture is about this table at all.
     - `state`: its state after the last change so far; None if it is new. `touched`: the capture
       changed the state. `stopped`: why and where the table stopped in this capture.
     - `unread`: its rows are still to be read from the source, and its log does not count before.
@@ -151,7 +151,7 @@ class CapturedTable:
         return self.state is None or not self.state.has_stopped
 
     def takes(self, at: Coordinates) -> bool:
-        """Return whether the table's changes are taken that begin at a place."""
+        """Return whether a change of the table that begins at this place is taken."""
         return self.wanted and (self.begins is None or self.begins <= at)
 
     def taken(self, group: TransactionGroup, events: Integers) -> Integers | slice:
