@@ -20,18 +20,16 @@ from lockstep.pipeline.run.agreement.claim import require_agreement, require_cla
 from lockstep.pipeline.run.begin import RunStart, begin
 from lockstep.pipeline.run.catch_up import catch_up
 from lockstep.pipeline.run.context import Workplace
-from lockstep.pipeline.run.dump.basis import Basis, basis_of, bounds_of
+from lockstep.pipeline.run.dump.basis import basis_of, bounds_of
 from lockstep.pipeline.run.dump.batch_capture import BatchCapture
 from lockstep.pipeline.run.dump.log_reader import require_complete, require_prepares_read
-from lockstep.pipeline.run.dump.renames import Renames
-from lockstep.pipeline.run.dump.segment_builder import Segmenter, SourceRows, put_part
+from lockstep.pipeline.run.dump.segment_builder import put_part
 from lockstep.pipeline.run.dump.structure_proof import (
     StructureProof,
     note_unproven,
     prove_structures,
 )
-from lockstep.pipeline.run.dump.table_changes import ResumedTables
-from lockstep.pipeline.run.dump.table_extents import note_tables_from_log, partial_tables_at_start
+from lockstep.pipeline.run.dump.table_extents import partial_tables_at_start
 from lockstep.pipeline.run.expected_log import waiting_log
 from lockstep.pipeline.run.follow_pasts import follow_pasts
 from lockstep.pipeline.run.load.columns import read_columns
@@ -196,26 +194,23 @@ def _ordinary(
     repaired: tuple[str, ...],
     clock: float,
     part: PartRead | None,
-    misread: _Misread | None = None,
 ) -> CaptureReport:
-    run_start = begin(work, lease)
-    if part is not None:
-        _require_at(part, run_start.start.at)
-    bounds = bounds_of(work, run_start)
-    start_seconds = perf_counter() - clock
-    plans = plan_readings(work, run_start, returns)
-    # Only a batch records a start that a person chose, even if it has no changes; but without an
-    # event before the start there is no anchor, and so nothing to record.
-    goes_on = run_start.decision.predecessor is not None or run_start.anchor is None
-    if part is None and not plans and goes_on and bounds.reached(run_start.start.at):
-        require_complete(work, run_start, bounds, run_start.start.gtid_set)
-        return _idle(work, lease, run_start, bounds, repaired, start_seconds)
-    report = _capture(
-        work, lease, run_start, bounds, plans, repaired, start_seconds, part, misread or _Misread()
-    )
-    if isinstance(report, CaptureReport):
-        return report
-    return _ordinary(work, lease, returns, repaired, clock, part, report)
+    report: CaptureReport | _Misread = _Misread()
+    while isinstance(report, _Misread):
+        run_start = begin(work, lease)
+        if part is not None:
+            _require_at(part, run_start.start.at)
+        bounds = bounds_of(work, run_start)
+        seconds = perf_counter() - clock
+        plans = plan_readings(work, run_start, returns)
+        # Only a batch records a start that a person chose, even if it has no changes; but without
+        # an event before the start there is no anchor, and so nothing to record.
+        goes_on = run_start.decision.predecessor is not None or run_start.anchor is None
+        if part is None and not plans and goes_on and bounds.reached(run_start.start.at):
+            require_complete(work, run_start, bounds, run_start.start.gtid_set)
+            return _idle(work, lease, run_start, bounds, repaired, seconds)
+        report = _capture(work, lease, run_start, bounds, plans, repaired, seconds, part, report)
+    return report
 
 
 def _idle(
@@ -269,7 +264,6 @@ def _capture(
         predecessor=decision.predecessor,
         start_decision=None if decision.predecessor is not None else run_start.decision_id,
     )
-    source = work.source.name
     rereads = [
         _unless_misread(reread, misread.errors)
         for reread in read_from_source(work, lease, run_start, batch, plans)
@@ -288,22 +282,14 @@ def _capture(
         basis.structures.record_read(replace(schema, foreign_keys=keys), run_start.start.at)
     if work.source.until is None:  # an end that a person fixed stays
         basis = replace(basis, bounds=bounds_of(work, basis.run_start))
-    hides = work.shaping.hides
-    rows = SourceRows(work.segments, source=source, batch=batch.id, hides=hides)
-    capture = BatchCapture(
-        basis,
-        batch,
-        ResumedTables(rereads),
-        source_rows=rows,
-        copies=Renames(basis),
-        extents=extents,
-    )
+    basis.tables.take_up(rereads)
+    capture = BatchCapture(basis, batch, extents)
     reading, segmenter = capture.reading, capture.segmenter
-    _refuse_engines(basis, segmenter)
-    _refuse_meetings(basis, segmenter)
+    _refuse_engines(capture)
+    _refuse_meetings(capture)
     for table, error in misread.errors.items():
-        if not segmenter.following.joining.waits(table):
-            segmenter.following.quarantine(table, run_start.start.at, error)
+        if basis.tables[table].takes(run_start.start.at):
+            segmenter.stop(table, run_start.start.at, error)
     capture.rewrite(plans.rewritten)
     if part is not None:
         put_part(part, basis.tables, basis.structures, work.clock())
@@ -313,10 +299,9 @@ def _capture(
         require_complete(work, basis.run_start, basis.bounds, reading.end.gtid_set)
     require_prepares_read(basis.run_start, reading)
     left_open = unproven(work.ledger, work.source.name)
-    proof = prove_structures(basis, reading, segmenter, rereads, left_open=left_open)
+    proof = prove_structures(capture, rereads, left_open=left_open)
     if proof.misread:
-        basis.tables.files.drop()
-        rows.drop()
+        capture.drop()
         return _given_up(work, lease, batch, proof, misread, part)
     note_unproven(work, lease, proof, left_open)
     record = capture.record(
@@ -324,21 +309,6 @@ def _capture(
         anchor=reading.anchor,
         by_gtid=reading.by_gtid,
         orders_done=tuple(order.id for order in plans.resumed),
-    )
-    note_tables_from_log(extents, basis)
-    snapshots = tuple(segmenter.following.joining.snapshots)
-    extents.read(part.table for part in snapshots if part.columns is None)
-    record = replace(
-        record,
-        snapshots=snapshots,
-        followed=tuple(segmenter.following.joining.followed),
-        joined=tuple(segmenter.following.joining.joined),
-        prepared=reading.buffer.prepared.seal(batch.id, reading.buffer.maps),
-        ended=tuple(reading.buffer.prepared.ended),
-        source_parts=rows.finish(record.history),
-        extents=extents.changed(reading.end.at),
-        set_anchors=reading.last_of_sources.anchors(work.server),
-        scope=work.source.patterns,
     )
     # Only now: a first run that is refused must not claim the lake.
     require_claim(work)
@@ -398,19 +368,20 @@ def _given_up(
     return _Misread(errors, before.again | again, {**before.parents, **proof.parents})
 
 
-def _refuse_engines(basis: Basis, segmenter: Segmenter) -> None:
+def _refuse_engines(capture: BatchCapture) -> None:
     """Quarantine tables whose engine is not captured. The log need not say it: a statement may
     name none, and a server may replace one that it lacks. So the server is asked."""
+    basis, segmenter = capture.basis, capture.segmenter
     for table, engine in basis.work.server.engines().items():
         reason = why_refused(engine)
         if reason is not None and segmenter.wanted(table):
             error = TableError(reason, hint=engine_hint(table))
-            segmenter.following.quarantine(table, basis.run_start.start.at, error)
+            segmenter.stop(table, basis.run_start.start.at, error)
 
 
-def _refuse_meetings(basis: Basis, segmenter: Segmenter) -> None:
+def _refuse_meetings(capture: BatchCapture) -> None:
     """Quarantine tables whose mirror would be at the place of another table's."""
-    work = basis.work
+    work, segmenter = capture.basis.work, capture.segmenter
     if not work.source.mirrors.rules:
         return
     states = work.ledger.table_states(work.source.name)
@@ -419,7 +390,7 @@ def _refuse_meetings(basis: Basis, segmenter: Segmenter) -> None:
         if segmenter.wanted(table):
             name = work.source.mirror_name(table)
             error = mirror_collides(table, other, name, known=table in states)
-            segmenter.following.quarantine(table, basis.run_start.start.at, error)
+            segmenter.stop(table, capture.basis.run_start.start.at, error)
 
 
 def _reaching(work: Workplace, run_start: RunStart, highest: Coordinates) -> RunStart:

@@ -20,16 +20,14 @@ from lockstep.pipeline.run.begin import start_of_reading_again
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.dump.basis import Basis, tables_of
 from lockstep.pipeline.run.dump.batch_capture import BatchCapture
-from lockstep.pipeline.run.dump.captured_tables import CapturedTables
-from lockstep.pipeline.run.dump.initial_schemas import known_at, tracker_of
-from lockstep.pipeline.run.dump.segment_builder import Segmenter
-from lockstep.pipeline.run.dump.structure_proof import note_unproven, prove_structures
-from lockstep.pipeline.run.dump.table_changes import (
+from lockstep.pipeline.run.dump.captured_tables import CapturedTables, ReturningTable
+from lockstep.pipeline.run.dump.initial_schemas import (
     RecordedBefore,
-    ResumedTables,
-    ReturningTable,
     history_of,
+    known_at,
+    tracker_of,
 )
+from lockstep.pipeline.run.dump.structure_proof import note_unproven, prove_structures
 from lockstep.pipeline.run.repair import discard
 from lockstep.pipeline.run.reports import CaptureReport
 from lockstep.pipeline.run.stop_errors import read_by_next_run, waits_for_rows
@@ -102,12 +100,13 @@ def begin_catching_up(
     )
 
 
-def read_proven(work: Workplace, lease: Lease, basis: Basis, capture: BatchCapture) -> None:
+def read_proven(lease: Lease, capture: BatchCapture) -> None:
     """Read the log. Raise `SchemaUnknownAt` if a table's structure is not the one that
     was assumed."""
     capture.reading.run()
+    work = capture.basis.work
     left_open = unproven(work.ledger, work.source.name)
-    proof = prove_structures(basis, capture.reading, capture.segmenter)
+    proof = prove_structures(capture)
     if proof.misread:
         table, error = next(iter(proof.misread.items()))
         raise SchemaUnknownAt(f"{table}: {error.reason}", hint=error.hint)
@@ -131,7 +130,6 @@ def _caught_up(
         work,
         start_of_reading_again(first.start, first.anchor, facts, reason, by_gtid=cursor.by_gtid),
         RunBounds(cursor.position.at, GtidSet()),
-        batch.id,
         tables=tables_of(
             work, batch.start, batch.id, taken_up, base=batch.base, before=min(stopped, default=0)
         ),
@@ -142,12 +140,13 @@ def _caught_up(
     )
     # Whatever the log lacks of these tables is read from the server afterwards.
     completed = {**_wanting(returns, ColumnsRead), **_wanting(returns, RowsRead)}
-    capture = BatchCapture(
-        basis,
-        batch,
-        ResumedTables(comebacks=comebacks_of(work, returns), completed=completed),
-    )
-    read_proven(work, lease, basis, capture)
+    returning = [
+        ReturningTable(order, returns.spans[order.table].low, _version_at(work, order, returns))
+        for order in returns.caught_up
+    ]
+    basis.tables.take_up(returning=returning, completed=completed)
+    capture = BatchCapture(basis, batch)
+    read_proven(lease, capture)
     rewritten = returns.rewritten
     capture.rewrite({t: rewritten[t] for t in rewritten.keys() & returns.spans.keys()})
     record = capture.record(
@@ -159,18 +158,10 @@ def _caught_up(
     record = replace(
         record,
         history=history_of(record.history, returns.spans),
-        quarantined=_stopped_again(returns, capture.segmenter, basis.tables, cursor),
+        quarantined=_stopped_again(returns, basis.tables, cursor),
     )
     work.ledger.record_capture(lease, batch.id, record)
     return capture.report(record, began=clock)
-
-
-def comebacks_of(work: Workplace, returns: TablePlans) -> list[ReturningTable]:
-    """Return the place and the structure from which each table is captured."""
-    return [
-        ReturningTable(order, returns.spans[order.table].low, _version_at(work, order, returns))
-        for order in returns.caught_up
-    ]
 
 
 def _version_at(work: Workplace, order: TableOrder, returns: TablePlans) -> SchemaVersion | None:
@@ -196,15 +187,15 @@ def _learnt_version(work: Workplace, order: TableOrder) -> SchemaVersion | None:
 
 
 def _stopped_again(
-    returns: TablePlans, segmenter: Segmenter, tables: CapturedTables, cursor: Cursor
+    returns: TablePlans, tables: CapturedTables, cursor: Cursor
 ) -> tuple[StoppedTable, ...]:
     """Return the tables that the batch quarantines. A table that came no further, or whose
     rows are not logged, is read from the source by the next run, unless a person has to
     consent to that, or ordered the table from its changelog. A table that needs more than
     the log and stops before it has that is read from the source once it is resumed."""
-    quarantines = dict(tables.quarantined)
+    quarantines = tables.stopped
     suppliers = {order.table: order.supplier for order in returns.caught_up}
-    for table, quarantined in tables.quarantined.items():
+    for table, quarantined in tables.stopped.items():
         no_further = quarantined.at is not None and not returns.spans[table].low < quarantined.at
         if quarantined.need is Need.CONSENT:
             continue
@@ -218,7 +209,8 @@ def _stopped_again(
             )
     at = cursor.position.at
     columns = _wanting(returns, ColumnsRead)
-    rows = {**_wanting(returns, RowsRead), **segmenter.following.returning.doubts}
+    doubts = {table.name: table.doubt for table in tables if table.doubt is not None}
+    rows = {**_wanting(returns, RowsRead), **doubts}
     for table in quarantines.keys() & {*columns, *rows, *_wanting(returns, FromChangelog)}:
         if not waits_for_rows(quarantines[table]):
             quarantines[table] = _still_owed(quarantines[table])

@@ -32,10 +32,10 @@ from lockstep.pipeline.run.catch_up import begin_catching_up, read_proven
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.dump.basis import Basis, tables_of
 from lockstep.pipeline.run.dump.batch_capture import BatchCapture
+from lockstep.pipeline.run.dump.captured_tables import ReturningTable
 from lockstep.pipeline.run.dump.cascade_watch import CascadeWatch
-from lockstep.pipeline.run.dump.initial_schemas import structures_of_server
+from lockstep.pipeline.run.dump.initial_schemas import history_of, structures_of_server
 from lockstep.pipeline.run.dump.log_reader import LogReading
-from lockstep.pipeline.run.dump.table_changes import ResumedTables, ReturningTable, history_of
 from lockstep.pipeline.run.find_place import boundary_at
 from lockstep.pipeline.run.repair import discard
 from lockstep.pipeline.run.reports import CaptureReport
@@ -108,7 +108,6 @@ def _scanned(
         work,
         run_start,
         RunBounds(end, GtidSet()),
-        0,
         tables=tables_of(work, run_start.start, 0, tables, before=0),
         structures=structures_of_server(work, run_start),
         prepared={},
@@ -365,7 +364,6 @@ def _capture_pasts(
         work,
         run_start,
         RunBounds(cursor.position.at, GtidSet()),
-        batch.id,
         tables=tables_of(work, batch.start, batch.id, pasts, base=batch.base, before=0),
         structures=structures,
         prepared={},
@@ -374,13 +372,14 @@ def _capture_pasts(
         ReturningTable(_order_of(loads[table]), past.begins) for table, past in pasts.items()
     ]
     loaded = {table for table, past in pasts.items() if not past.whole}
-    capture = BatchCapture(basis, batch, ResumedTables(comebacks=comebacks, completed=loaded))
+    basis.tables.take_up(returning=comebacks, completed=loaded)
+    capture = BatchCapture(basis, batch)
     # If the prepare of an XA transaction is not in the log, the scan let all pasts begin after
     # its commit, so its rows are not needed.
     capture.reading.buffer.prepared.lenient = True
-    read_proven(work, lease, basis, capture)
+    read_proven(lease, capture)
     reading = {table: loads[table] for table in loaded}
-    quarantined = tuple(_begin_loads(work, lease, basis, capture, reading, cursor))
+    quarantined = tuple(_begin_loads(lease, capture, reading, cursor))
     record = capture.record(
         end=cursor.position, anchor=cursor.anchor, by_gtid=cursor.by_gtid, orders_done=()
     )
@@ -390,7 +389,6 @@ def _capture_pasts(
         history=_without_statements(record.history, pasts),
         quarantined=quarantined,
         needless=tuple(loads[table].id for table in pasts.keys() - loaded - stopped),
-        followed=tuple(capture.segmenter.following.joining.followed),
         scope=work.source.patterns,
     )
     work.ledger.record_capture(lease, batch.id, record)
@@ -419,18 +417,14 @@ def _order_of(load: Load) -> TableOrder:
 
 
 def _begin_loads(
-    work: Workplace,
-    lease: Lease,
-    basis: Basis,
-    capture: BatchCapture,
-    loads: Mapping[TableName, Load],
-    cursor: Cursor,
+    lease: Lease, capture: BatchCapture, loads: Mapping[TableName, Load], cursor: Cursor
 ) -> Iterable[StoppedTable]:
     """Begin the loads that read the rows of these tables from MySQL; the log after the cursor is
     then applied to these rows. Return the tables that stop. The next capture reads them from the
     source, unless a person has to consent first. A table that cannot be cut into chunks also
     stops: its rows are read in one piece, as of the place of the log where that happens."""
-    at, stopped = cursor.position.at, dict(basis.tables.quarantined)
+    basis, work = capture.basis, capture.basis.work
+    at, stopped = cursor.position.at, basis.tables.stopped
     for table, quarantined in stopped.items():
         waits = quarantined.need is Need.ROWS and not quarantined.by_itself
         if not waits and quarantined.need is not Need.CONSENT:
@@ -448,11 +442,11 @@ def _begin_loads(
             uuid = cursor.position.server_uuid
             reading = LoadBegin(version.schema, uuid, at, estimates.get(table), shape)
             begun = load if load.reading is not None else replace(load, reading=reading)
-            capture.segmenter.following.begin_load(
+            capture.segmenter.begin_load(
                 Reread(table, load.reason, version.schema, at, at, load=begun)
             )
         except TableError as error:
-            stopped[table] = basis.tables.quarantine(table, at, error)
+            stopped[table] = basis.tables.stop(table, at, error)
             continue
         if load.reading is None:
             work.ledger.begin_load(lease, load.id, reading)

@@ -51,17 +51,11 @@ def no_such_run(ledger: Ledger, source: str, run: str) -> str:
 def pruned_clause(ledger: Ledger, source: str) -> str:
     """Return the clause that ends a sentence about a batch that the ledger does not have: what
     was pruned. It is empty if nothing was."""
-    place = known_since(ledger, source)
-    if place is None:
-        return ""
-    return f"; the ledger no longer has what was read before {place}, as {KEY} says"
-
-
-def known_since(ledger: Ledger, source: str) -> str | None:
-    """Return the place after which the ledger has all batches; None if nothing was pruned."""
     pruned = ledger.pruned_through(source)
     batches = ledger.live_batches(source, pruned, pruned) if pruned else []
-    return end_of(batches[0]) if batches else None
+    if not batches:
+        return ""
+    return f"; the ledger no longer has what was read before {end_of(batches[0])}, as {KEY} says"
 
 
 def begins_before(span: Span, batches: tuple[Batch, ...], through: int, end: Position) -> bool:

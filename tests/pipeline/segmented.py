@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 import pyarrow as pa
 
@@ -16,16 +15,13 @@ from lockstep.pipeline.binlog.stream.framing import EventType
 from lockstep.pipeline.model.table_state import StoppedTable
 from lockstep.pipeline.run.dump.captured_tables import CapturedTables
 from lockstep.pipeline.run.dump.segment_builder import Segmenter
-from lockstep.pipeline.run.dump.table_changes import CaptureRules
 from lockstep.pipeline.schema.tracker import SchemaTracker, StructuresInMemory
-from lockstep.pipeline.values.policies import LakePolicies
+from lockstep.pipeline.shape.shaping import Shaping
 from lockstep.pipeline.values.segment import Segment
 from tests.pipeline.buffered import a_buffer
 from tests.pipeline.made import Log, gtid, query, received, rows, table_map
 from tests.twins.lake import MemoryLake
 from tests.twins.segments import MemorySegments
-
-NOW = datetime(2026, 11, 1, 6, tzinfo=UTC)
 
 
 def named(table: str, table_id: int) -> bytes:
@@ -59,24 +55,19 @@ def captured(log: Log, *, ring_bytes: int = 1 << 20) -> Captured:
     lake = MemoryLake()
     store = MemorySegments(lake)
     tables = CapturedTables(store, source="shop", batch=3, base=100, states={})
-    quarantined: list[StoppedTable] = []
-    segmenter = Segmenter(
-        tables,
-        SchemaTracker(StructuresInMemory()),
-        CaptureRules(lambda: NOW, lambda _: True, lambda _: LakePolicies(), quarantined.append),
-    )
+    segmenter = Segmenter(tables, SchemaTracker(StructuresInMemory()), Shaping())
     buffer = a_buffer(wants=segmenter.wanted, ring_bytes=ring_bytes, group_bytes=1 << 9)
     segmenter.follow(buffer)
     buffer.put(received(log.wire()))
     while (run := buffer.get()) is not None:
         segmenter.put(run)
         buffer.ack()
-    segments = {segment.table.name: segment for segment in tables.files.finish()}
+    segments = {segment.table.name: segment for segment in tables.finish()}
     found = {
         name: pa.concat_tables(store.pieces(f"shop/_changes/shop/{name}", segment.files))
         for name, segment in segments.items()
     }
-    return Captured(found, segments, quarantined, segmenter.changes)
+    return Captured(found, segments, [*tables.stopped.values()], segmenter.changes)
 
 
 def begin(log: Log, number: int) -> None:

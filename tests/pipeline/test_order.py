@@ -11,10 +11,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lockstep.pipeline.binlog.stream.framing import EventType
+from lockstep.pipeline.run.dump import captured_tables
 from tests.pipeline.made import Log, gtid, nested, payload, query, rows, table_map, xa, xa_prepare
 from tests.pipeline.segmented import captured, named
 
@@ -147,12 +149,21 @@ def made(several: Sequence[Transaction]) -> Made:
 
 
 @settings(max_examples=30)
-@given(st.lists(transactions, max_size=8), st.sampled_from([1 << 11, 1 << 20]))
-def test_changes_have_the_order_of_the_log(several: list[Transaction], ring_bytes: int) -> None:
+@given(
+    st.lists(transactions, max_size=8),
+    st.sampled_from([1 << 11, 1 << 20]),
+    st.sampled_from([1 << 10, captured_tables.HELD_BYTES]),
+)
+def test_changes_have_the_order_of_the_log(
+    several: list[Transaction], ring_bytes: int, held_bytes: int
+) -> None:
     """Every row once; numbered in the order of the log, and so in its file; the segment's ends
-    are the first and the last; rows that share a place are counted on."""
+    are the first and the last; rows that share a place are counted on. It does not matter how many
+    rows are kept in memory."""
     log = made(several)
-    done = captured(log.log, ring_bytes=ring_bytes)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(captured_tables, "HELD_BYTES", held_bytes)
+        done = captured(log.log, ring_bytes=ring_bytes)
     assert (done.quarantined, done.changes) == ([], len(log.rows))
     for table in TABLES:
         mine = [(n, *row) for n, row in enumerate(log.rows, start=BASE + 1) if row[0] == table]

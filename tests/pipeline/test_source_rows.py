@@ -11,15 +11,14 @@ import pytest
 from lockstep.pipeline.binlog.stream.framing import EventType
 from lockstep.pipeline.run.dump.captured_tables import CapturedTables
 from lockstep.pipeline.run.dump.segment_builder import Segmenter, SourceRows
-from lockstep.pipeline.run.dump.table_changes import CaptureRules
 from lockstep.pipeline.schema.history import History
 from lockstep.pipeline.schema.tracker import SchemaTracker, StructuresInMemory
+from lockstep.pipeline.shape.shaping import Shaping
 from lockstep.pipeline.values import row_groups
-from lockstep.pipeline.values.policies import LakePolicies
 from lockstep.pipeline.values.segment import SourceTable
 from tests.pipeline.buffered import a_buffer
 from tests.pipeline.made import Log, gtid, nested, payload, query, received, rows
-from tests.pipeline.segmented import NOW, begin, named, odd, write
+from tests.pipeline.segmented import begin, named, odd, write
 from tests.twins.lake import MemoryLake
 from tests.twins.segments import MemorySegments
 
@@ -33,7 +32,7 @@ def told(log: Log, *, ring_bytes: int = 1 << 20, wanted: str = "") -> list[dict[
     segmenter = Segmenter(
         tables,
         SchemaTracker(StructuresInMemory()),
-        CaptureRules(lambda: NOW, lambda _: True, lambda _: LakePolicies(), lambda _: None),
+        Shaping(),
         source_rows=source,
     )
     buffer = a_buffer(

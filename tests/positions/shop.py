@@ -40,6 +40,15 @@ def follow(stand: MySqlStand, start: str | None = "earliest", **options: Any) ->
     return Follower(server(stand), ["shop.*"], start=start, **options)
 
 
+def read_shop(stand: MySqlStand, *keys: int) -> Follower:
+    """A new shop with these rows, which a first run has read."""
+    open_shop(stand)
+    put(stand, *keys)
+    follower = follow(stand)
+    follower.run()
+    return follower
+
+
 def turn_to(follower: Follower, stand: MySqlStand) -> None:
     """From now on that server answers."""
     follower.server = server(stand)

@@ -32,8 +32,8 @@ from tests.positions.servers import (
 )
 from tests.positions.shop import (
     follow,
-    open_shop,
     put,
+    read_shop,
     refused,
     require_each_once,
     require_rule,
@@ -60,10 +60,7 @@ class Killed:
 @pytest.fixture(scope="module")
 def killed(program: Program, folder: Path) -> Iterator[Killed]:
     with private_mysql(program, folder / "one", 21) as stand:
-        open_shop(stand)
-        put(stand, 1)
-        follower = follow(stand)
-        follower.run()
+        follower = read_shop(stand, 1)
         running(stand).kill()
         copy_data(running(stand).data, folder / "backup")
         running(stand).start()

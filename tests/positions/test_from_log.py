@@ -78,6 +78,18 @@ def reload(shop: Shop, table: str = "t") -> Reload:
         return give_reload(work, lease, plan_reload(work, asked, Supplier.LOG))
 
 
+def ordered_late(shop: Shop, table: str) -> None:
+    """The log has changes of both tables, and all rows of `n`; this one is followed with its
+    past."""
+    shop.do(
+        "create table n (id int primary key, v int)",
+        "insert into n values (1, 1), (2, 2)",
+        "update t set v = 8 where id = 1",
+    )
+    shop.run()
+    reload(shop, table)
+
+
 def changes(shop: Shop, table: str) -> list[dict[str, Any]]:
     """Those of a changelog, in their order, and what does not depend on when they were captured."""
     images = sorted(shop.images(table), key=lambda row: row["_sequence"])
@@ -323,13 +335,7 @@ STEPS = ("begin_batch", "begin_load", "record_capture", "plan_chunk")
 def test_killed_anywhere(shop: Shop, table: str, after: bool) -> None:
     """The next run goes on, and nothing is lost or there twice."""
     others = {name: beside(shop, name) for name in ("t", "n")}
-    shop.do(
-        "create table n (id int primary key, v int)",
-        "insert into n values (1, 1), (2, 2)",
-        "update t set v = 8 where id = 1",
-    )
-    shop.run()
-    reload(shop, table)
+    ordered_late(shop, table)
     for number, step in enumerate(STEPS):
         with noted(f"{'after' if after else 'before'} {step}"), suppress(Crash):
             with mortal(shop.follower, step, after=after):
@@ -396,13 +402,7 @@ def test_random_histories(shop: Shop, seed: int) -> None:
 @pytest.mark.parametrize("table", ["t", "n"])
 def test_its_past_is_lost_before_it_is_merged(shop: Shop, table: str) -> None:
     """The batch that read it is given up, and the rows of the table are read from MySQL."""
-    shop.do(
-        "create table n (id int primary key, v int)",
-        "insert into n values (1, 1), (2, 2)",
-        "update t set v = 8 where id = 1",
-    )
-    shop.run()
-    reload(shop, table)
+    ordered_late(shop, table)
     shop.do("insert into first values (1)")
     shop.follower.capture()
     files, folder = shop.follower.lake.files, f"/_changes/{shop.name}/{table}/"
@@ -418,9 +418,7 @@ def test_its_past_is_lost_before_it_is_merged(shop: Shop, table: str) -> None:
 
 def test_killed_once_its_past_is_recorded(shop: Shop) -> None:
     """A table that is whole is not read from MySQL as well."""
-    shop.do("create table n (id int primary key, v int)", "insert into n values (1, 1), (2, 2)")
-    shop.run()
-    reload(shop, "n")
+    ordered_late(shop, "n")
     with suppress(Crash), mortal(shop.follower, "record_capture", after=True):
         shop.run()
     shop.run()
@@ -431,13 +429,7 @@ def test_killed_once_its_past_is_recorded(shop: Shop) -> None:
 @pytest.mark.parametrize("table", ["t", "n"])
 def test_paused_once_its_past_is_recorded(shop: Shop, table: str) -> None:
     """The table stays where it stopped until it is resumed; then nothing is missing."""
-    shop.do(
-        "create table n (id int primary key, v int)",
-        "insert into n values (1, 1), (2, 2)",
-        "update t set v = 8 where id = 1",
-    )
-    shop.run()
-    reload(shop, table)
+    ordered_late(shop, table)
     with suppress(Crash), mortal(shop.follower, "record_capture", after=True):
         shop.run()
     shop.pause(table)
@@ -454,9 +446,7 @@ def test_paused_once_its_past_is_recorded(shop: Shop, table: str) -> None:
 
 def test_from_the_source_after_all(shop: Shop) -> None:
     """The newer order counts."""
-    shop.do("create table n (id int primary key, v int)", "insert into n values (1, 1), (2, 2)")
-    shop.run()
-    reload(shop, "n")
+    ordered_late(shop, "n")
     shop.follower.reload(shop.table("n"), Supplier.SOURCE)
     shop.run()
     shop.require_same("n")
@@ -493,14 +483,8 @@ MEANWHILE = {
 @pytest.mark.parametrize("what", MEANWHILE)
 def test_before_the_run(shop: Shop, what: str, table: str) -> None:
     """Whatever happens to it, all tables are what MySQL has."""
-    shop.do(
-        "insert into first values (1)",
-        "create table n (id int primary key, v int)",
-        "insert into n values (1, 1), (2, 2)",
-        "update t set v = 8 where id = 1",
-    )
-    shop.run()
-    reload(shop, table)
+    shop.do("insert into first values (1)")
+    ordered_late(shop, table)
     shop.do(f"insert into {table} values (9, 9)")
     shop.do(*(statement.format(table) for statement in MEANWHILE[what]))
     tables = {str(*row) for row in shop.stand.rows(f"show tables from {shop.name}")}
@@ -520,13 +504,7 @@ def test_before_the_run(shop: Shop, what: str, table: str) -> None:
 @pytest.mark.parametrize("table", ["t", "n"])
 def test_a_ledger_that_is_lost_after_it(shop: Shop, table: str, killed: bool) -> None:
     """From the newest batch, and from each one before it: no row is lost or there twice."""
-    shop.do(
-        "create table n (id int primary key, v int)",
-        "insert into n values (1, 1), (2, 2)",
-        "update t set v = 8 where id = 1",
-    )
-    shop.run()
-    reload(shop, table)
+    ordered_late(shop, table)
     shop.do(f"insert into {table} values (9, 9)", "insert into first values (2)")
     if killed:
         with suppress(Crash), mortal(shop.follower, "record_capture", after=True):
@@ -574,13 +552,7 @@ def test_an_xa_transaction_that_is_open_where_it_ends(shop: Shop, table: str) ->
 @pytest.mark.parametrize("table", ["t", "n"])
 def test_paused_before_its_past_is_lost(shop: Shop, table: str) -> None:
     """It waits for the person who paused it; then nothing is missing."""
-    shop.do(
-        "create table n (id int primary key, v int)",
-        "insert into n values (1, 1), (2, 2)",
-        "update t set v = 8 where id = 1",
-    )
-    shop.run()
-    reload(shop, table)
+    ordered_late(shop, table)
     shop.follower.capture()
     shop.pause(table)
     files, folder = shop.follower.lake.files, f"/_changes/{shop.name}/{table}/"

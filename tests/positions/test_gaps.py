@@ -7,7 +7,7 @@ from lockstep.pipeline.model.table_state import OrderKind, TableEventKind
 from lockstep.pipeline.values.table import TableName
 from tests.positions.follower import SOURCE, Follower
 from tests.positions.servers import Pair, head, purge
-from tests.positions.shop import follow, open_shop, put, require_same
+from tests.positions.shop import put, read_shop, require_same
 
 T, U, V = (TableName("shop", name) for name in "tuv")
 
@@ -22,10 +22,7 @@ def test_a_gap_names_tables_that_only_the_server_knows_and_closes_with_the_last(
     the lake has; another database's table is not. A table's part closes once it is read
     from the source, emptied or dropped behind the gap, under whichever name it has by then; the
     gap is open until the last."""
-    open_shop(pair.a)
-    put(pair.a, 1)
-    follower = follow(pair.a)
-    follower.run()
+    follower = read_shop(pair.a, 1)
     follower.order(OrderKind.PAUSE, T)
     pair.a.execute(
         "create table shop.u (id int primary key, v int)",

@@ -24,6 +24,7 @@ from tests.positions.shop import (
     follow,
     open_shop,
     put,
+    read_shop,
     refused,
     require_rule,
     require_same,
@@ -125,10 +126,7 @@ def test_a_mode_found_by_an_idle_run_is_enough(pair: Pair) -> None:
 def test_unread_transactions_without_a_gtid_are_not_passed_over(pair: Pair) -> None:
     """Off and on again without a run in between: the server does not send them while the
     mode is ON, which is said; by way of ON_PERMISSIVE they are read."""
-    open_shop(pair.a)
-    put(pair.a, 1)
-    follower = follow(pair.a)
-    follower.run()
+    follower = read_shop(pair.a, 1)
     _anonymous(pair.a, 2)
     put(pair.a, 3)
     with pytest.raises(TransactionsWithoutGtid) as caught:

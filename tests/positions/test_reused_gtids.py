@@ -9,8 +9,7 @@ import pytest
 from lockstep.pipeline.start.question import StartRule
 from lockstep.pipeline.values.decisions import Continuity
 from lockstep.pipeline.values.errors import HistoryRewritten, HistoryUnproven
-from tests.fix_mysql import MySqlStand
-from tests.positions.follower import SOURCE, Follower
+from tests.positions.follower import SOURCE
 from tests.positions.servers import (
     Pair,
     catch_up,
@@ -30,6 +29,7 @@ from tests.positions.shop import (
     newest,
     open_shop,
     put,
+    read_shop,
     refused,
     require_rule,
     require_same,
@@ -37,18 +37,10 @@ from tests.positions.shop import (
 )
 
 
-def _read(stand: MySqlStand, *keys: int) -> Follower:
-    open_shop(stand)
-    put(stand, *keys)
-    follower = follow(stand)
-    follower.run()
-    return follower
-
-
 def test_a_copy_of_a_server_that_was_reset_is_refused(pair: Pair) -> None:
     """Read to A:1-5, reset, filled again to A:1-8, replicated under another UUID: what was
     read is executed there by its numbers alone. A choice goes on over it as over a gap."""
-    follower = _read(pair.a, 1, 2, 3)
+    follower = read_shop(pair.a, 1, 2, 3)
     fresh(pair.a)
     open_shop(pair.a)
     put(pair.a, 11, 12, 13, 14, 15, 16)
@@ -68,7 +60,7 @@ def test_a_copy_of_a_server_that_was_reset_is_refused(pair: Pair) -> None:
 def test_numbers_that_grew_past_a_purge_are_refused(pair: Pair) -> None:
     """The same server, its log begun anew: the cursor's file is gone, and the purged GTIDs
     lie within those that were read."""
-    follower = _read(pair.a, 1, 2, 3)
+    follower = read_shop(pair.a, 1, 2, 3)
     fresh(pair.a)
     open_shop(pair.a)
     put(pair.a, 11)
@@ -102,7 +94,7 @@ def test_one_source_of_several_was_given_anew(pair: Pair) -> None:
 def test_numbers_that_grew_to_where_they_were_are_refused(pair: Pair) -> None:
     """The same server, reset and filled again to just what was read, and that is purged:
     only a server that was not reset since shows by itself that nothing changed."""
-    follower = _read(pair.a, 1, 2, 3)
+    follower = read_shop(pair.a, 1, 2, 3)
     fresh(pair.a)
     open_shop(pair.a)
     put(pair.a, 11, 12, 13)
@@ -115,7 +107,7 @@ def test_numbers_that_grew_to_where_they_were_are_refused(pair: Pair) -> None:
 def test_a_set_whose_end_is_purged_is_for_a_person_to_vouch_for(pair: Pair, honest: bool) -> None:
     """Everything that was read is purged on the other server, so nothing shows whether it is
     the same: refused, and the command of the hint goes on behind the set."""
-    follower = _read(pair.a, 1, 2)
+    follower = read_shop(pair.a, 1, 2)
     if not honest:
         fresh(pair.a)
         open_shop(pair.a)
@@ -138,7 +130,7 @@ def test_a_set_whose_end_is_purged_is_for_a_person_to_vouch_for(pair: Pair, hone
 
 def test_a_ledger_without_anchors_goes_on_by_the_numbers_and_says_so(pair: Pair) -> None:
     """Nothing was kept to know transactions by: as before, with what is left to do."""
-    follower = _read(pair.a, 1, 2)
+    follower = read_shop(pair.a, 1, 2)
     replicate(pair.a, pair.b)
     catch_up(pair.a, pair.b)
     promote(pair.b)
@@ -152,7 +144,7 @@ def test_a_ledger_without_anchors_goes_on_by_the_numbers_and_says_so(pair: Pair)
 def test_mariadb_numbers_given_anew_are_refused(mariadb_pair: Pair) -> None:
     """Its log has no commit times: the transaction itself is compared."""
     a, b = mariadb_pair.a, mariadb_pair.b
-    follower = _read(a, 1, 2, 3)
+    follower = read_shop(a, 1, 2, 3)
     fresh_mariadb(a)
     open_shop(a)
     put(a, 11, 12, 13, 14, 15, 16)

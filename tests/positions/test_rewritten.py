@@ -17,6 +17,7 @@ from tests.positions.shop import (
     follow,
     open_shop,
     put,
+    read_shop,
     refused,
     require_each_once,
     require_rule,
@@ -29,10 +30,7 @@ _RESET = "reset binary logs and gtids"
 def test_a_reset_that_grew_to_the_same_place_is_noticed(pair: Pair) -> None:
     """After RESET BINARY LOGS AND GTIDS the server reaches the same file, offset and GTIDs
     with other rows: nothing but the anchor tells."""
-    open_shop(pair.a)
-    put(pair.a, 1, 2)
-    follower = follow(pair.a)
-    follower.run()
+    follower = read_shop(pair.a, 1, 2)
     before = head(pair.a), executed(pair.a)
     pair.a.execute("set sql_log_bin = 0", "drop database shop", _RESET)
     open_shop(pair.a)
@@ -59,10 +57,7 @@ def test_after_a_reset_a_person_may_begin_again(pair: Pair) -> None:
     """The file ends before the cursor, and what was read was never executed. What was between is a
     gap that names the tables; the mirror holds what the new log tells, although keys come
     again."""
-    open_shop(pair.a)
-    put(pair.a, 1, 2)
-    follower = follow(pair.a)
-    follower.run()
+    follower = read_shop(pair.a, 1, 2)
     pair.a.execute(_RESET)
     refused(follower, HistoryRewritten, StartRule.HISTORY_REWRITTEN, ["binlog.000001 ends at"])
     assert follower.pauses == SET_PAUSES
@@ -83,10 +78,7 @@ def test_after_a_reset_a_person_may_begin_again(pair: Pair) -> None:
 
 def test_the_file_is_gone_but_nothing_is_missing(pair: Pair) -> None:
     """All that was purged was read: on behind the set, in the files that are left."""
-    open_shop(pair.a)
-    put(pair.a, 1, 2)
-    follower = follow(pair.a)
-    follower.run()
+    follower = read_shop(pair.a, 1, 2)
     purge(pair.a)
     put(pair.a, 3)
     assert follower.run().transactions == 1
@@ -134,10 +126,7 @@ def test_a_set_that_lags_the_log_is_waited_for(pair: Pair) -> None:
     """Under load `gtid_executed` is behind the log: it is looked at again for a while. One that
     never comes is a rewritten history: the log is as it was read, and the server says it never
     executed it."""
-    open_shop(pair.a)
-    put(pair.a, 1)
-    follower = follow(pair.a)
-    follower.run()
+    follower = read_shop(pair.a, 1)
     lacks = executed(pair.a)
     put(pair.a, 2)
     follower.server = _Lagging(settings(pair.a), lacks, looks=6)

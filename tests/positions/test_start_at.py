@@ -28,6 +28,7 @@ from tests.positions.shop import (
     newest,
     open_shop,
     put,
+    read_shop,
     refused,
     require_rule,
     require_same,
@@ -44,11 +45,7 @@ def _head(pair: Pair) -> str:
 @pytest.fixture
 def follower(pair: Pair) -> Follower:
     """Two rows of A are read and acknowledged."""
-    open_shop(pair.a)
-    put(pair.a, 1, 2)
-    follower = follow(pair.a)
-    follower.run()
-    return follower
+    return read_shop(pair.a, 1, 2)
 
 
 def _open(follower: Follower) -> str | None:

@@ -22,13 +22,12 @@ from lockstep.pipeline.values.table import TableName, past_ranges
 
 @dataclass(frozen=True, slots=True)
 class Basis:
-    """The state that a reading begins with. `batch`: the batch that the reading is for.
-    `prepared`: the XA transactions that are prepared at the start."""
+    """The state that a reading begins with. `prepared`: the XA transactions that are prepared at
+    the start."""
 
     work: Workplace
     run_start: RunStart
     bounds: RunBounds
-    batch: int
     tables: CapturedTables
     structures: SchemaTracker
     prepared: Mapping[Xid, Prepared]
@@ -48,7 +47,6 @@ def basis_of(
         work,
         run_start,
         bounds,
-        batch,
         tables=tables_of(work, run_start.start, batch, taken_up, base=base),
         structures=structures_at(work, run_start),
         prepared={
@@ -83,8 +81,9 @@ def tables_of(
     before: int | None = None,
 ) -> CapturedTables:
     """Return the tables as they are when the capture of `batch` begins at `start`. `taken_up`:
-    tables that it captures again, or begins to load. `before`: ignore what the patterns of this
-    and later batches left out, because that part of the log is read now."""
+    tables that it captures again, or begins to load. `before`: the batch captures these tables
+    alone; ignore what the patterns of this and later batches left out, because that part of the
+    log is read now."""
     source = work.source.name
     states = work.ledger.table_states(source)
     loads = {load.table: load.followed is not None for load in work.ledger.open_loads(source)}
@@ -102,15 +101,18 @@ def tables_of(
         for earlier in past_ranges(work.ledger.capture_scopes(source), batch, str(start))
         if before is None or earlier.last < before
     ]
+    alone = None if before is None else frozenset(taken_up)
+    matches = work.source.patterns.matches
     return CapturedTables(
         work.segments,
         source=source,
         batch=batch,
         base=base,
+        captured=lambda table: matches(table) and (alone is None or table in alone),
         states=states,
         past=past,
         recorded=lambda table: work.ledger.schema_versions(source, table),
-        updated=lambda table: work.source.policies_of(table).updated_columns,
+        policies_of=work.source.policies_of,
         loading=loads,
         names=work.source.mirrors,
         first=precedence(work, states, at_source),

@@ -4,63 +4,41 @@ the ledger and the report for people."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
+from dataclasses import replace
 from time import perf_counter
 
 from lockstep.pipeline.mirror.merging import ChangelogOrigin
 from lockstep.pipeline.model.batch import Batch, CaptureRecord
-from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.dump.basis import Basis
 from lockstep.pipeline.run.dump.log_reader import LogReading
-from lockstep.pipeline.run.dump.renames import DecideCopies
+from lockstep.pipeline.run.dump.renames import Renames
 from lockstep.pipeline.run.dump.segment_builder import Segmenter, SourceRows
-from lockstep.pipeline.run.dump.table_changes import CaptureRules, ResumedTables
-from lockstep.pipeline.run.dump.table_extents import PartialTables
+from lockstep.pipeline.run.dump.table_extents import PartialTables, note_tables_from_log
 from lockstep.pipeline.run.reports import CaptureReport
-from lockstep.pipeline.run.stop_errors import resume_hint
-from lockstep.pipeline.values.errors import StructureMoved, StructureUnknown, TableError
 from lockstep.pipeline.values.position import Anchor, Position
 from lockstep.pipeline.values.segment import rows_by_table
 from lockstep.pipeline.values.table import TableName
 
 
 class BatchCapture:
-    """The capture of one batch. A catch-up batch captures only the tables that come back in it;
-    any other batch captures every table that matches the patterns.
+    """The capture of one batch. `extents`: the partial tables at its start; None for a batch that
+    captures some tables alone: it copies no renamed tables, and has no rows of the source's own
+    tables."""
 
-    `taken_up`: the tables that are followed again in this batch. A catch-up batch has none of
-    the following: `source_rows`, the rows for the source's own tables; `copies`, which decides
-    where renamed tables get their rows from; `extents`, the partial tables."""
-
-    def __init__(
-        self,
-        basis: Basis,
-        batch: Batch,
-        taken_up: ResumedTables,
-        *,
-        source_rows: SourceRows | None = None,
-        copies: DecideCopies | None = None,
-        extents: PartialTables | None = None,
-    ) -> None:
-        self._basis = basis
-        self._batch = batch
-        source = basis.work.source
-        matches = source.patterns.matches
-        returning = {comeback.table for comeback in taken_up.comebacks}
-        captured = returning.__contains__ if batch.catches_up else matches
+    def __init__(self, basis: Basis, batch: Batch, extents: PartialTables | None = None) -> None:
+        self.basis, self._batch, self._extents = basis, batch, extents
+        self._source_rows, copies, work = None, None, basis.work
+        if extents is not None:
+            copies, hides = Renames(basis), work.shaping.hides
+            self._source_rows = SourceRows(
+                work.segments, source=work.source.name, batch=batch.id, hides=hides
+            )
         self.segmenter = Segmenter(
             basis.tables,
             basis.structures,
-            CaptureRules(
-                basis.work.clock,
-                captured,
-                source.policies_of,
-                basis.work.quarantine,
-                partial(_why_unknown, basis.work),
-                basis.work.shaping,
-            ),
-            taken_up,
-            source_rows=source_rows,
+            work.shaping,
+            work,
+            source_rows=self._source_rows,
             copies=copies,
             extents=extents,
         )
@@ -70,31 +48,54 @@ class BatchCapture:
         """Record for each table in `origins` that its mirror is written again from its changelog,
         beginning at the origin."""
         for table, origin in sorted(origins.items()):
-            self._basis.work.progress.note(f"the mirror of {table} is rewritten {origin.told}")
-            self.segmenter.following.rewrite(table, origin)
+            self.basis.work.progress.note(f"the mirror of {table} is rewritten {origin.told}")
+            self.segmenter.rewrite(table, origin)
 
     def record(
         self, *, end: Position, anchor: Anchor, by_gtid: bool, orders_done: tuple[int, ...]
     ) -> CaptureRecord:
         """Close the batch's files, which makes them durable, and return its record."""
-        tables, reading = self._basis.tables, self.reading
-        segments = tables.files.finish()
-        return CaptureRecord(
+        tables, reading = self.basis.tables, self.reading
+        segments = tables.finish()
+        record = CaptureRecord(
             end=end,
             anchor=anchor,
             changes=self.segmenter.changes,
             transactions=reading.transactions,
             log_bytes=reading.log_bytes,
             segments=segments,
-            history=self._basis.structures.history,
+            history=self.basis.structures.history,
             events=tuple(tables.events),
             orders_done=orders_done,
-            tables=tuple(tables.touched.values()),
-            quarantined=tuple(tables.quarantined.values()),
+            tables=tables.touched,
+            quarantined=tuple(tables.stopped.values()),
             by_gtid=by_gtid,
-            life=self._basis.run_start.facts.life,
+            snapshots=tuple(tables.snapshots),
+            followed=tuple(tables.followed),
+            joined=tuple(tables.joined),
+            life=self.basis.run_start.facts.life,
             passed_statements=sum(reading.row_statements.passed.values()),
         )
+        if self._extents is None or self._source_rows is None:
+            return record
+        note_tables_from_log(self._extents, self.basis)
+        self._extents.read(part.table for part in record.snapshots if part.columns is None)
+        prepared = reading.buffer.prepared
+        return replace(
+            record,
+            prepared=prepared.seal(self._batch.id, reading.buffer.maps),
+            ended=tuple(prepared.ended),
+            source_parts=self._source_rows.finish(record.history),
+            extents=self._extents.changed(end.at),
+            set_anchors=reading.last_of_sources.anchors(self.basis.work.server),
+            scope=self.basis.work.source.patterns,
+        )
+
+    def drop(self) -> None:
+        """Discard all rows, written or not."""
+        self.basis.tables.drop()
+        if self._source_rows is not None:
+            self._source_rows.drop()
 
     def report(
         self,
@@ -107,9 +108,9 @@ class BatchCapture:
         """Return the report. `began`: the value of `perf_counter` when the capture began;
         `start_seconds`: time that finding the start took; `repaired`: sentences on what was
         repaired before."""
-        run_start, batch = self._basis.run_start, self._batch
-        source = self._basis.work.source
-        loads = self._basis.work.ledger.open_loads(source.name)
+        run_start, batch = self.basis.run_start, self._batch
+        source = self.basis.work.source
+        loads = self.basis.work.ledger.open_loads(source.name)
         counts = rows_by_table(record.segments)
         return CaptureReport(
             batch=batch.id,
@@ -129,20 +130,7 @@ class BatchCapture:
             continuity=run_start.decision.continuity,
             short=self.reading.spent is not None or source.until is not None,
             loading=tuple(load.progress for load in loads if source.patterns.matches(load.table)),
-            loaded=tuple(self.segmenter.following.joining.loaded),
+            loaded=tuple(self.basis.tables.loaded),
             largest=self.reading.largest,
             passed=record.passed_statements,
         )
-
-
-def _why_unknown(work: Workplace, table: TableName, error: StructureUnknown) -> TableError:
-    """Return the error of a table whose structure is not known: the server's own error if it
-    refuses to show the table's structure to the account, otherwise `error`."""
-
-    try:
-        work.server.baseline([table])
-    except TableError as refused:
-        return TableError(refused.reason, hint=f"{refused.hint}; {resume_hint(table)}")
-    except StructureMoved:
-        pass
-    return error

@@ -19,7 +19,7 @@ MariaDB 10.11.19 and 11.4.)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence, Set
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import replace
 from typing import Final
 
@@ -42,7 +42,7 @@ from lockstep.pipeline.binlog.stream.control import LogWriter
 from lockstep.pipeline.binlog.stream.ring import Block
 from lockstep.pipeline.binlog.transactions.buffer import TransactionBuffer
 from lockstep.pipeline.mirror.mapping import cast_value
-from lockstep.pipeline.run.dump.captured_tables import CapturedTables, TableSegment
+from lockstep.pipeline.schema.consequences import PoliciesOf
 from lockstep.pipeline.schema.fills import fill_of
 from lockstep.pipeline.schema.history import Knowledge, SchemaVersion
 from lockstep.pipeline.schema.model import TableSchema, WrittenDefault
@@ -319,8 +319,9 @@ def ways_to_hide(
 
 class ImageDecoder:
     """Decodes the events of one buffer, with a decoder for each table map and version, and a shaper
-    for the columns that the settings hide or change. `updated`: returns whether a table's changelog
-    records which columns each update changed."""
+    for the columns that the settings hide or change. `policies_of`: returns a table's policies, of
+    which one says whether its changelog records which columns each update changed; None if
+    nothing is recorded."""
 
     buffer: TransactionBuffer
 
@@ -329,25 +330,17 @@ class ImageDecoder:
         structures: SchemaTracker,
         shaping: Shaping,
         *,
-        updated: Callable[[TableName], bool] = lambda table: False,
+        policies_of: PoliciesOf | None = None,
     ) -> None:
         self._structures, self._shaping = structures, shaping
         self._shapers: dict[tuple[int, int], Shaper | None] = {}
-        self._updated = updated
+        self._policies_of = policies_of
         self._decoders: dict[tuple[int, int], TableDecoder] = {}
         self.filled: set[TableName] = set()
         """Tables whose inserted rows got defaults from the history."""
 
     def follow(self, buffer: TransactionBuffer) -> None:
         self.buffer = buffer
-
-    def decoded(
-        self, part: Block, at: Coordinates, tables: CapturedTables
-    ) -> tuple[TableSegment, list[RowImages]]:
-        """Return one table's images in the order of the log, and the segment that they are
-        written to. Raise `TableError` if they cannot be decoded or captured."""
-        version, _ = self.decoder(int(part.events[0, columns.MAP]), at)
-        return tables.segment(version), list(self.images(part, at))
 
     def images(self, part: Block, at: Coordinates) -> Iterator[RowImages]:
         """Yield one table's images in the order of the log. Raise `TableError` if they cannot be
@@ -408,6 +401,7 @@ class ImageDecoder:
         if key not in self._decoders:
             hidden, structure = checked(version, mapped), version.structure
             self._shapers[key] = self._shaping.shaper(version)
+            policies = None if self._policies_of is None else self._policies_of(version.table)
             keys = () if version.schema is None else key_columns(version.schema)
             self._decoders[key] = TableDecoder(
                 structure,
@@ -415,7 +409,7 @@ class ImageDecoder:
                 arrow_schema(structure),
                 keys,
                 hidden=hidden,
-                updated=self._updated(version.table),
+                updated=policies is not None and policies.updated_columns,
             )
         return version, self._decoders[key]
 

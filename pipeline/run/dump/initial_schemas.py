@@ -33,10 +33,12 @@ from lockstep.pipeline.schema.code import changes_code
 from lockstep.pipeline.schema.effects import LoggedStatement
 from lockstep.pipeline.schema.history import (
     DatabaseVersion,
+    History,
     Knowledge,
     SchemaVersion,
     VersionOrigin,
 )
+from lockstep.pipeline.schema.model import TableSchema, schema_fingerprint
 from lockstep.pipeline.schema.statements.changes import (
     AlterTable,
     CreateLike,
@@ -52,12 +54,14 @@ from lockstep.pipeline.schema.statements.changes import (
 )
 from lockstep.pipeline.schema.statements.read import read_change
 from lockstep.pipeline.schema.tracker import (
+    ColumnsFrom,
     FirstStructures,
     KnownFrom,
     Recorded,
     SchemaTracker,
     StructuresInMemory,
 )
+from lockstep.pipeline.shape.shaping import redacted
 from lockstep.pipeline.start.question import AnchorReading
 from lockstep.pipeline.values.decisions import Continuity
 from lockstep.pipeline.values.errors import LockstepError, LogStops, SourceMoving
@@ -433,3 +437,56 @@ def touched_between(
             first = touched.get(name)
             touched[name] = StatementSpan(logged.end, created if first is None else first.created)
     return touched
+
+
+# -- structures that earlier batches recorded ----------------------------------------------
+
+
+class RecordedBefore:
+    """Finds the version that a batch from `since` on recorded for the same structure at the same
+    place. Once a table differs from what was recorded, its later records do not count either."""
+
+    def __init__(self, ledger: Ledger, source: str, since: int) -> None:
+        self._ledger, self._source, self._since = ledger, source, since
+        self._versions: dict[TableName, list[SchemaVersion]] = {}
+        self._differing: set[TableName] = set()
+
+    def __call__(
+        self,
+        table: TableName,
+        since: Coordinates,
+        schema: TableSchema | None,
+        reason: str | None,
+        word: ColumnsFrom | None = None,
+    ) -> SchemaVersion | None:
+        if table in self._differing:
+            return None
+        if table not in self._versions:
+            self._versions[table] = self._ledger.schema_versions(self._source, table)
+        without_schema = Knowledge.DROPPED if reason is None else Knowledge.UNKNOWN
+        for version in reversed(self._versions[table]):
+            fingerprint = without_schema.value
+            if schema is not None:
+                fingerprint = schema_fingerprint(redacted(schema, version.hidden))
+            same = version.since == since and version.fingerprint == fingerprint
+            if version.batch >= self._since and same and word in (None, version.columns_from):
+                return version
+        self._differing.add(table)
+        return None
+
+
+def history_of(history: History, tables: Mapping[TableName, object]) -> History:
+    """Return the part of the history that is about these tables, with its statements numbered
+    again from 0."""
+    versions = [version for version in history.versions if version.table in tables]
+    kept = sorted({version.statement for version in versions if version.statement is not None})
+    numbers = {statement: number for number, statement in enumerate(kept)}
+    return History(
+        tuple(history.statements[number] for number in kept),
+        tuple(
+            replace(
+                version, statement=None if version.statement is None else numbers[version.statement]
+            )
+            for version in versions
+        ),
+    )

@@ -161,7 +161,7 @@ class LogReading:
         self.buffer = TransactionBuffer(
             run_start.start.at,
             begins=self._dump.begins,
-            wants=self._wants,
+            wants=lambda table: taker.wanted(table) or taker.watches(table),
             spool=work.spool,
             source=work.source.name,
             prepared=basis.prepared,
@@ -273,10 +273,6 @@ class LogReading:
         until = self._run_start.known_until
         return until is not None and at < until
 
-    def _wants(self, table: TableName) -> bool:
-        taken = self._work.source.patterns.matches(table) and self._taker.wanted(table)
-        return taken or self._taker.watches(table)
-
     def _may_be_merge_table(self, table: TableName) -> bool:
         """Return whether rows that are logged under this name may be stored in captured tables:
         it is a MERGE table, or its structure is not known and some captured table has an engine
@@ -299,7 +295,7 @@ class LogReading:
                 version = self._structures.version(table)
                 schema = None if version is None else version.schema
                 part = schema is None or is_part(schema.engine)
-                if part and self._work.source.patterns.matches(table) and self._taker.wanted(table):
+                if part and self._taker.wanted(table):
                     why = f"rows that may be stored in it were logged under {rows.table} (MERGE)"
                     error = TableError(why, hint=resume_hint(table))
                     self._taker.reached(table, group.begin(number), error)
@@ -351,10 +347,17 @@ class LogReading:
             case Undetermined():
                 self._stops(self._with_places(undetermined_error(logged, verdict)))
             case ReachedTables(tables):
+                words = first_words(logged.text, _WORDS)
                 for table, why in sorted(tables.items()):
-                    if self._taker.wanted(table):
-                        error = TableError(why_reached(why, logged), hint=reached_hint(table))
-                        self._taker.reached(table, logged.begin, error)
+                    if not self._taker.wanted(table):
+                        continue
+                    error = TableError(
+                        f"a statement was logged instead of its rows, {words}, and may have "
+                        f"changed it ({why})",
+                        hint=f"{resume_hint(table)}; and have its session log rows "
+                        "(binlog_format=ROW)",
+                    )
+                    self._taker.reached(table, logged.begin, error)
 
     def _changed_while_prepared(self, committed: CommittedRows) -> Iterable[TableName]:
         """Return the transaction's tables that a statement changed after it was prepared, with
@@ -456,18 +459,6 @@ class RowStatements:
                 f"{statements} logged instead of rows and passed: {names} "
                 "is all they change, and is not captured"
             )
-
-
-def why_reached(why: str, logged: LoggedStatement) -> str:
-    """Return the reason to stop a captured table that a statement may have changed."""
-    return (
-        f"a statement was logged instead of its rows, {first_words(logged.text, _WORDS)}, and "
-        f"may have changed it ({why})"
-    )
-
-
-def reached_hint(table: TableName) -> str:
-    return f"{resume_hint(table)}; and have its session log rows (binlog_format=ROW)"
 
 
 def undetermined_error(logged: LoggedStatement, unknown: Undetermined) -> UnsupportedStatement:

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Final
@@ -21,12 +21,9 @@ from lockstep.pipeline.supply.plan import FormerName, FromMirror, copied
 from lockstep.pipeline.values.decisions import Continuity
 from lockstep.pipeline.values.table import TableName
 
-DecideCopies = Callable[
-    [Sequence[Effect], Collection[TableName]], Mapping[TableName, FromMirror | str]
-]
+DecideCopies = Callable[[Sequence[Effect]], Mapping[TableName, FromMirror | str]]
 """Returns, for each table that the effects of a statement renamed, the mirror from which its rows
-are copied, or the reason to read them from MySQL. The second argument has the tables whose rows are
-being read from the source."""
+are copied, or the reason to read them from MySQL."""
 
 
 def origins_of(effects: Sequence[Effect]) -> dict[TableName, TableName]:
@@ -81,23 +78,17 @@ class Renames:
         self._continues = contiguous and not run_start.leave_out
         self._temporary = run_start.facts.flavour == "mariadb"
 
-    def __call__(
-        self, effects: Sequence[Effect], busy: Collection[TableName]
-    ) -> Mapping[TableName, FromMirror | str]:
+    def __call__(self, effects: Sequence[Effect]) -> Mapping[TableName, FromMirror | str]:
         origins = origins_of(effects)
         if not origins:
             renamed = (effect.to for effect in effects if isinstance(effect, Renamed))
             return dict.fromkeys(renamed, "the statement does more than rename it")
-        return {table: self._supply(table, origin, busy) for table, origin in origins.items()}
+        return {table: self._supply(table, origin) for table, origin in origins.items()}
 
-    def _supply(
-        self, table: TableName, origin: TableName, busy: Collection[TableName]
-    ) -> FromMirror | str:
-        basis, source = self._basis, self._basis.work.source
-        tables, state = basis.tables, basis.tables.states.get(origin)
-        followed = tables.wanted(origin) and (
-            tables.is_known(origin) or tables.is_defined_by_batch(origin)
-        )
+    def _supply(self, table: TableName, origin: TableName) -> FromMirror | str:
+        source, former = self._basis.work.source, self._basis.tables[origin]
+        state = former.state
+        followed = former.wanted and (former.is_known or former.defined)
         if not source.patterns.matches(origin) or not followed:
             return copied(FormerName(origin, captured=False))
         return copied(
@@ -106,28 +97,26 @@ class Renames:
                 captured=True,
                 goes_on=self._continues,
                 temporary=self._temporary,
-                lacks=self._lacks(table, origin, busy),
-                written=tables.is_defined_by_batch(origin) or self._is_written(state),
+                lacks=self._lacks(table, origin),
+                written=former.defined or self._is_written(state),
                 alike=self._alike(table, origin, None if state is None else state.mirror_version),
                 policies=source.policies_of(origin),
                 new_policies=source.policies_of(table),
             )
         )
 
-    def _lacks(
-        self, table: TableName, origin: TableName, busy: Collection[TableName]
-    ) -> str | None:
+    def _lacks(self, table: TableName, origin: TableName) -> str | None:
         """Return why the mirror of the former name, with the log applied, does not have the
         table's rows; None if it has them."""
         tables = self._basis.tables
         for name in (origin, table):
-            if name in busy or tables.loading(name):
+            if tables[name].busy or tables[name].loading:
                 return f"{name} is being read from MySQL, or its mirror is written again"
             if name in self._stale:
                 return f"the mirror of {name} shows more than its settings allow"
         if (missed := tables.missed(origin)) is not None:
             return f"the patterns of earlier runs left {origin} out, up to {missed}"
-        state = tables.states.get(origin)
+        state = tables[origin].state
         dropped = state is not None and state.condition is TableCondition.DROPPED
         return f"the mirror of {origin} is of a table that was dropped" if dropped else None
 

@@ -19,6 +19,7 @@ from lockstep.pipeline.binlog.rows.maps import by_table
 from lockstep.pipeline.binlog.stream import ring as columns
 from lockstep.pipeline.binlog.stream.commit_times import commit_times
 from lockstep.pipeline.binlog.stream.ring import MOST_TEXT_BYTES, Block, Integers, TransactionGroup
+from lockstep.pipeline.binlog.transactions.buffer import TransactionBuffer
 from lockstep.pipeline.binlog.transactions.identity import gtid_texts
 from lockstep.pipeline.mirror.layout import MARKS
 from lockstep.pipeline.mirror.marks import (
@@ -39,16 +40,12 @@ from lockstep.pipeline.mirror.source_tables import (
 )
 from lockstep.pipeline.model.table_state import TableEventKind
 from lockstep.pipeline.ports.segments import SegmentStore, SegmentWriter
+from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.dump.captured_tables import CapturedTables, TableSegment
 from lockstep.pipeline.run.dump.cascade_watch import CascadeWatch, UnloggedLoss
 from lockstep.pipeline.run.dump.image_decoder import ImageDecoder
 from lockstep.pipeline.run.dump.renames import DecideCopies
-from lockstep.pipeline.run.dump.table_changes import (
-    CaptureRules,
-    FollowedTables,
-    ResumedTables,
-    events_after,
-)
+from lockstep.pipeline.run.dump.table_changes import TableChanges
 from lockstep.pipeline.run.dump.table_extents import PartialTables
 from lockstep.pipeline.run.load.part import AGAIN, PartRead
 from lockstep.pipeline.run.stop_errors import for_one_table
@@ -56,6 +53,7 @@ from lockstep.pipeline.schema.consequences import Consequence
 from lockstep.pipeline.schema.effects import FollowedStatement, LoggedStatement, Renamed
 from lockstep.pipeline.schema.history import History
 from lockstep.pipeline.schema.tracker import SchemaTracker
+from lockstep.pipeline.shape.shaping import Shaping
 from lockstep.pipeline.values.errors import DamagedEvent, RowsNotRead, TableError
 from lockstep.pipeline.values.position import Coordinates
 from lockstep.pipeline.values.row_groups import RowBuffer
@@ -183,14 +181,14 @@ class SourceRows:
 
 class Segmenter:
     """The `LogTaker` of a capture: decodes the groups of one buffer and gives the rows to
-    `tables`."""
+    `tables`. `work`: the workplace of a run; None if the log is only read again."""
 
     def __init__(
         self,
         tables: CapturedTables,
         structures: SchemaTracker,
-        rules: CaptureRules,
-        taken_up: ResumedTables | None = None,
+        shaping: Shaping,
+        work: Workplace | None = None,
         *,
         source_rows: SourceRows | None = None,
         copies: DecideCopies | None = None,
@@ -199,22 +197,15 @@ class Segmenter:
         self._tables = tables
         self._source_rows = source_rows
         self._structures = structures
-        self._captured = rules.captured
-        self.following = following = FollowedTables(
-            tables,
-            structures,
-            rules,
-            taken_up or ResumedTables(),
-            wants_changed=self._ask_again,
-            copies=copies,
-            extents=extents,
+        self._changes = changes = TableChanges(
+            tables, structures, shaping, work, copies=copies, extents=extents
         )
-        self._watch = CascadeWatch(structures, following.wanted)
-        self._decoding = ImageDecoder(structures, rules.shaping, updated=tables.files.updated)
-        self._undecodable: set[TableName] = set()
-        # Methods of `LogTaker` that one of these parts answers alone.
-        self.wanted, self.lose, self.reach = following.wanted, following.lose, following.reach
-        self.watches, self.follow = self._watch.watches, self._decoding.follow
+        self._watch = CascadeWatch(structures, tables.wanted)
+        self._decoding = ImageDecoder(structures, shaping, policies_of=tables.policies_of)
+        # Methods that one of these parts answers alone.
+        self.wanted, self.watches = tables.wanted, self._watch.watches
+        self.lose, self.reach, self.stop = changes.lose, changes.reach, changes.stop
+        self.rewrite, self.begin_load = changes.rewrite, changes.begin_load
         self.rows = 0
         self.softened, self.unknown = Counter[str](), Counter[str]()
         self.filled: Set[TableName] = self._decoding.filled
@@ -226,13 +217,18 @@ class Segmenter:
     def changes(self) -> int:
         return self._tables.changes
 
+    def follow(self, buffer: TransactionBuffer) -> None:
+        self._decoding.follow(buffer)
+        self._changes.follow(buffer)
+
     def tables_with_rows(self) -> Iterator[TableName]:
         """Yield the captured tables that have rows in this batch, or in an XA
         transaction that is prepared and not yet committed."""
         mapped = {table_map.table for table_map in self._decoding.buffer.maps.maps}
-        captured = filter(self._captured, mapped - self._undecodable)
-        yield from filter(self._tables.wanted, captured)
-        yield from self._tables.files.tables - self._undecodable
+        for table in list(self._tables):
+            has_rows = table.segments or (table.name in mapped and table.wanted)
+            if has_rows and not table.undecodable:
+                yield table.name
 
     def parents(self, others: Iterable[TableName]) -> dict[TableName, frozenset[TableName]]:
         """Return the parents of foreign keys that have events in this batch, and
@@ -241,7 +237,9 @@ class Segmenter:
         by_parent = {table: self._watch.children(table) for table in others}
         by_parent |= self._watch.inspected
         return {
-            parent: frozenset(filter(self._tables.is_known, filter(self.wanted, children)))
+            parent: frozenset(
+                child for child in children if self.wanted(child) and self._tables[child].is_known
+            )
             for parent, children in by_parent.items()
         }
 
@@ -251,9 +249,9 @@ class Segmenter:
         renames = {effect.table: effect.to for effect in renamed}
         moved = {table: renames.get(name, name) for table, name in self.renamed.items()}
         self.renamed = moved | renames
-        actions = self.following.changed(logged, followed)
+        actions = self._changes.changed(logged, followed)
         if self._watch.moved():
-            self._ask_again()
+            self._decoding.buffer.maps.update_wanted()
         if (
             self._source_rows is not None
             and self._source_rows.statements < self._structures.statements
@@ -261,22 +259,18 @@ class Segmenter:
             self._source_rows.statement(logged, followed, actions, self._tables.last)
 
     def reached(self, table: TableName, at: Coordinates, error: TableError) -> None:
-        low = self.following.lows.get(table)
-        if not self.following.joining.waits(table) and (low is None or low <= at):
-            self.following.quarantine(table, at, error)
-
-    def _ask_again(self) -> None:
-        self._decoding.buffer.maps.update_wanted()
+        if self._tables[table].takes(at):
+            self.stop(table, at, error)
 
     def put(self, group: TransactionGroup) -> None:
         """Decode and number a group's rows."""
         marks = marks_of(group)
-        counted = CountedTransactions(group, self._tables.last, self.following.take_emptied())
+        counted = CountedTransactions(group, self._tables.last, self._changes.take_emptied())
         for block in group.blocks:
             self._put_block(group, block, marks, counted)
         if group.from_file:
-            counted.rows[0] = self._tables.files.rows_in_parts
-            self._tables.files.end_parts()
+            counted.rows[0] = self._tables.rows_in_parts
+            self._tables.end_parts()
         if self._source_rows is not None:
             self._source_rows.transactions(group, marks, counted)
 
@@ -291,7 +285,7 @@ class Segmenter:
         lost = self._lost(group, block)
         # Rows before the loss are decoded first, while their table still counts as wanted.
         decoded = self._decoded(group, block, lost)
-        self.following.end_at(lost)
+        self._changes.end_at(lost)
         for of_table in decoded:
             images_of[of_table.which] = of_table.images
             rows_of[of_table.which] = of_table.rows
@@ -307,14 +301,12 @@ class Segmenter:
         """Return a block's rows by table, each table's in the order of the log."""
         decoded: list[Decoded] = []
         for name, which, part in by_table(block, self._decoding.buffer.maps.maps):
-            if not self._captured(name):
-                continue
+            kept = self._tables[name].taken(group, part.events)
+            which, part = which[kept], Block(part.data, part.events[kept])
             if name in lost:
-                kept = lost[name].before(part.events)
-                which, part = which[kept], Block(part.data, part.events[kept])
-                if not len(which):
-                    continue
-            of_table = self._decoded_table(group, name, which, part)
+                before = lost[name].before(part.events)
+                which, part = which[before], Block(part.data, part.events[before])
+            of_table = self._decoded_table(group, name, which, part) if len(which) else None
             if of_table is not None:
                 decoded.append(of_table)
         return decoded
@@ -325,25 +317,19 @@ class Segmenter:
         """Return a table's decoded events; None if nothing of the table is taken from this
         block. If one event cannot be decoded, none of the block counts: the table stops before
         its first transaction in this block, so that no transaction is captured in part."""
-        if not self._tables.wanted(name) or self.following.joining.waits(name):
-            return None
-        if (low := self.following.lows.get(name)) is not None:
-            later = events_after(group, part.events, low)
-            which, part = which[later], Block(part.data, part.events[later])
-            if not len(which):
-                return None
         at = group.begin(part.events[0, columns.TRANSACTION])
         try:
             with for_one_table("decode its rows"):
-                table, batches = self._decoding.decoded(part, at, self._tables)
+                version, _ = self._decoding.decoder(int(part.events[0, columns.MAP]), at)
+                table, batches = self._tables.segment(version), [*self._decoding.images(part, at)]
         except TableError as error:
-            self._undecodable.add(name)
-            self.following.quarantine(name, at, error)
+            self._tables[name].undecodable = True
+            self.stop(name, at, error)
             return None
         except DamagedEvent as error:
             # The event's frame and checksum are right, so the rest of the log can be read.
-            self._undecodable.add(name)
-            self.following.quarantine(name, at, TableError(error.message, hint=error.hint))
+            self._tables[name].undecodable = True
+            self.stop(name, at, TableError(error.message, hint=error.hint))
             return None
         return Decoded.of(table, which, part.events, batches)
 
@@ -358,7 +344,7 @@ class Segmenter:
         image."""
         table = decoded.table
         if group.from_file:
-            self._tables.files.begin_part(table)
+            self._tables.begin_part(table)
         first_row = _first_rows(table, group, decoded)
         added = np.zeros(len(decoded.which), np.int64)
         for images in decoded.batches:
@@ -376,7 +362,7 @@ class Segmenter:
             )
             added += images_per_event(images, len(added))
             self._count(table, images, numbers)
-            self._tables.files.add(table, rows)
+            self._tables.add(table, rows)
 
     def _count(self, table: TableSegment, images: RowImages, numbers: Integers) -> None:
         table.first = table.first or int(numbers[0])
@@ -396,19 +382,19 @@ class Segmenter:
         maps = self._decoding.buffer.maps.maps
         losses = self._watch.lost(group, block, maps)
         for table in list(losses):
-            if self.following.joining.waits(table) or not self._has_rows(losses[table], block):
+            captured = self._tables[table]
+            if not self._has_rows(losses[table], block):
                 del losses[table]
-            elif (low := self.following.lows.get(table)) is not None:
-                later = Block(block.data, block.events[events_after(group, block.events, low)])
-                later_loss = self._watch.lost(group, later, maps).get(table)
+            elif captured.begins is not None:
                 del losses[table]
-                if later_loss is not None:
-                    losses[table] = later_loss
+                later = Block(block.data, block.events[captured.taken(group, block.events)])
+                later_losses = self._watch.lost(group, later, maps)
+                losses |= {table: later_losses[table]} if table in later_losses else {}
         return losses
 
     def _has_rows(self, loss: UnloggedLoss, block: Block) -> bool:
         """Return whether the table has rows in the lake, or in this block up to the loss."""
-        if self._tables.is_known(loss.table):
+        if self._tables[loss.table].is_known:
             return True
         so_far = block.events[block.events[:, columns.TRANSACTION] <= loss.transaction]
         maps = self._decoding.buffer.maps.maps
@@ -521,7 +507,7 @@ def put_part(
             row += count
             tables.changes += count
             table.last = tables.last
-            tables.files.add(table, changelog_rows(table.schema, count, marks, arrays))
+            tables.add(table, changelog_rows(table.schema, count, marks, arrays))
     table.counts += RowCounts(updated=part.rows.rows, deleted=part.gone.rows)
     order = part.order
     reason = f"{order.author} had rows read again where {order.condition.text}: {order.reason}"

@@ -37,9 +37,8 @@ from typing import Final
 from lockstep.pipeline.binlog.search.log_scan import log_between
 from lockstep.pipeline.ports.source import CurrentSchemas
 from lockstep.pipeline.run.context import Workplace
-from lockstep.pipeline.run.dump.basis import Basis
+from lockstep.pipeline.run.dump.batch_capture import BatchCapture
 from lockstep.pipeline.run.dump.initial_schemas import statements_between
-from lockstep.pipeline.run.dump.log_reader import LogReading
 from lockstep.pipeline.run.dump.logged_statements import with_view_noted
 from lockstep.pipeline.run.dump.segment_builder import Segmenter
 from lockstep.pipeline.run.stop_errors import Reread
@@ -90,23 +89,18 @@ class StructureProof:
 
 
 def prove_structures(
-    basis: Basis,
-    reading: LogReading,
-    segmenter: Segmenter,
-    rereads: Sequence[Reread] = (),
-    *,
-    left_open: Unproven | None = None,
+    capture: BatchCapture, rereads: Sequence[Reread] = (), *, left_open: Unproven | None = None
 ) -> StructureProof:
     """Compare the structures that a batch was read by with the server's. `rereads`: tables that
     were read from the source. `left_open`: tables that earlier runs could not compare.
 
     `SourceMoving` if a table differs, and others keep it from being asked about again.
     """
-    affected = _affected(segmenter, rereads, left_open)
-    moved = _moved(basis, segmenter)
+    segmenter = capture.segmenter
+    affected, moved = _affected(segmenter, rereads, left_open), _moved(capture)
     if not affected and not moved:
         return StructureProof()
-    server, later = basis.work.server, _LaterStructures(basis, reading, segmenter)
+    later, server = _LaterStructures(capture), capture.basis.work.server
     names_of = {table: {table, segmenter.renamed.get(table, table)} for table in affected}
     current = server.current_schemas(sorted(moved.union(*names_of.values())))
     if (why := later.reach(current)) is not None:
@@ -121,7 +115,7 @@ def prove_structures(
         for name in sorted({*current.tables} | captured)
         if later.differences(name, current.tables.get(name))
     ]
-    confirmed, unclear = _confirmed(basis, later, differing, current)
+    confirmed, unclear = later.confirmed(differing, current)
     misread: dict[TableName, TableError] = {}
     parents: dict[TableName, TableSchema] = {}
     for table in sorted(affected):
@@ -137,7 +131,7 @@ def prove_structures(
             # The error of the old name suffices: the next run reads the table of the new name.
             misread.pop(to, None)
     for table in sorted(moved - misread.keys()):
-        if table in current.tables and later.lacks(table) and _stays(basis, later, table):
+        if table in current.tables and later.lacks(table) and later.stays(table):
             misread[table] = _not_renamed(table, segmenter.renamed[table])
     unproven = frozenset(table for table in affected if names_of[table] & unclear.keys())
     why = "; ".join(dict.fromkeys(unclear.values()))
@@ -164,23 +158,13 @@ def _affected(
     }
 
 
-def _moved(basis: Basis, segmenter: Segmenter) -> frozenset[TableName]:
+def _moved(capture: BatchCapture) -> frozenset[TableName]:
     """Return the captured tables that RENAME TABLE renamed in this batch, on MariaDB only: its log
     has renames of temporary tables too, which look the same."""
-    if basis.run_start.facts.flavour != "mariadb":
+    if capture.basis.run_start.facts.flavour != "mariadb":
         return frozenset()
-    return frozenset(filter(basis.tables.is_known, filter(segmenter.wanted, segmenter.renamed)))
-
-
-def _stays(basis: Basis, later: _LaterStructures, table: TableName) -> bool:
-    """Return whether the server still has, under a lock, a table that the history renamed."""
-    locked = _locked(basis, table, is_shown=False)
-    return (
-        isinstance(locked, CurrentSchemas)
-        and later.reach(locked) is None
-        and table in locked.tables
-        and later.lacks(table)
-    )
+    tables = (capture.basis.tables[name] for name in capture.segmenter.renamed)
+    return frozenset(table.name for table in tables if table.wanted and table.is_known)
 
 
 def _not_renamed(table: TableName, to: TableName) -> TableError:
@@ -190,48 +174,6 @@ def _not_renamed(table: TableName, to: TableName) -> TableError:
         hint=f"`lockstep resume {table} --reason …` re-reads it from MySQL",
         need=Need.ROWS,
     )
-
-
-_Confirmed = Mapping[TableName, tuple[TableSchema | None, tuple[str, ...]]]
-
-
-def _confirmed(
-    basis: Basis, later: _LaterStructures, names: Iterable[TableName], current: CurrentSchemas
-) -> tuple[_Confirmed, dict[TableName, str]]:
-    """Return the tables that still differ under a lock, each with the server's structure and the
-    differences; and the tables that could not be compared, each with the reason."""
-    confirmed: dict[TableName, tuple[TableSchema | None, tuple[str, ...]]] = {}
-    unclear: dict[TableName, str] = {}
-    for name in names:
-        locked = _locked(basis, name, is_shown=name in current.tables)
-        if isinstance(locked, str):
-            unclear[name] = locked
-        elif locked is not None and (why := later.reach(locked)) is not None:
-            unclear[name] = why
-        elif locked is not None:
-            schema = locked.tables.get(name)
-            if differences := later.differences(name, schema):
-                confirmed[name] = schema, differences
-    return confirmed, unclear
-
-
-def _locked(basis: Basis, table: TableName, *, is_shown: bool) -> CurrentSchemas | str | None:
-    """Return the table as it is under a lock; None if the account may not read all of it, so that
-    there is nothing to compare; a reason if other sessions keep it locked. `is_shown`: the server
-    showed the table without a lock, so that it differs and must be compared: then a table that
-    stays locked raises `SourceMoving`."""
-    try:
-        return basis.work.server.locked_schema(table)
-    except TableBusy as error:
-        if not is_shown:
-            return _BUSY
-        raise SourceMoving(
-            f"the structure of {table} is not the history's, and it is not known yet whether a "
-            f"statement is about to be logged: {error.reason}",
-            hint=f"run again; `show processlist` shows who keeps {table} locked",
-        ) from error
-    except TableError:
-        return None
 
 
 def _error(
@@ -291,15 +233,18 @@ def note_unproven(
         work.ledger.decide(lease, decision)
 
 
+_Confirmed = Mapping[TableName, tuple[TableSchema | None, tuple[str, ...]]]
+
+
 class _LaterStructures:
     """The structures at a place after the batch's end. The statements up to there are followed, but
     not recorded: the next batch follows them again."""
 
-    def __init__(self, basis: Basis, reading: LogReading, segmenter: Segmenter) -> None:
-        self._basis = basis
-        self._segmenter = segmenter
-        self._at = reading.end.at
-        self._most_bytes = max(FEW_BYTES, reading.log_bytes)
+    def __init__(self, capture: BatchCapture) -> None:
+        self._basis = capture.basis
+        self._filled = capture.segmenter.filled
+        self._at = capture.reading.end.at
+        self._most_bytes = max(FEW_BYTES, capture.reading.log_bytes)
         self._schema: ServerSchema | None = None
 
     def reach(self, current: CurrentSchemas) -> str | None:
@@ -327,6 +272,53 @@ class _LaterStructures:
         unclear = [statement for statement in statements if not self._follow(statement)]
         return f"the statement at {unclear[0].begin} may change any table" if unclear else None
 
+    def stays(self, table: TableName) -> bool:
+        """Return whether the server still has, under a lock, a table that the history renamed."""
+        locked = self._locked(table, is_shown=False)
+        return (
+            isinstance(locked, CurrentSchemas)
+            and self.reach(locked) is None
+            and table in locked.tables
+            and self.lacks(table)
+        )
+
+    def confirmed(
+        self, names: Iterable[TableName], current: CurrentSchemas
+    ) -> tuple[_Confirmed, dict[TableName, str]]:
+        """Return the tables that still differ under a lock, each with the server's structure and
+        the differences; and the tables that could not be compared, each with the reason."""
+        confirmed: dict[TableName, tuple[TableSchema | None, tuple[str, ...]]] = {}
+        unclear: dict[TableName, str] = {}
+        for name in names:
+            locked = self._locked(name, is_shown=name in current.tables)
+            if isinstance(locked, str):
+                unclear[name] = locked
+            elif locked is not None and (why := self.reach(locked)) is not None:
+                unclear[name] = why
+            elif locked is not None:
+                schema = locked.tables.get(name)
+                if differences := self.differences(name, schema):
+                    confirmed[name] = schema, differences
+        return confirmed, unclear
+
+    def _locked(self, table: TableName, *, is_shown: bool) -> CurrentSchemas | str | None:
+        """Return the table as it is under a lock; None if the account may not read all of it, so
+        that there is nothing to compare; a reason if other sessions keep it locked. `is_shown`: the
+        server showed the table without a lock, so that it differs and must be compared: then a
+        table that stays locked raises `SourceMoving`."""
+        try:
+            return self._basis.work.server.locked_schema(table)
+        except TableBusy as error:
+            if not is_shown:
+                return _BUSY
+            raise SourceMoving(
+                f"the structure of {table} is not the history's, and it is not known yet whether a "
+                f"statement is about to be logged: {error.reason}",
+                hint=f"run again; `show processlist` shows who keeps {table} locked",
+            ) from error
+        except TableError:
+            return None
+
     def lacks(self, table: TableName) -> bool:
         """Return whether the history has no table of that name at this place."""
         if self._schema is not None and self._schema.fold(table) in self._schema.unknown:
@@ -341,7 +333,7 @@ class _LaterStructures:
             return ()
         if server is None:
             return _GONE
-        defaults = table in self._segmenter.filled
+        defaults = table in self._filled
         changed = changed_meaning(history, server, defaults=defaults)
         if changed and self._basis.structures.is_from_table_map(table):
             changed = changed_meaning(history, server, told_by_log=True)

@@ -20,7 +20,6 @@ from itertools import pairwise
 from types import MappingProxyType
 from typing import Final
 
-from lockstep.pipeline.mirror.layout import scratch_path
 from lockstep.pipeline.model.batch import (
     Batch,
     BatchState,
@@ -37,11 +36,10 @@ from lockstep.pipeline.run.begin import RunStart, read_anchor_of, start_of_readi
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.dump.basis import Basis
 from lockstep.pipeline.run.dump.captured_tables import CapturedTables
-from lockstep.pipeline.run.dump.initial_schemas import known_at, tracker_of
+from lockstep.pipeline.run.dump.initial_schemas import RecordedBefore, known_at, tracker_of
 from lockstep.pipeline.run.dump.log_reader import LogReading
 from lockstep.pipeline.run.dump.renames import origins_of
 from lockstep.pipeline.run.dump.segment_builder import Segmenter
-from lockstep.pipeline.run.dump.table_changes import CaptureRules, RecordedBefore
 from lockstep.pipeline.run.known_batches import (
     batch_of_run,
     begins_before,
@@ -279,15 +277,15 @@ def _recaptured(work: Workplace, batch: Batch, facts: SpanFacts) -> tuple[Segmen
         source=source,
         batch=batch.id,
         base=batch.base,
+        captured=lambda table: then.source.patterns.matches(table) and table in captured,
         states=_states_then(work, [table for table in captured if facts.firsts[table] < batch.id]),
-        updated=partial(_says_updated, work, recorded),
-        place=partial(scratch_path, source),
+        policies_of=partial(_policies_then, work, events, recorded),
+        scratch=True,
     )
     basis = Basis(
         then,
         _begun(work, batch, facts.server),
         RunBounds(batch.end.at, GtidSet()),
-        batch.id,
         tables=tables,
         structures=tracker_of(
             work,
@@ -297,18 +295,11 @@ def _recaptured(work: Workplace, batch: Batch, facts: SpanFacts) -> tuple[Segmen
         ),
         prepared={},
     )
-    rules = CaptureRules(
-        work.clock,
-        captured.__contains__,
-        partial(_policies_then, work, events),
-        lambda quarantined: None,
-        shaping=work.shaping,
-    )
     segmenter = Segmenter(
-        tables, basis.structures, rules, copies=lambda effects, _: _copies_then(events, effects)
+        tables, basis.structures, work.shaping, copies=partial(_copies_then, events)
     )
     LogReading(basis, segmenter, keeps=True, warms=False).run()
-    segments = tables.files.finish()
+    segments = tables.finish()
     mismatch = _changes_differ(batch, tables.changes, recorded, segments) or _events_differ(
         events,
         tables.events,
@@ -344,19 +335,19 @@ def _states_then(work: Workplace, tables: Iterable[TableName]) -> dict[TableName
     return {table: states[table].started() for table in tables}
 
 
-def _says_updated(work: Workplace, recorded: Sequence[Segment], table: TableName) -> bool:
+def _policies_then(
+    work: Workplace, events: Sequence[TableEvent], recorded: Sequence[Segment], table: TableName
+) -> LakePolicies:
+    """Return the table's policies, except that a TRUNCATE is ignored if it was ignored in the first
+    capture, which the recorded events show; and updates say which columns changed if they did then,
+    which the recorded files show."""
+    policies = replace(work.source.policies_of(table), deletes=Deletes.REMOVE)
     files = [file for segment in recorded if segment.table == table for file in segment.files]
     if files:
-        return any(file.updated for file in files)
-    return work.source.policies_of(table).updated_columns
-
-
-def _policies_then(work: Workplace, events: Sequence[TableEvent], table: TableName) -> LakePolicies:
-    """Return the table's policies, except that a TRUNCATE is ignored if it was ignored in the first
-    capture, which the recorded events show."""
+        policies = replace(policies, updated_columns=any(file.updated for file in files))
     taken = any(event.table == table and event.kind is TableEventKind.TRUNCATED for event in events)
     truncates = Truncates.DELETE if taken else Truncates.IGNORE
-    return replace(work.source.policies_of(table), deletes=Deletes.REMOVE, truncates=truncates)
+    return replace(policies, truncates=truncates)
 
 
 def _copies_then(

@@ -281,10 +281,10 @@ class LogTally:
     def __init__(self, basis: Basis, returns: TablePlans) -> None:
         self._basis = basis
         plans = returns.plans.items()
-        self._busy = {table for table, plan in plans if plan.besides is not None}
+        for table, plan in plans:
+            basis.tables[table].busy = plan.besides is not None
         self._read_later = {table for table, plan in plans if plan.reads_all_later}
         self._captured = basis.tables
-        self._patterns = basis.work.source.patterns
         self._policies_of = basis.work.source.policies_of
         self._treated = basis.work.shaping.treated
         self._renames = Renames(basis)
@@ -328,11 +328,11 @@ class LogTally:
     def changed(self, logged: LoggedStatement, followed: FollowedStatement) -> None:
         by_table = with_copies(
             consequences(followed, self._policies_of, logged, self._treated),
-            self._renames(followed.effects, self._busy),
+            self._renames(followed.effects),
         )
         effects = []
         for table, consequence in by_table.items():
-            if not self._patterns.matches(table) or not self.wanted(table):
+            if not self.wanted(table):
                 continue
             effects.append(f"{table}: {consequence.action}, {consequence.reason}")
             self._apply(table, consequence, logged)
@@ -354,7 +354,7 @@ class LogTally:
             )
         elif consequence.action in (Action.CREATE, Action.EMPTY, Action.COPY):
             self.replaced.add(table)
-            self._captured.note_defined(table)
+            self._captured[table].defined = True
         elif consequence.action is Action.REREAD:
             self._reread(table, consequence.reason)
 
@@ -365,11 +365,10 @@ class LogTally:
 
     def reached(self, table: TableName, at: Coordinates, error: TableError) -> None:
         """Quarantine a table that a statement may have changed without logging rows."""
-        if self._patterns.matches(table):
-            self._quarantine(table, at, error)
+        self._quarantine(table, at, error)
 
     def lose(self, table: TableName, at: Coordinates, reason: str) -> None:
-        if self._patterns.matches(table) and self.wanted(table):
+        if self.wanted(table):
             self._reread(table, reason)
 
     def put(self, group: TransactionGroup) -> None:
@@ -426,7 +425,7 @@ class LogTally:
         return decoder
 
     def _quarantine(self, table: TableName, at: Coordinates, error: TableError) -> None:
-        self.quarantined.append(self._captured.quarantine(table, at, error))
+        self.quarantined.append(self._captured.stop(table, at, error))
         self._decoding.buffer.maps.drop(table)
 
     def _add(self, tallies: _Tallies, rows: Integers) -> None:
