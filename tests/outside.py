@@ -32,10 +32,10 @@ from lockstep.pipeline.run.replay.replay import ReplayReport as ReplayReport
 from lockstep.pipeline.run.replay.replay import replay as replay
 from lockstep.pipeline.run.reports import VerifyReport as VerifyReport
 from lockstep.pipeline.run.status.plan import make_plan as make_plan
+from lockstep.pipeline.run.status.reloads import give_reload as give_reload
+from lockstep.pipeline.run.status.reloads import plan_reload as plan_reload
 from lockstep.pipeline.run.status.table_commands import OrderRequest as OrderRequest
 from lockstep.pipeline.run.status.table_commands import give_order as give_order
-from lockstep.pipeline.run.status.table_commands import give_reload as give_reload
-from lockstep.pipeline.run.status.table_commands import plan_reload as plan_reload
 from lockstep.pipeline.run.upkeep.changes import delete_changes as delete_changes
 from lockstep.pipeline.run.upkeep.changes import plan_changes as plan_changes
 from lockstep.pipeline.supply.plan import FromChangelog, RowsRead

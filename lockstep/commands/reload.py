@@ -16,13 +16,8 @@ from lockstep.pipeline.run.context import Unwatched, Workplace
 from lockstep.pipeline.run.dump.logged_statements import dialect_of
 from lockstep.pipeline.run.load.part import require_readable
 from lockstep.pipeline.run.status.plan import loads_take
-from lockstep.pipeline.run.status.table_commands import (
-    OrderRequest,
-    Reload,
-    Reloading,
-    give_reload,
-    plan_reload,
-)
+from lockstep.pipeline.run.status.reloads import Reload, Reloading, give_reload, plan_reload
+from lockstep.pipeline.run.status.table_commands import OrderRequest
 from lockstep.pipeline.snapshot.condition import read_condition
 from lockstep.pipeline.source_plan import RereadRows
 from lockstep.pipeline.values.errors import NothingMatches

@@ -17,13 +17,8 @@ from lockstep.pipeline.replay.spans import Span
 from lockstep.pipeline.run.rebuild.origin import origin_at
 from lockstep.pipeline.run.rebuild.rebuild import rebuild_as_of
 from lockstep.pipeline.run.replay.replay import plan_replay, replay
-from lockstep.pipeline.run.status.table_commands import (
-    OrderRequest,
-    give_order,
-    give_reload,
-    plan_reload,
-    plan_resume,
-)
+from lockstep.pipeline.run.status.reloads import give_reload, plan_reload
+from lockstep.pipeline.run.status.table_commands import OrderRequest, give_order, plan_resume
 from lockstep.pipeline.values.errors import (
     ConfigurationError,
     LedgerRefused,
