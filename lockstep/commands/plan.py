@@ -23,6 +23,7 @@ from lockstep.pipeline.supply.plan import (
     FromPast,
     Price,
     RowsRead,
+    SomeRowsRead,
     Step,
     Supply,
 )
@@ -115,6 +116,7 @@ _SUPPLIES: Final[Mapping[type[Supply], str]] = {
     FromPast: "log",
     FromChangelog: "changelog",
     RowsRead: "source",
+    SomeRowsRead: "source",
     ColumnsRead: "source, by key",
 }
 
@@ -260,6 +262,8 @@ def _step_line(table: TableName, step: Step, order: TableOrder | None, end: str)
         case RowsRead(load):
             read = f", {load.rows:,} of them are read" if load is not None and load.rows else ""
             return f"read    {table} from the source: {step.reason}{moved}{price}{read}"
+        case SomeRowsRead(condition):
+            return f"read    rows of {table} where {condition.text}: {step.reason}{price}"
         case ColumnsRead(columns):
             names = ", ".join(columns.names)
             return f"read    {names} of {table} from the source, by key: {step.reason}{price}"

@@ -64,6 +64,7 @@ from lockstep.pipeline.supply.plan import (
     Plan,
     Price,
     RowsRead,
+    SomeRowsRead,
     Standing,
     Step,
     Supply,
@@ -168,7 +169,7 @@ def _stopped(state: TableState, stale: Collection[TableName]) -> Have:
 
 def wanted_by(order: TableOrder) -> Want:
     reload = order.kind is OrderKind.RELOAD
-    return Want(reload, order.supplier, order.schema is not None, order.author)
+    return Want(reload, order.supplier, order.schema is not None, author=order.author)
 
 
 # -- how far each supply reaches -------------------------------------------------------------
@@ -233,6 +234,10 @@ class StoppedReach:
     def past(self) -> str:
         return "it is in the lake already"
 
+    @property
+    def by_condition(self) -> str:
+        return "its mirror is not continued"
+
     @cached_property
     def changelog(self) -> ReloadOrigin:
         return origin_of(self.work, self.state)
@@ -293,6 +298,7 @@ class ReadingReach:
     goes_on: bool = False
     columns: str = ""
     past: Past | str = ""
+    by_condition: str | None = None
 
 
 def origin_of(
@@ -520,6 +526,8 @@ def with_prices(work: Workplace, plans: TablePlans) -> TablePlans:
                 return Price(max(load.progress.estimated_rows - load.rows, 0), None)
             case RowsRead():
                 return estimates[table]
+            case SomeRowsRead(condition):
+                return Price(work.server.estimated_where(table, condition), None)
             case ColumnsRead():
                 return replace(estimates[table], bytes=None)
             case FromChangelog():

@@ -30,6 +30,7 @@ from lockstep.pipeline.supply.plan import (
     FromLog,
     FromPast,
     RowsRead,
+    SomeRowsRead,
     Step,
 )
 from lockstep.pipeline.values.table import TableName
@@ -177,6 +178,8 @@ def _supplied(step: Step) -> Supplied:
             return "changelog", step.reason
         case RowsRead():
             return "rows", step.reason
+        case SomeRowsRead(condition):
+            return f"rows where {condition.text}", step.reason
         case ColumnsRead(columns):
             return "columns", ", ".join(columns.names)
 

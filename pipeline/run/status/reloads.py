@@ -1,5 +1,6 @@
-"""Mirrors that are written again because a person orders it: what supplies each, decided by the
-plan, and how the order is recorded. The next run carries it out."""
+"""Mirrors, or some of their rows, that are written again because a person orders it or a comparison
+found that they differ: what supplies each, decided by the plan, and how the order is recorded. The
+next run carries it out, or, for rows of a condition, a run that is given them."""
 
 from __future__ import annotations
 
@@ -14,17 +15,25 @@ from lockstep.pipeline.model.table_state import OrderKind, Supplier, TableOrder,
 from lockstep.pipeline.run.agreement.lake_logs import foreign_mirrors
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.follow_pasts import Pasts, find_pasts
+from lockstep.pipeline.run.load.part import why_not_by_condition
+from lockstep.pipeline.run.proof.verify_outcome import differing
+from lockstep.pipeline.run.reports import VerifyReport
 from lockstep.pipeline.run.status.table_commands import OrderRequest
 from lockstep.pipeline.run.table_plans import (
+    ReadingReach,
+    TablePlans,
     earlier_version_of,
     needs_of,
     origin_of,
     plan_returns,
+    with_prices,
 )
 from lockstep.pipeline.schema.history import Knowledge
 from lockstep.pipeline.shape.shaping import consent_hint
+from lockstep.pipeline.snapshot.condition import read_condition
+from lockstep.pipeline.source_plan import RereadRows
 from lockstep.pipeline.supply.past import Past
-from lockstep.pipeline.supply.plan import FromChangelog
+from lockstep.pipeline.supply.plan import FromChangelog, Have, SomeRowsRead, Standing, Want, plan
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.errors import (
     LedgerRefused,
@@ -41,8 +50,9 @@ class Reload:
     sentence on what the next run does; `rows`: the server's estimate of the rows to read, None if
     none are read. `stopped`: the table has stopped, and the reload resumes it; `reading`: its rows
     are already being read, and nothing has to be recorded; `origin`: the changelog that it is
-    written from, None if rows are read. Once recorded: the `order`, if the table stops for the
-    reload, or else the number of its `load`."""
+    written from, None if rows are read; `part`: the only rows that are read, None if it is not
+    about some rows. Once recorded: the `order`, if the table stops for the reload, or else the
+    number of its `load`."""
 
     asked: OrderRequest
     said: Supplier | None
@@ -53,6 +63,7 @@ class Reload:
     stopped: bool = False
     reading: bool = False
     origin: ChangelogOrigin | None = None
+    part: RereadRows | None = None
     order: TableOrder | None = None
     load: int | None = None
 
@@ -136,12 +147,12 @@ def _on_return(
         supplier=supplier,
     )
     plans = plan_returns(replace(work, source=replace(work.source, until=None)), [order])
-    plan = plans.plans[asked.table]
-    if plan.waits is not None:
-        return plan.waits
-    assert plan.besides is not None, "a mirror that is written again has a supply besides the log"
-    supply = plan.besides.supply
-    return supply.origin if isinstance(supply, FromChangelog) else plan.besides.reason
+    decided = plans.plans[asked.table]
+    if decided.waits is not None:
+        return decided.waits
+    step = decided.besides
+    assert step is not None, "a mirror that is written again has a supply besides the log"
+    return step.supply.origin if isinstance(step.supply, FromChangelog) else step.reason
 
 
 def plan_reload(
@@ -184,6 +195,60 @@ def plan_reload(
         sentence += f"; it replaces what somebody else made in the lake at {mirror}"
     rows = facts.rows.get(table)
     return Reload(asked, supplier, Supplier.SOURCE, sentence, why, rows, stopped)
+
+
+def plan_rows(work: Workplace, order: RereadRows, facts: Reloading | None = None) -> Reload:
+    """Return the reading of the rows of a condition, which a run carries out that is given `part`;
+    if these rows cannot be merged by themselves, return the reading of all rows."""
+    table, condition = order.table, order.condition
+    refused = why_not_by_condition(work, table)
+    reach = ReadingReach(by_condition=None if refused is None else refused.message)
+    have = Have(table, Standing.FOLLOWING, reason=order.reason)
+    decided = plan(have, Want(rows=condition, author=order.author), reach)
+    [step] = with_prices(work, TablePlans({table: decided})).plans[table].steps
+    asked = OrderRequest(table, order.author, step.reason)
+    if not isinstance(step.supply, SomeRowsRead):
+        return plan_reload(work, asked, Supplier.SOURCE, facts)
+    about = ", ".join(dict.fromkeys(limit.column for limit in condition.limits))
+    others = (
+        f"rows of the mirror that its {about} allows"
+        if about
+        else "all rows of the mirror (it compares no column with a plain number or date)"
+    )
+    sentence = (
+        f"rows of {table} are read from the source again, where {condition.text}; {others} and "
+        "that are not read are looked up by key, and deleted where the source has none"
+    )
+    source, rows = Supplier.SOURCE, step.price.rows
+    return Reload(asked, source, source, sentence, rows=rows, part=order)
+
+
+def plan_repairs(work: Workplace, report: VerifyReport, author: str) -> list[Reload]:
+    """Return how each table that differs from MySQL becomes equal to it: the rows that differ are
+    read, or all rows if no condition can name these. Single rows are never corrected in the mirror:
+    consumers must find every change in the changelog. A table whose mirror is not continued is left
+    out."""
+    states = work.ledger.table_states(work.source.name)
+    wrong = [
+        difference
+        for difference in report.tables
+        if not difference.equal and difference.table in states and states[difference.table].complete
+    ]
+    facts = Reloading(work, [difference.table for difference in wrong])
+    repairs = []
+    for difference in wrong:
+        count = differing(difference)
+        rows = "1 row that differs" if count == 1 else f"{count:,} rows that differ"
+        asked = OrderRequest(
+            difference.table, author, f"a comparison found {rows}, and it is to be repaired"
+        )
+        if difference.where is None:
+            repairs.append(plan_reload(work, asked, Supplier.SOURCE, facts))
+        else:
+            where = read_condition(difference.where)
+            order = RereadRows(asked.table, where, author, asked.reason)
+            repairs.append(plan_rows(work, order, facts))
+    return repairs
 
 
 def _foresee_past(asked: OrderRequest, facts: Reloading) -> Reload:
