@@ -72,7 +72,7 @@ def plan_values(plan: RunPlan) -> dict[str, Any]:
     `lockstep run` would print."""
     return {
         **parts(plan, "abandoned", "waiting"),
-        "supplies": _supplies(plan.tables),
+        "supplies": supplies(plan.tables),
         **parts(plan, "loads_take", "start", "seconds"),
         **(_reading_values(plan.reading) if plan.reading else {"end": None}),
         **parts(plan, "quarantined as already_quarantined", "busy.holder as busy"),
@@ -82,7 +82,7 @@ def plan_values(plan: RunPlan) -> dict[str, Any]:
     }
 
 
-def _supplies(plans: TablePlans) -> list[dict[str, Any]]:
+def supplies(plans: TablePlans) -> list[dict[str, Any]]:
     """Return, for each table that is not where the others are, the steps that bring it there.
     `from`: the place where it stopped; `to`: the place that the others have reached; `steps`: each
     with its supplier, reason and price; `waits`: why no step is taken now."""

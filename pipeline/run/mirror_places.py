@@ -59,10 +59,12 @@ class Moves:
     reloaded: Mapping[TableName, TableName]
 
 
-def pending_moves(work: Workplace) -> Moves:
+def pending_moves(work: Workplace, states: Mapping[TableName, TableState] | None = None) -> Moves:
     """Return the mirrors that have to move, except mirrors that the next write moves anyway. If a
-    table has a mirror and is being read from the source, it is left out until it is read."""
-    states = work.ledger.table_states(work.source.name)
+    table has a mirror and is being read from the source, it is left out until it is read.
+    `states`: those of the tables, if not as the ledger has them."""
+    if states is None:
+        states = work.ledger.table_states(work.source.name)
     away = {
         table: name
         for table, state in states.items()

@@ -78,6 +78,8 @@ from lockstep.pipeline.values.table import TableName
 MOST_COLUMNS: Final = 2
 """All of a table is read if it lacks more than one in this many of its columns."""
 
+States = Mapping[TableName, TableState]
+
 PREPARED_GONE: Final = "the log with the rows of an XA transaction that it lacks was purged"
 
 
@@ -99,33 +101,27 @@ def open_orders(work: Workplace, lease: Lease) -> list[TableOrder]:
     return _matching(work, work.ledger.open_orders(work.source.name))
 
 
-def foreseen_orders(work: Workplace) -> list[TableOrder]:
+def foreseen_orders(work: Workplace, states: States | None = None) -> list[TableOrder]:
     """Return the orders that `open_orders` would return; those that are not recorded yet have
-    number 0. Writes nothing."""
+    number 0. Writes nothing. `states`: those of the tables, if not as the ledger has them."""
     source, now = work.source.name, work.clock()
+    if states is None:
+        states = work.ledger.table_states(source)
     orders = work.ledger.open_orders(source)
+    ordered = {order.table for order in orders}
     orders += [
-        TableOrder(0, state.table, OrderKind.RESUME, "lockstep", _reason(state), now, state.stopped)
-        for state in _left(work, orders)
+        TableOrder(0, table, OrderKind.RESUME, "lockstep", _reason(state), now, state.stopped)
+        for table, state in states.items()
+        if state.stopped_by is StoppedBy.RUN and table not in ordered
     ]
     cursor = work.ledger.cursors(source).captured
     if work.source.until is None and cursor is not None:
         at_cursor = Stopped(cursor.batch, cursor.position.at)
         orders += [
             TableOrder(0, table, OrderKind.RELOAD, "lockstep", why_elsewhere(name), now, at_cursor)
-            for table, name in pending_moves(work).reloaded.items()
+            for table, name in pending_moves(work, states).reloaded.items()
         ]
     return _matching(work, orders)
-
-
-def _left(work: Workplace, orders: Sequence[TableOrder]) -> list[TableState]:
-    """Return the tables that a run left for the next one to read and that have no order yet."""
-    ordered = {order.table for order in orders}
-    return [
-        state
-        for table, state in work.ledger.table_states(work.source.name).items()
-        if state.stopped_by is StoppedBy.RUN and table not in ordered
-    ]
 
 
 def _matching(work: Workplace, orders: Sequence[TableOrder]) -> list[TableOrder]:
@@ -471,10 +467,15 @@ class TablePlans:
 
 
 def plan_returns(
-    work: Workplace, orders: Sequence[TableOrder], *, without_log: str | None = None
+    work: Workplace,
+    orders: Sequence[TableOrder],
+    *,
+    without_log: str | None = None,
+    states: States | None = None,
 ) -> TablePlans:
     """Return how the tables of these orders come back; writes nothing. `without_log`: why none of
     them catches up through the log; None if they may, empty if they did and stopped again.
+    `states`: those of the tables, if not as the ledger has them.
 
     Rows are read from the server before the end of the log is fixed, so a run whose end a person
     fixed reads none: it leaves such a table to the next run without `--until`.
@@ -482,7 +483,8 @@ def plan_returns(
     if not orders:
         return TablePlans()
     cursor, facts = work.ledger.cursors(work.source.name).captured, work.server.facts()
-    states = work.ledger.table_states(work.source.name)
+    if states is None:
+        states = work.ledger.table_states(work.source.name)
     stale = stale_tables(work.ledger, work.source.name)
     haves = {order.table: _stopped(states[order.table], stale) for order in orders}
     reaches = {
@@ -585,11 +587,15 @@ def _ended_transactions(work: Workplace, begin: int, end: int) -> list[Prepared]
     return [transaction for content in contents for transaction in content.ended]
 
 
-def plan_readings(work: Workplace, run_start: RunStart, returns: TablePlans) -> TablePlans:
+def plan_readings(
+    work: Workplace, run_start: RunStart, returns: TablePlans, states: States | None = None
+) -> TablePlans:
     """Add to the plans of `returns` those of all other tables of which a run with this start reads
     rows from the server: loads that continue or begin again, tables for which part of the log was
-    lost, and new tables. A stopped table is planned only if an order resumes it. Writes nothing."""
-    states = work.ledger.table_states(work.source.name)
+    lost, and new tables. A stopped table is planned only if an order resumes it. Writes nothing.
+    `states`: those of the tables, if not as the ledger has them."""
+    if states is None:
+        states = work.ledger.table_states(work.source.name)
     kept, void = _open_loads(work, run_start, states)
     lost = lost_tables(run_start, states, returns)
     given_up = {load.table: load for load, _ in void}
@@ -629,7 +635,7 @@ def _have_of(
 
 
 def _open_loads(
-    work: Workplace, run_start: RunStart, states: Mapping[TableName, TableState]
+    work: Workplace, run_start: RunStart, states: States
 ) -> tuple[dict[TableName, Load], list[tuple[Load, str]]]:
     """Return the open loads that are still valid, and the others, each with the reason."""
     kept, void = dict[TableName, Load](), list[tuple[Load, str]]()
@@ -673,9 +679,7 @@ def _interrupted(batches: Iterable[Batch]) -> bool:
     return any(batch.predecessor is None and not batch.catches_up for batch in batches)
 
 
-def lost_tables(
-    run_start: RunStart, states: Mapping[TableName, TableState], plans: TablePlans
-) -> set[TableName]:
+def lost_tables(run_start: RunStart, states: States, plans: TablePlans) -> set[TableName]:
     """Return the tables that lack a part of the log which was purged unread: those that are
     captured, and those that `plans` resume."""
     if run_start.decision.rule is not StartRule.TABLES_READ_AGAIN:
@@ -685,7 +689,7 @@ def lost_tables(
 
 
 def _new_tables(
-    work: Workplace, states: Mapping[TableName, TableState], reading: Iterable[TableName]
+    work: Workplace, states: States, reading: Iterable[TableName]
 ) -> Iterator[TableName]:
     """Yield tables that no run has captured and that existed before the log that is still to be
     read, if their rows are wanted (`start = "snapshot"`)."""

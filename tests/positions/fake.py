@@ -333,6 +333,9 @@ class FakeServer:
     def estimated_rows(self, tables: Collection[TableName]) -> dict[TableName, int]:
         return {TABLE: len(self.rows)} if TABLE in tables else {}
 
+    def estimated_bytes(self, tables: Collection[TableName]) -> dict[TableName, int]:
+        return {TABLE: 16 * len(self.rows)} if TABLE in tables else {}
+
     @contextmanager
     def rows_of(self) -> Iterator[Iterator[pa.RecordBatch]]:
         yield iter(())

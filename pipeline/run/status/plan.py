@@ -25,6 +25,7 @@ from lockstep.pipeline.run.status.plan_reading import (
 )
 from lockstep.pipeline.run.stop_errors import stopped_tables
 from lockstep.pipeline.run.table_plans import (
+    States,
     TablePlans,
     estimates_of,
     foreseen_orders,
@@ -140,6 +141,19 @@ def make_plan(work: Workplace) -> RunPlan:
         settings=_settings(work),
         shapes=shapes,
     )
+
+
+def planned_tables(work: Workplace, states: States | None = None) -> TablePlans:
+    """Return what the next run does to each table that it does not simply continue, with prices;
+    nothing is written. If the run's start would be refused, only tables that stopped are planned.
+    `states`: those of the tables, if not as the ledger has them."""
+    source = work.source.name
+    tables = plan_returns(work, foreseen_orders(work, states), states=states)
+    cursor, override = work.ledger.cursors(source).captured, work.ledger.open_override(source)
+    run_start = foresee_start(work, cursor, override).run_start
+    if run_start is not None:
+        tables = plan_pasts(work, plan_readings(work, run_start, tables, states))
+    return with_prices(work, tables)
 
 
 def _settings(work: Workplace) -> Mapping[TableName, str]:
