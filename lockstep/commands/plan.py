@@ -217,8 +217,7 @@ def _shape_lines(table: TableName, shape: PlannedShape) -> Iterator[str]:
         yield f"  shape   {table} would be quarantined: {shape.reason}"
         yield f"          hint: {shape.refused}"
         return
-    price = price_words(Price(shape.estimated_rows, shape.estimated_bytes))
-    yield f"  shape   {table}: {shape.reason}{price}"
+    yield f"  shape   {table}: {shape.reason}"
     if shape.remains is not None:
         yield f"          {shape.remains}"
 

@@ -22,10 +22,12 @@ from lockstep.pipeline.mirror.layout import application_id, changelog_path, snap
 from lockstep.pipeline.mirror.lineage import ColumnsRead as ColumnsGiven
 from lockstep.pipeline.mirror.merging import SETTLES, ChangelogOrigin, ReloadOrigin, reload_origin
 from lockstep.pipeline.model.batch import Batch, Cursor, Prepared, TableContent, Xid
+from lockstep.pipeline.model.life.rules import quarantine_event, step
 from lockstep.pipeline.model.load import Load, why_void
 from lockstep.pipeline.model.table_state import (
     OrderKind,
     Stopped,
+    StoppedTable,
     Supplier,
     TableCondition,
     TableOrder,
@@ -78,9 +80,31 @@ from lockstep.pipeline.values.table import TableName
 MOST_COLUMNS: Final = 2
 """All of a table is read if it lacks more than one in this many of its columns."""
 
-States = Mapping[TableName, TableState]
-
 PREPARED_GONE: Final = "the log with the rows of an XA transaction that it lacks was purged"
+
+
+@dataclass(frozen=True, slots=True)
+class KnownTables:
+    """What a run knows of its tables when it plans: their states, and the tables whose mirrors show
+    more than the settings (`stale`)."""
+
+    states: Mapping[TableName, TableState]
+    stale: frozenset[TableName]
+
+    @classmethod
+    def of(cls, work: Workplace) -> KnownTables:
+        """Return what the ledger has."""
+        ledger, source = work.ledger, work.source.name
+        return cls(ledger.table_states(source), stale_tables(ledger, source))
+
+    def stopped(self, at: Cursor, errors: Mapping[TableName, TableError]) -> KnownTables:
+        """Return what will be known once these errors have stopped tables at the cursor."""
+        states, place = dict(self.states), at.position.at
+        for table, error in errors.items():
+            quarantine = StoppedTable.of(table, error, str(place))
+            event = quarantine_event(quarantine, Stopped(at.batch, place))
+            states[table] = step(table, states[table], event)
+        return replace(self, states=states)
 
 
 # -- orders ----------------------------------------------------------------------------------
@@ -101,12 +125,11 @@ def open_orders(work: Workplace, lease: Lease) -> list[TableOrder]:
     return _matching(work, work.ledger.open_orders(work.source.name))
 
 
-def foreseen_orders(work: Workplace, states: States | None = None) -> list[TableOrder]:
+def foreseen_orders(work: Workplace, known: KnownTables | None = None) -> list[TableOrder]:
     """Return the orders that `open_orders` would return; those that are not recorded yet have
-    number 0. Writes nothing. `states`: those of the tables, if not as the ledger has them."""
+    number 0. Writes nothing. `known`: of the tables, if not what the ledger has."""
     source, now = work.source.name, work.clock()
-    if states is None:
-        states = work.ledger.table_states(source)
+    states = (known or KnownTables.of(work)).states
     orders = work.ledger.open_orders(source)
     ordered = {order.table for order in orders}
     orders += [
@@ -471,11 +494,11 @@ def plan_returns(
     orders: Sequence[TableOrder],
     *,
     without_log: str | None = None,
-    states: States | None = None,
+    known: KnownTables | None = None,
 ) -> TablePlans:
     """Return how the tables of these orders come back; writes nothing. `without_log`: why none of
     them catches up through the log; None if they may, empty if they did and stopped again.
-    `states`: those of the tables, if not as the ledger has them.
+    `known`: of the tables, if not what the ledger has.
 
     Rows are read from the server before the end of the log is fixed, so a run whose end a person
     fixed reads none: it leaves such a table to the next run without `--until`.
@@ -483,10 +506,9 @@ def plan_returns(
     if not orders:
         return TablePlans()
     cursor, facts = work.ledger.cursors(work.source.name).captured, work.server.facts()
-    if states is None:
-        states = work.ledger.table_states(work.source.name)
-    stale = stale_tables(work.ledger, work.source.name)
-    haves = {order.table: _stopped(states[order.table], stale) for order in orders}
+    known = known or KnownTables.of(work)
+    states = known.states
+    haves = {order.table: _stopped(states[order.table], known.stale) for order in orders}
     reaches = {
         order.table: StoppedReach(work, states[order.table], order, cursor, facts, without_log)
         for order in orders
@@ -588,14 +610,16 @@ def _ended_transactions(work: Workplace, begin: int, end: int) -> list[Prepared]
 
 
 def plan_readings(
-    work: Workplace, run_start: RunStart, returns: TablePlans, states: States | None = None
+    work: Workplace,
+    run_start: RunStart,
+    returns: TablePlans,
+    known: KnownTables | None = None,
 ) -> TablePlans:
     """Add to the plans of `returns` those of all other tables of which a run with this start reads
     rows from the server: loads that continue or begin again, tables for which part of the log was
     lost, and new tables. A stopped table is planned only if an order resumes it. Writes nothing.
-    `states`: those of the tables, if not as the ledger has them."""
-    if states is None:
-        states = work.ledger.table_states(work.source.name)
+    `known`: of the tables, if not what the ledger has."""
+    states = (known or KnownTables.of(work)).states
     kept, void = _open_loads(work, run_start, states)
     lost = lost_tables(run_start, states, returns)
     given_up = {load.table: load for load, _ in void}
@@ -635,7 +659,7 @@ def _have_of(
 
 
 def _open_loads(
-    work: Workplace, run_start: RunStart, states: States
+    work: Workplace, run_start: RunStart, states: Mapping[TableName, TableState]
 ) -> tuple[dict[TableName, Load], list[tuple[Load, str]]]:
     """Return the open loads that are still valid, and the others, each with the reason."""
     kept, void = dict[TableName, Load](), list[tuple[Load, str]]()
@@ -679,7 +703,9 @@ def _interrupted(batches: Iterable[Batch]) -> bool:
     return any(batch.predecessor is None and not batch.catches_up for batch in batches)
 
 
-def lost_tables(run_start: RunStart, states: States, plans: TablePlans) -> set[TableName]:
+def lost_tables(
+    run_start: RunStart, states: Mapping[TableName, TableState], plans: TablePlans
+) -> set[TableName]:
     """Return the tables that lack a part of the log which was purged unread: those that are
     captured, and those that `plans` resume."""
     if run_start.decision.rule is not StartRule.TABLES_READ_AGAIN:
@@ -689,7 +715,7 @@ def lost_tables(run_start: RunStart, states: States, plans: TablePlans) -> set[T
 
 
 def _new_tables(
-    work: Workplace, states: States, reading: Iterable[TableName]
+    work: Workplace, states: Mapping[TableName, TableState], reading: Iterable[TableName]
 ) -> Iterator[TableName]:
     """Yield tables that no run has captured and that existed before the log that is still to be
     read, if their rows are wanted (`start = "snapshot"`)."""

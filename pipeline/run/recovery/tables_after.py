@@ -9,16 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import suppress
+from dataclasses import replace
 
 from lockstep.pipeline.mirror.merging import reload_origin
 from lockstep.pipeline.model.life.events import LakeRestarted
-from lockstep.pipeline.model.life.rules import quarantine_event, step
-from lockstep.pipeline.model.table_state import Stopped, StoppedTable, TableState
+from lockstep.pipeline.model.life.rules import step
+from lockstep.pipeline.model.table_state import TableState
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.mirror_places import collisions, pending_moves, why_elsewhere
 from lockstep.pipeline.run.status.plan import planned_tables
 from lockstep.pipeline.run.stop_errors import read_by_next_run
 from lockstep.pipeline.run.table_plans import (
+    KnownTables,
     ReadingReach,
     TablePlans,
     with_prices,
@@ -41,6 +43,7 @@ def after_new_ledger(
     for table, name in pending_moves(work, states).reloaded.items():
         have = Have(table, Standing.STOPPED, reason=why_elsewhere(name))
         haves.append((have, Want(rewrite=True)))
+    # The mirror has rows that this ledger has not seen, so its changelog is not complete.
     incomplete = reload_origin((), adopted=True, gaps=(), overlaps=())
     return _planned(work, haves, ReadingReach(changelog=str(incomplete)))
 
@@ -50,19 +53,16 @@ def after_kept_ledger(work: Workplace, lacking: Lacking) -> TablePlans:
     does not answer, only those of `lacking` are known, without prices."""
     cursor = work.ledger.cursors(work.source.name).captured
     assert cursor is not None, "this ledger holds the source"
-    states, stopped = dict(work.ledger.table_states(work.source.name)), dict[TableName, str]()
-    for table, why in lacking:
-        error = read_by_next_run(why)
-        quarantine = StoppedTable.of(table, error, str(cursor.position.at))
-        event = quarantine_event(quarantine, Stopped(cursor.batch, cursor.position.at))
-        states[table] = step(table, step(table, states[table], event), LakeRestarted())
-        if states[table].reason == why:
-            stopped[table] = why
+    errors = {table: read_by_next_run(why) for table, why in lacking}
+    known = KnownTables.of(work).stopped(cursor, errors)
+    states = {table: step(table, known.states[table], LakeRestarted()) for table in errors}
+    known = replace(known, states={**known.states, **states})
     with suppress(LockstepError):
-        return planned_tables(work, states)
+        return planned_tables(work, known)
     haves = [
-        (Have(table, Standing.STOPPED, frozenset({Need.ROWS}), why), Want())
-        for table, why in stopped.items()
+        (Have(table, Standing.STOPPED, frozenset({Need.ROWS}), error.reason), Want())
+        for table, error in errors.items()
+        if states[table].reason == error.reason
     ]
     return TablePlans({have.table: plan(have, want, ReadingReach()) for have, want in haves})
 
