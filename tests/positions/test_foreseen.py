@@ -359,3 +359,19 @@ def test_a_paused_table_is_not_read_after_a_recovery(shop: Shop) -> None:
     assert {table.name for table in done.asked} == {"a"}
     for table in ("a", "b"):
         shop.require_same(table)
+
+
+def test_a_table_that_is_written_again_is_not_copied(shop: Shop) -> None:
+    """It catches up, its mirror is to be written again, and then the log gives it another name: as
+    the plan says, the same run stops it, and reads it at once."""
+    shop.follower.tables = [f"{shop.name}.*"]
+    shop.pause("b")
+    shop.do("insert into b values (2, 2)")
+    shop.run()
+    shop.follower.reload(shop.table("b"))
+    shop.do("rename table b to e", "insert into e values (3, 3)")
+    plan, done = run_as_planned(shop.follower)
+    assert plan.reading is not None
+    assert plan.reading.rereads.keys() == {shop.table("e")} <= done.asked
+    assert shop.state("e").complete
+    shop.require_same("e")
