@@ -16,8 +16,7 @@ from lockstep.pipeline.model.json_values import parts
 from lockstep.pipeline.model.table_state import Supplier
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.dump.table_extents import now_whole, record_whole
-from lockstep.pipeline.run.proof.verify_outcome import record_proofs
-from lockstep.pipeline.run.proof.verify_rows import verify
+from lockstep.pipeline.run.proof.verify_rows import record_proofs, verify
 from lockstep.pipeline.run.proof.verify_sample import verify_sample
 from lockstep.pipeline.run.reports import TableDifference, VerifyReport
 from lockstep.pipeline.run.status.reloads import Reloading, plan_reload, plan_repairs

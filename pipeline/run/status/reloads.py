@@ -16,7 +16,6 @@ from lockstep.pipeline.run.agreement.lake_logs import foreign_mirrors
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.follow_pasts import Pasts, find_pasts
 from lockstep.pipeline.run.load.part import why_not_by_condition
-from lockstep.pipeline.run.proof.verify_outcome import differing
 from lockstep.pipeline.run.reports import VerifyReport
 from lockstep.pipeline.run.status.table_commands import OrderRequest
 from lockstep.pipeline.run.table_plans import (
@@ -237,7 +236,7 @@ def plan_repairs(work: Workplace, report: VerifyReport, author: str) -> list[Rel
     facts = Reloading(work, [difference.table for difference in wrong])
     repairs = []
     for difference in wrong:
-        count = differing(difference)
+        count = difference.differing
         rows = "1 row that differs" if count == 1 else f"{count:,} rows that differ"
         asked = OrderRequest(
             difference.table, author, f"a comparison found {rows}, and it is to be repaired"
