@@ -20,8 +20,7 @@ from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import author, reason
 from lockstep.pipeline.model.json_values import parts
 from lockstep.pipeline.ports.ledger import Ledger
-from lockstep.pipeline.recovery.decide import Case
-from lockstep.pipeline.recovery.facts import RecoveryPlan
+from lockstep.pipeline.recovery import Case, RecoveryPlan
 from lockstep.pipeline.run.agreement.changelog_files import correct_changelogs
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.recovery.recover import (

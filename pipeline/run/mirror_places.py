@@ -102,7 +102,7 @@ def owner_of(work: Workplace, folder: str) -> TableName | None:
     """Return the table whose mirror is or was in a folder; None if the folder's log does not say
     it. The log is asked because a ledger that was recovered from the lake does not know."""
     # Imported only if there are former folders, to keep idle runs fast.
-    from lockstep.pipeline.recovery.facts import mirror_facts
+    from lockstep.pipeline.recovery import mirror_facts
 
     facts = mirror_facts(folder, [*islice(work.mirrors.history(folder), _COMMITS)])
     return None if facts is None else facts.table

@@ -1,5 +1,5 @@
 """`lockstep recover`: make a ledger and a source's folder in the lake agree again.
-`pipeline.recovery.decide` chooses which side follows the other. `kept_ledger` serves a ledger that
+`pipeline.recovery` chooses which side follows the other. `kept_ledger` serves a ledger that
 continues as it is; this module makes a new ledger from the lake.
 
 The order is: the lake, the ledger, the folder's claim. An interrupted recovery is repeated.
@@ -31,8 +31,16 @@ from lockstep.pipeline.model.table_state import Extent, Handover, TableCondition
 from lockstep.pipeline.ports.changelog import Restated
 from lockstep.pipeline.ports.held import RequireHeld
 from lockstep.pipeline.ports.ledger import Ledger
-from lockstep.pipeline.recovery.decide import Case, LedgerContent, case_of, decide, nameable_batches
-from lockstep.pipeline.recovery.facts import Adopted, BatchRecord, RecoveryPlan
+from lockstep.pipeline.recovery import (
+    Adopted,
+    BatchRecord,
+    Case,
+    LedgerContent,
+    RecoveryPlan,
+    case_of,
+    decide,
+    nameable_batches,
+)
 from lockstep.pipeline.run.agreement.changelog_files import batches_of
 from lockstep.pipeline.run.agreement.claim import claim_folder, claim_of, lake_trouble
 from lockstep.pipeline.run.agreement.lake_logs import changelog_disagreement, disagreeing_tables
