@@ -30,7 +30,8 @@ from lockstep.pipeline.run.recovery.recover import (
     recover,
     undone_run,
 )
-from lockstep.pipeline.run.status.plan import loads_take, planned_tables
+from lockstep.pipeline.run.recovery.tables_after import tables_of_next_run
+from lockstep.pipeline.run.status.plan import loads_take
 from lockstep.pipeline.supply.plan import RowsRead
 from lockstep.pipeline.values.consumers import Consumer
 from lockstep.pipeline.values.errors import ConfigurationError, LockstepError
@@ -55,7 +56,7 @@ def _recover(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
                     work, lease, author=name, reason=text, behind=behind, start_over=start_over
                 )
             with suppress(LockstepError):  # It is done, whether the server answers now or not.
-                outcome = replace(outcome, tables=planned_tables(work))
+                outcome = replace(outcome, tables=tables_of_next_run(work))
         else:
             outcome = plan_recovery(work, behind, start_over=start_over)
         refused = outcome.case is Case.REFUSED

@@ -129,7 +129,7 @@ def foreseen_orders(work: Workplace, known: KnownTables | None = None) -> list[T
     """Return the orders that `open_orders` would return; those that are not recorded yet have
     number 0. Writes nothing. `known`: of the tables, if not what the ledger has."""
     source, now = work.source.name, work.clock()
-    states = (known or KnownTables.of(work)).states
+    states = work.ledger.table_states(source) if known is None else known.states
     orders = work.ledger.open_orders(source)
     ordered = {order.table for order in orders}
     orders += [
@@ -619,7 +619,7 @@ def plan_readings(
     rows from the server: loads that continue or begin again, tables for which part of the log was
     lost, and new tables. A stopped table is planned only if an order resumes it. Writes nothing.
     `known`: of the tables, if not what the ledger has."""
-    states = (known or KnownTables.of(work)).states
+    states = work.ledger.table_states(work.source.name) if known is None else known.states
     kept, void = _open_loads(work, run_start, states)
     lost = lost_tables(run_start, states, returns)
     given_up = {load.table: load for load, _ in void}

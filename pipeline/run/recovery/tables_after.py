@@ -15,6 +15,7 @@ from lockstep.pipeline.mirror.merging import reload_origin
 from lockstep.pipeline.model.life.events import LakeRestarted
 from lockstep.pipeline.model.life.rules import step
 from lockstep.pipeline.model.table_state import TableState
+from lockstep.pipeline.run.begin import foresee_start
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.mirror_places import collisions, pending_moves, why_elsewhere
 from lockstep.pipeline.run.status.plan import planned_tables
@@ -58,13 +59,21 @@ def after_kept_ledger(work: Workplace, lacking: Lacking) -> TablePlans:
     states = {table: step(table, known.states[table], LakeRestarted()) for table in errors}
     known = replace(known, states={**known.states, **states})
     with suppress(LockstepError):
-        return planned_tables(work, known)
+        return tables_of_next_run(work, known)
     haves = [
         (Have(table, Standing.STOPPED, frozenset({Need.ROWS}), error.reason), Want())
         for table, error in errors.items()
         if states[table].reason == error.reason
     ]
     return TablePlans({have.table: plan(have, want, ReadingReach()) for have, want in haves})
+
+
+def tables_of_next_run(work: Workplace, known: KnownTables | None = None) -> TablePlans:
+    """Return the plans of the next run, which continues where the ledger ends. `known`: of the
+    tables, if not what the ledger has."""
+    source = work.source.name
+    cursor, override = work.ledger.cursors(source).captured, work.ledger.open_override(source)
+    return planned_tables(work, foresee_start(work, cursor, override).run_start, known)
 
 
 def after_start_over(work: Workplace) -> TablePlans:

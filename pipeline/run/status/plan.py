@@ -11,7 +11,7 @@ from lockstep.pipeline.check import require_ready
 from lockstep.pipeline.model.batch import BatchState, Cursor
 from lockstep.pipeline.model.table_state import StoppedTable
 from lockstep.pipeline.ports.source import ServerFacts
-from lockstep.pipeline.run.begin import StartProposal, foresee_start, tables_touched
+from lockstep.pipeline.run.begin import RunStart, StartProposal, foresee_start, tables_touched
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.find_place import snapshot_not_chosen
 from lockstep.pipeline.run.follow_pasts import plan_pasts
@@ -108,19 +108,16 @@ def make_plan(work: Workplace) -> RunPlan:
     try:
         proposal = _looked(work, abandoned)
         shapes, known = _shapes(work)
-        returns = plan_returns(work, foreseen_orders(work, known), known=known)
-        tables = with_prices(work, returns)
         start = _start(work, proposal)
-        if isinstance(proposal.decision, Refusal):
-            refusal = proposal.decision.error
-        elif proposal.run_start is not None:
-            with naming(work.source.name):
-                tables = plan_readings(work, proposal.run_start, tables, known)
+        with naming(work.source.name):
+            tables = planned_tables(work, proposal.run_start, known)
+            if isinstance(proposal.decision, Refusal):
+                refusal = proposal.decision.error
+            elif proposal.run_start is not None:
                 reading = read_ahead(work, proposal.run_start, tables)
-                tables = with_prices(work, plan_pasts(work, tables))
+                refusal = reading.refusal
                 if tables.supplied(RowsRead):
                     take = loads_take(work, proposal.run_start.facts, tables.rows)
-            refusal = reading.refusal
     except LockstepError as error:
         if error.recovery is Recovery.RETRY:
             raise
@@ -145,14 +142,13 @@ def make_plan(work: Workplace) -> RunPlan:
     )
 
 
-def planned_tables(work: Workplace, known: KnownTables | None = None) -> TablePlans:
-    """Return what the next run does to each table that it does not simply continue, with prices;
-    nothing is written. If the run's start would be refused, only tables that stopped are planned.
-    `known`: of the tables, if not what the ledger has."""
-    source = work.source.name
+def planned_tables(
+    work: Workplace, run_start: RunStart | None, known: KnownTables | None = None
+) -> TablePlans:
+    """Return what a run with this start does to each table that it does not simply continue, with
+    prices; nothing is written. If its start is refused (None), only tables that stopped are
+    planned. `known`: of the tables, if not what the ledger has."""
     tables = plan_returns(work, foreseen_orders(work, known), known=known)
-    cursor, override = work.ledger.cursors(source).captured, work.ledger.open_override(source)
-    run_start = foresee_start(work, cursor, override).run_start
     if run_start is not None:
         tables = plan_pasts(work, plan_readings(work, run_start, tables, known))
     return with_prices(work, tables)
