@@ -225,7 +225,8 @@ tables TABLE+   the tables, each as database.table with * and ?
         """\
 tables TABLE*   the tables, each as database.table (default: all)
 --sample ROWS   compare this many rows of each table, chosen at random
---repair        have the next run read tables that differ again from MySQL
+--repair        read the rows that differ again from MySQL, or have the next run read the table
+--dry-run       show what --repair would read, and about how many rows; record and read nothing
 --show-values   also show the values that differ
 @source
 """,

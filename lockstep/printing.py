@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def difference_lines(table: TableDifference) -> Iterator[str]:
     """Yield lines with the first rows that differ between MySQL and the lake, and one with the
     number of the others."""
-    count = table.only_in_source + table.only_in_lake + table.different
+    count = table.differing
     sides = {"MySQL": "source", "the lake": "lake"}
     yield from row_lines(table.rows, count, sides, prefix=f"{table.table}: ")
 

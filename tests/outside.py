@@ -7,7 +7,9 @@ else from now on is adapted here, and the tests stay as they are. Does not: a so
 
 from __future__ import annotations
 
-from lockstep.pipeline.recovery.decide import Case as Case
+from dataclasses import replace
+
+from lockstep.pipeline.recovery import Case as Case
 from lockstep.pipeline.run.acknowledge import acknowledge as acknowledge
 from lockstep.pipeline.run.agreement.changelog_files import correct_changelogs as correct_changelogs
 from lockstep.pipeline.run.agreement.claim import disagreement as disagreement
@@ -19,8 +21,6 @@ from lockstep.pipeline.run.context import StepProgress as StepProgress
 from lockstep.pipeline.run.context import Unwatched as Unwatched
 from lockstep.pipeline.run.context import Workplace as Workplace
 from lockstep.pipeline.run.merge import merge as merge
-from lockstep.pipeline.run.proof.verify_outcome import orders_to_read as orders_to_read
-from lockstep.pipeline.run.proof.verify_outcome import repair as repair
 from lockstep.pipeline.run.proof.verify_rows import verify as verify
 from lockstep.pipeline.run.proof.verify_sample import verify_sample as verify_sample
 from lockstep.pipeline.run.publish import publish as publish
@@ -32,13 +32,15 @@ from lockstep.pipeline.run.replay.replay import ReplayReport as ReplayReport
 from lockstep.pipeline.run.replay.replay import replay as replay
 from lockstep.pipeline.run.reports import VerifyReport as VerifyReport
 from lockstep.pipeline.run.status.plan import make_plan as make_plan
+from lockstep.pipeline.run.status.reloads import give_reload as give_reload
+from lockstep.pipeline.run.status.reloads import plan_reload as plan_reload
+from lockstep.pipeline.run.status.reloads import plan_repairs as plan_repairs
 from lockstep.pipeline.run.status.table_commands import OrderRequest as OrderRequest
 from lockstep.pipeline.run.status.table_commands import give_order as give_order
-from lockstep.pipeline.run.status.table_commands import give_reload as give_reload
-from lockstep.pipeline.run.status.table_commands import plan_reload as plan_reload
 from lockstep.pipeline.run.upkeep.changes import delete_changes as delete_changes
 from lockstep.pipeline.run.upkeep.changes import plan_changes as plan_changes
 from lockstep.pipeline.supply.plan import FromChangelog, RowsRead
+from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.table import TableName
 
 
@@ -47,3 +49,10 @@ def coming_back(work: Workplace) -> tuple[list[TableName], dict[TableName, str]]
     from the source, with the reason."""
     plans = make_plan(work).tables
     return list(plans.supplied(FromChangelog)), dict(plans.supplied(RowsRead))
+
+
+def repair(work: Workplace, lease: Lease, report: VerifyReport) -> tuple[TableName, ...]:
+    """The tables that differ, of which the next run reads all rows."""
+    whole = replace(report, tables=tuple(replace(table, where=None) for table in report.tables))
+    repairs = plan_repairs(work, whole, "somebody")
+    return tuple(give_reload(work, lease, one).table for one in repairs)

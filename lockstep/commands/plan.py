@@ -23,6 +23,7 @@ from lockstep.pipeline.supply.plan import (
     FromPast,
     Price,
     RowsRead,
+    SomeRowsRead,
     Step,
     Supply,
 )
@@ -71,7 +72,7 @@ def plan_values(plan: RunPlan) -> dict[str, Any]:
     `lockstep run` would print."""
     return {
         **parts(plan, "abandoned", "waiting"),
-        "supplies": _supplies(plan.tables),
+        "supplies": supplies(plan.tables),
         **parts(plan, "loads_take", "start", "seconds"),
         **(_reading_values(plan.reading) if plan.reading else {"end": None}),
         **parts(plan, "quarantined as already_quarantined", "busy.holder as busy"),
@@ -81,7 +82,7 @@ def plan_values(plan: RunPlan) -> dict[str, Any]:
     }
 
 
-def _supplies(plans: TablePlans) -> list[dict[str, Any]]:
+def supplies(plans: TablePlans) -> list[dict[str, Any]]:
     """Return, for each table that is not where the others are, the steps that bring it there.
     `from`: the place where it stopped; `to`: the place that the others have reached; `steps`: each
     with its supplier, reason and price; `waits`: why no step is taken now."""
@@ -115,6 +116,7 @@ _SUPPLIES: Final[Mapping[type[Supply], str]] = {
     FromPast: "log",
     FromChangelog: "changelog",
     RowsRead: "source",
+    SomeRowsRead: "source",
     ColumnsRead: "source, by key",
 }
 
@@ -215,8 +217,7 @@ def _shape_lines(table: TableName, shape: PlannedShape) -> Iterator[str]:
         yield f"  shape   {table} would be quarantined: {shape.reason}"
         yield f"          hint: {shape.refused}"
         return
-    price = price_words(Price(shape.estimated_rows, shape.estimated_bytes))
-    yield f"  shape   {table}: {shape.reason}{price}"
+    yield f"  shape   {table}: {shape.reason}"
     if shape.remains is not None:
         yield f"          {shape.remains}"
 
@@ -260,6 +261,8 @@ def _step_line(table: TableName, step: Step, order: TableOrder | None, end: str)
         case RowsRead(load):
             read = f", {load.rows:,} of them are read" if load is not None and load.rows else ""
             return f"read    {table} from the source: {step.reason}{moved}{price}{read}"
+        case SomeRowsRead(condition):
+            return f"read    rows of {table} where {condition.text}: {step.reason}{price}"
         case ColumnsRead(columns):
             names = ", ".join(columns.names)
             return f"read    {names} of {table} from the source, by key: {step.reason}{price}"

@@ -8,18 +8,21 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
 from lockstep import exits
+from lockstep.commands.plan import supplies, supply_lines
 from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import author, reason
 from lockstep.pipeline.model.json_values import parts
 from lockstep.pipeline.ports.ledger import Ledger
-from lockstep.pipeline.recovery.decide import Case
-from lockstep.pipeline.recovery.facts import RecoveryPlan
+from lockstep.pipeline.recovery import Case, RecoveryPlan
 from lockstep.pipeline.run.agreement.changelog_files import correct_changelogs
+from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.recovery.recover import (
     RecoveryOutcome,
     UndoneRun,
@@ -27,8 +30,11 @@ from lockstep.pipeline.run.recovery.recover import (
     recover,
     undone_run,
 )
+from lockstep.pipeline.run.recovery.tables_after import tables_of_next_run
+from lockstep.pipeline.run.status.plan import loads_take
+from lockstep.pipeline.supply.plan import RowsRead
 from lockstep.pipeline.values.consumers import Consumer
-from lockstep.pipeline.values.errors import ConfigurationError
+from lockstep.pipeline.values.errors import ConfigurationError, LockstepError
 from lockstep.printing import counted
 from lockstep.resources.holders import holder
 from lockstep.resources.postgres.embedded import move_away
@@ -49,12 +55,15 @@ def _recover(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
                 outcome = recover(
                     work, lease, author=name, reason=text, behind=behind, start_over=start_over
                 )
+            with suppress(LockstepError):  # It is done, whether the server answers now or not.
+                outcome = replace(outcome, tables=tables_of_next_run(work))
         else:
             outcome = plan_recovery(work, behind, start_over=start_over)
         refused = outcome.case is Case.REFUSED
         consumers = adapters.consumers().consumers(source) if refused else []
+        then = list(_next_run_lines(work, outcome))
     recorded = arguments.yes and outcome.case is not Case.AGREE
-    context.say(*_lines(source, outcome, consumers, recorded=recorded))
+    context.say(*_lines(source, outcome, consumers, recorded=recorded), *then)
     context.say(*_next(source, outcome, behind, recorded=recorded))
     payload = {
         "source": source,
@@ -97,7 +106,6 @@ def _kept_lines(source: str, outcome: RecoveryOutcome, *, recorded: bool) -> Ite
         "  the ledger stays as it is: changelogs list only what it acknowledged, and the next run "
         "reads the log from where the ledger ends"
     )
-    yield from _read_lines(outcome)
     if outcome.reloads:
         yield (
             "  versions of these tables that are gone from the lake, or belong to another history, "
@@ -115,9 +123,14 @@ def _kept_lines(source: str, outcome: RecoveryOutcome, *, recorded: bool) -> Ite
         )
 
 
-def _read_lines(outcome: RecoveryOutcome) -> Iterator[str]:
-    for table, why in outcome.reloads:
-        yield f"  the next run reads {table} from the source: {why}"
+def _next_run_lines(work: Workplace, outcome: RecoveryOutcome) -> Iterator[str]:
+    """Yield what the next run does to tables that do not simply continue, with the price."""
+    tables = outcome.tables
+    if tables.plans:
+        yield "  the next run then:"
+    yield from (f"  {line}" for line in supply_lines(tables))
+    if tables.rows:
+        yield from (f"    {line}" for line in loads_take(work, work.server.facts(), tables.rows))
 
 
 _ALTERNATIVES: Final = {
@@ -152,9 +165,10 @@ def _next(
 
 
 def recovery_values(outcome: RecoveryOutcome) -> dict[str, Any]:
-    plan, reloads = outcome.plan, dict(outcome.reloads)
+    plan, tables = outcome.plan, outcome.tables
+    then = {"read_again": tables.supplied(RowsRead), "supplies": supplies(tables)}
     if plan is None:
-        return {"position": None, "tables": {}, "read_again": reloads, "cut": (), "doubts": ()}
+        return {"position": None, "tables": {}, **then, "cut": (), "doubts": ()}
     adopted = {
         adoption.mirror.table: parts(adoption, "mirror.folder as mirror", "version", "restored")
         for adoption in plan.adopted
@@ -162,7 +176,7 @@ def recovery_values(outcome: RecoveryOutcome) -> dict[str, Any]:
     return {
         **parts(plan, "told.at as position", "told.batch as batch", "batch as highest_batch"),
         "tables": adopted,
-        "read_again": reloads,
+        **then,
         "left": [mirror.folder for mirror in plan.left],
         "cut": outcome.cut,
         "doubts": plan.doubts,
@@ -187,7 +201,6 @@ def recovery_lines(
             )
     for folder in outcome.cut:
         yield f"  {folder} no longer lists changes after that place: they are read again"
-    yield from _read_lines(outcome)
     for mirror in plan.left:
         yield f"  {mirror.folder} stays as it is: {mirror.table} was dropped at the source"
     for doubt in plan.doubts:
@@ -224,9 +237,10 @@ def _undo(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
                 # acknowledged before it is moved away.
                 tuple(correct_changelogs(work, lease))
         consumers = adapters.consumers().consumers(source)
+        then = list(_next_run_lines(work, outcome))
     also = f", and what came after it ({undone.later} more)" if undone.later else ""
     context.say(f"{source}: run {undone.run} is undone, from batch {undone.first} on{also}")
-    context.say(*recovery_lines(source, outcome, outcome.plan, consumers))
+    context.say(*recovery_lines(source, outcome, outcome.plan, consumers), *then)
     former = _carry_out(arguments, context, source, undone) if arguments.yes else None
     if former is None:
         does_it = f"`lockstep undo {undone.run} --source {source} --yes` does it"

@@ -15,17 +15,19 @@ from lockstep.pipeline.model.json_values import parts
 from lockstep.pipeline.model.table_state import Supplier, TableCondition
 from lockstep.pipeline.run.context import Unwatched, Workplace
 from lockstep.pipeline.run.dump.logged_statements import dialect_of
-from lockstep.pipeline.run.load.part import require_readable
+from lockstep.pipeline.run.load.part import why_not_by_condition
 from lockstep.pipeline.run.status.plan import loads_take
-from lockstep.pipeline.run.status.table_commands import (
-    OrderRequest,
+from lockstep.pipeline.run.status.reloads import (
     Reload,
     Reloading,
     give_reload,
     plan_reload,
+    plan_rows,
 )
+from lockstep.pipeline.run.status.table_commands import OrderRequest
 from lockstep.pipeline.snapshot.condition import read_condition
 from lockstep.pipeline.source_plan import RereadRows
+from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.errors import NothingMatches
 from lockstep.pipeline.values.table import TableName, TablePatterns
 from lockstep.printing import counted, origin_values
@@ -45,31 +47,45 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
         work = adapters.workplace(source, Unwatched())
         if arguments.dry_run:
             reloads = _foreseen(arguments, context, work)
-            context.say(
-                *(_line(work, reload) for reload in reloads),
-                *_costs(work, reloads),
-                "nothing is recorded (--dry-run)",
-            )
+            show_foreseen(context, work, reloads)
         else:
             with work.ledger.lock(source, holder("reload"), None) as lease:
-                reloads = []
-                for reload in _foreseen(arguments, context, work):
-                    reloads.append(give_reload(work, lease, reload))
-                    _tell_given(context, work, reloads[-1])
-            context.say(*_costs(work, reloads))
+                reloads = give_all(context, work, lease, _foreseen(arguments, context, work))
     return Outcome(
         exits.DONE,
-        {
-            "source": source,
-            "tables": {
-                reload.table: {
-                    **parts(reload, "order.id as order, load, next, rows as estimated_rows"),
-                    **(origin_values(reload.origin) if reload.origin else {}),
-                }
-                for reload in reloads
-            },
-        },
+        {"source": source, "tables": {reload.table: reload_values(reload) for reload in reloads}},
     )
+
+
+def reload_values(reload: Reload) -> dict[str, Any]:
+    """Return the values of a reload for `--json`, recorded or only foreseen."""
+    if reload.part is not None:
+        return parts(reload, "part.condition.text as where, rows as estimated_rows")
+    return {
+        **parts(reload, "order.id as order, load, next, rows as estimated_rows"),
+        **(origin_values(reload.origin) if reload.origin else {}),
+    }
+
+
+def show_foreseen(context: CommandContext, work: Workplace, reloads: Sequence[Reload]) -> None:
+    """Say what reloads would do that are not recorded."""
+    context.say(
+        *(_line(work, reload) for reload in reloads),
+        *_costs(work, reloads),
+        "nothing is recorded (--dry-run)",
+    )
+
+
+def give_all(
+    context: CommandContext, work: Workplace, lease: Lease, reloads: Sequence[Reload]
+) -> list[Reload]:
+    """Record reloads, and say what the next run does."""
+    given = []
+    for reload in reloads:
+        given.append(give_reload(work, lease, reload))
+        _tell_given(context, work, given[-1])
+    context.say(*_costs(work, given))
+    return given
 
 
 def _source(arguments: argparse.Namespace, context: CommandContext, adapters: Adapters) -> str:
@@ -138,9 +154,9 @@ def _tell_given(context: CommandContext, work: Workplace, reload: Reload) -> Non
 
 
 def _costs(work: Workplace, reloads: Sequence[Reload]) -> list[str]:
-    """Return lines on reading the rows of all reloads: how long it takes, how much space it needs,
-    and whether the server keeps its log long enough; none if no rows are read."""
-    total = sum(reload.rows or 0 for reload in reloads)
+    """Return lines on reading all rows of tables: how long it takes, how much space it needs, and
+    whether the server keeps its log long enough; none if no table is read whole."""
+    total = sum(reload.rows or 0 for reload in reloads if reload.part is None)
     facts = work.server.facts() if total else None
     return [] if facts is None else [f"  {told}" for told in loads_take(work, facts, total)]
 
@@ -161,21 +177,27 @@ def _some_rows(
 ) -> Outcome:
     """Read the rows of the condition again: first an ordinary run captures the log up to its end,
     then another run reads the rows. With `--dry-run`, only show what would be read."""
-    order, rows = _order(adapters.workplace(source, Unwatched()), arguments)
-    _foresee_rows(context, source, order, rows)
+    work = adapters.workplace(source, Unwatched())
+    order = _order(work, arguments)
+    if (refused := why_not_by_condition(work, order.table)) is not None:
+        raise refused
+    reload = plan_rows(work, order)
     if arguments.dry_run:
-        context.say("nothing is read (--dry-run)")
-        told = {"where": order.condition.text, "estimated_rows": rows}
-        return Outcome(exits.DONE, {"source": source, "tables": {str(order.table): told}})
-    code, told = read_again(context, adapters, source, [order])
+        show_foreseen(context, work, [reload])
+        tables = {str(reload.table): reload_values(reload)}
+        return Outcome(exits.DONE, {"source": source, "tables": tables})
+    code, told = read_parts(context, adapters, work, [reload])
     return Outcome(code, {"source": source, **told})
 
 
-def read_again(
-    context: CommandContext, adapters: Adapters, source: str, orders: Sequence[RereadRows]
+def read_parts(
+    context: CommandContext, adapters: Adapters, work: Workplace, reloads: Sequence[Reload]
 ) -> tuple[int, dict[str, Any]]:
-    """Make an ordinary run, then one for each order, until one fails. Return the exit code and JSON
-    of the last run; `refreshed` has the tables that all of the runs read again."""
+    """Make an ordinary run, then one for each reload of some rows, until one fails. Return the exit
+    code and JSON of the last run; `refreshed` has the tables that all of the runs read again."""
+    source = work.source.name
+    orders = [reload.part for reload in reloads if reload.part is not None]
+    context.say(*(_line(work, reload) for reload in reloads if reload.part is not None))
     # A run that finds differences when it samples rows has still done all of its work.
     going = (exits.DONE, exits.QUARANTINED, exits.DIFFERENCES)
     read: dict[str, Any] = {}
@@ -190,33 +212,14 @@ def read_again(
     return code, {**told, "refreshed": read}
 
 
-def _order(work: Workplace, arguments: argparse.Namespace) -> tuple[RereadRows, int]:
-    """Return the order to read the rows of `--where`, and the server's estimate of their number.
-    Raise `ConditionRefused` if they cannot be read by that condition."""
+def _order(work: Workplace, arguments: argparse.Namespace) -> RereadRows:
+    """Return the order to read the rows of `--where`."""
     condition = read_condition(arguments.where, dialect_of(work.server.facts()))
-    order = RereadRows(
+    return RereadRows(
         table_name(arguments.tables[0]),
         condition,
         author(arguments),
         reason(arguments),
-    )
-    require_readable(work, order)
-    return order, work.server.estimated_where(order.table, condition)
-
-
-def _foresee_rows(context: CommandContext, source: str, order: RereadRows, rows: int) -> None:
-    table, limits = order.table, order.condition.limits
-    about = ", ".join(dict.fromkeys(limit.column for limit in limits))
-    which = (
-        f"rows of the mirror that its {about} allows"
-        if limits
-        else "all rows of the mirror (it compares no column with a plain number or date)"
-    )
-    context.say(
-        f"{source}: about {rows:,} rows of {table} are read from the source again, where "
-        f"{order.condition.text}\n"
-        f"  {which} and that are not read are looked up by key, and deleted where the source has "
-        "none"
     )
 
 

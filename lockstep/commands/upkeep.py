@@ -11,6 +11,7 @@ from lockstep.assets.run_page import size
 from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import table_name
 from lockstep.pipeline.model.json_values import parts
+from lockstep.pipeline.run.clear import clearable
 from lockstep.pipeline.run.upkeep.changes import plan_changes
 from lockstep.pipeline.run.upkeep.upkeep import (
     TableUpkeep,
@@ -59,7 +60,8 @@ def _report(
             changes = plan_changes(work, policy.keep_changes, lake.keep)
             logs = thin_logs(work, lake, delete=False)
             former = plan_former(work, lake.keep)
-            return UpkeepReport(tables, 0.0, changes, logs=logs, former=former)
+            cleared = tuple(clearable(work))
+            return UpkeepReport(tables, 0.0, changes, cleared, logs, former)
         return upkeep(work, lake, policy, holder("upkeep"), only)
 
 
@@ -69,7 +71,11 @@ def _lines(report: UpkeepReport, *, planned: bool) -> Iterator[str]:
     if report.logs.files:
         yield f"logs: {_pile(report.logs)} of checkpoints {deleted}"
     for note in report.cleared:
-        yield f"{note.table}: no values of {note.tightening.told} are left in clear"
+        values = f"values of {note.tightening.told}"
+        if planned:
+            yield f"{note.table}: {values} in clear would be deleted: {note.sentence}"
+        else:
+            yield f"{note.table}: no {values} are left in clear"
     for former in report.former:
         yield f"{former.folder}, where a mirror was before: {former.kept or deleted}"
     idle = 0

@@ -5,21 +5,21 @@ from __future__ import annotations
 import argparse
 import getpass
 from collections.abc import Sequence
-from dataclasses import replace
 from random import SystemRandom
 from typing import Any, Final
 
 from lockstep import exits
-from lockstep.commands.reload import read_again
+from lockstep.commands.reload import give_all, read_parts, reload_values, show_foreseen
 from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import UsageError, table_name
 from lockstep.pipeline.model.json_values import parts
+from lockstep.pipeline.model.table_state import Supplier
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.dump.table_extents import now_whole, record_whole
-from lockstep.pipeline.run.proof.verify_outcome import orders_to_read, record_proofs, repair
-from lockstep.pipeline.run.proof.verify_rows import verify
+from lockstep.pipeline.run.proof.verify_rows import record_proofs, verify
 from lockstep.pipeline.run.proof.verify_sample import verify_sample
 from lockstep.pipeline.run.reports import TableDifference, VerifyReport
+from lockstep.pipeline.run.status.reloads import Reloading, plan_reload, plan_repairs
 from lockstep.pipeline.values.errors import SourceBusy
 from lockstep.pipeline.values.table import TableName
 from lockstep.printing import counted, difference_lines, show_stopped, show_table
@@ -58,8 +58,9 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
                 "not_proven": {table.table: table for table in report.not_proven},
                 "quarantined": report.quarantined,
             }
-            if arguments.repair:
-                values |= _repaired(adapters, work, report, context)
+            if arguments.repair or arguments.dry_run:
+                dry_run = arguments.dry_run
+                values |= _repaired(adapters, work, report, context, dry_run=dry_run)
             answers[source.name] = exit_code(report), values
     return Outcome.of_sources(answers)
 
@@ -125,23 +126,35 @@ def _note_equal(work: Workplace, report: VerifyReport, context: CommandContext) 
 
 
 def _repaired(
-    adapters: Adapters, work: Workplace, report: VerifyReport, context: CommandContext
+    adapters: Adapters,
+    work: Workplace,
+    report: VerifyReport,
+    context: CommandContext,
+    *,
+    dry_run: bool,
 ) -> dict[str, Any]:
     """Read the differing rows of a table now if a condition can name them; have the next run read
-    all rows of the other tables that differ. `SourceBusy` while a run is going on."""
-    source, author = work.source.name, getpass.getuser()
-    orders = orders_to_read(work, report, author)
+    all rows of the other tables that differ. `SourceBusy` while a run is going on. `dry_run`: only
+    show that."""
+    repairs = plan_repairs(work, report, getpass.getuser())
+    if dry_run:
+        if repairs:
+            show_foreseen(context, work, repairs)
+        return {"repairs": {repair.table: reload_values(repair) for repair in repairs}}
     read: dict[str, Any] = {}
-    if orders:
-        read = read_again(context, adapters, source, orders)[1]["refreshed"]
-    others = [difference for difference in report.tables if str(difference.table) not in read]
-    with work.ledger.lock(source, holder("verify"), None) as lease:
-        tables = repair(work, lease, replace(report, tables=tuple(others)))
-    for table in tables:
-        context.say(
-            f"the next run reads {table} from MySQL: `lockstep run`, then `lockstep verify {table}`"
-        )
-    return {"repaired": tables, "read_again": read}
+    if any(repair.part is not None for repair in repairs):
+        read = read_parts(context, adapters, work, repairs)[1]["refreshed"]
+    facts = Reloading(work, [repair.table for repair in repairs])
+    whole = [
+        plan_reload(work, repair.asked, Supplier.SOURCE, facts)
+        for repair in repairs
+        if str(repair.table) not in read
+    ]
+    with work.ledger.lock(work.source.name, holder("verify"), None) as lease:
+        given = give_all(context, work, lease, whole)
+    for repair in given:
+        context.say(f"  then `lockstep verify {repair.table}`")
+    return {"repaired": [repair.table for repair in given], "read_again": read}
 
 
 def _chosen(

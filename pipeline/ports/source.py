@@ -18,8 +18,7 @@ from lockstep.pipeline.proof.hashes import Hashes, RowSum
 from lockstep.pipeline.schema.model import DatabaseSchema, TableSchema
 from lockstep.pipeline.snapshot.bounds import Bound, Range
 from lockstep.pipeline.snapshot.condition import Condition
-from lockstep.pipeline.snapshot.giving_way import PIECE_SECONDS
-from lockstep.pipeline.snapshot.pace import SourceLoad
+from lockstep.pipeline.snapshot.pace import PIECE_SECONDS, SourceLoad
 from lockstep.pipeline.values.gtid import GtidSet
 from lockstep.pipeline.values.position import Coordinates, LogFile, ServerProcess
 from lockstep.pipeline.values.survey import Survey
@@ -368,7 +367,7 @@ class SourceServer(ComparedServer, Protocol):
     ) -> AbstractContextManager[TableSnapshot]:
         """Read only the rows of a range, else as `snapshot`; unless `exact`, perhaps from a
         replica, with a `low` that is not before `since`. It gives way to a statement that waits to
-        alter the table, as `snapshot.giving_way` says, with `TableBusy`. A range of the whole table
+        alter the table, as `snapshot.pace` says, with `TableBusy`. A range of the whole table
         is given up after `most_seconds`, also with `TableBusy`. `StructureMoved` also if the table
         is cut by other columns than the range."""
 

@@ -32,8 +32,13 @@ from lockstep.pipeline.run.dump.structure_proof import (
 from lockstep.pipeline.run.dump.table_extents import partial_tables_at_start
 from lockstep.pipeline.run.expected_log import waiting_log
 from lockstep.pipeline.run.follow_pasts import follow_pasts
-from lockstep.pipeline.run.load.columns import read_columns
-from lockstep.pipeline.run.load.loads import begun_loads, give_up, load_tables, order_readings
+from lockstep.pipeline.run.load.loads import (
+    begun_loads,
+    give_up,
+    load_tables,
+    order_readings,
+    read_columns,
+)
 from lockstep.pipeline.run.load.part import AGAIN, PartRead, findings, read_part
 from lockstep.pipeline.run.mirror_places import collisions
 from lockstep.pipeline.run.repair import abandon, repair

@@ -43,7 +43,7 @@ from lockstep.pipeline.run.commit_records import (
 )
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.mirror_places import delete_former, former_places, owner_of
-from lockstep.pipeline.run.reshaping import note_keep_clear
+from lockstep.pipeline.run.reshaping import keep_clear, note_keep_clear
 from lockstep.pipeline.schema.history import REDACTED_TEXT, SchemaStatement
 from lockstep.pipeline.schema.model import TableSchema
 from lockstep.pipeline.schema.refold import read_stored_context
@@ -67,9 +67,7 @@ def clear(work: Workplace, lease: Lease) -> tuple[UnclearedValues, ...]:
     # A run did this when it began, but upkeep does not, and `keep_clear` may have changed since.
     note_keep_clear(work, lease)
     cleared = []
-    for note in work.ledger.in_clear(work.source.name):
-        if note.held or (note.gone is not None and work.mirrors.version(note.gone) is not None):
-            continue
+    for note in clearable(work):
         try:
             _cleared(work, lease, note)
         except LeaseLost:
@@ -85,6 +83,18 @@ def clear(work: Workplace, lease: Lease) -> tuple[UnclearedValues, ...]:
         )
         cleared.append(note)
     return tuple(cleared)
+
+
+def clearable(work: Workplace) -> Iterator[UnclearedValues]:
+    """Yield the tightenings whose values nobody needs any more, by the present settings; nothing is
+    written."""
+    for note in work.ledger.in_clear(work.source.name):
+        if not note.begun:
+            now = replace(note.tightening, kept_because=keep_clear(work, note.table))
+            note = replace(note, tightening=now)
+        if note.held or (note.gone is not None and work.mirrors.version(note.gone) is not None):
+            continue
+        yield note
 
 
 def _cleared(work: Workplace, lease: Lease, note: UnclearedValues) -> None:

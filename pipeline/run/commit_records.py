@@ -30,7 +30,7 @@ from lockstep.pipeline.values.segment import SegmentFile, SourceTable
 from lockstep.pipeline.values.table import TableName
 
 if TYPE_CHECKING:
-    from lockstep.pipeline.recovery.facts import BatchRecord
+    from lockstep.pipeline.recovery import BatchRecord
 
 NOT_CAPTURED: Final = "not captured"
 """Standing of a table that is complete, although the batch did not capture its changes."""

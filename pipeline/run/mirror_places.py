@@ -59,10 +59,12 @@ class Moves:
     reloaded: Mapping[TableName, TableName]
 
 
-def pending_moves(work: Workplace) -> Moves:
+def pending_moves(work: Workplace, states: Mapping[TableName, TableState] | None = None) -> Moves:
     """Return the mirrors that have to move, except mirrors that the next write moves anyway. If a
-    table has a mirror and is being read from the source, it is left out until it is read."""
-    states = work.ledger.table_states(work.source.name)
+    table has a mirror and is being read from the source, it is left out until it is read.
+    `states`: those of the tables, if not as the ledger has them."""
+    if states is None:
+        states = work.ledger.table_states(work.source.name)
     away = {
         table: name
         for table, state in states.items()
@@ -100,7 +102,7 @@ def owner_of(work: Workplace, folder: str) -> TableName | None:
     """Return the table whose mirror is or was in a folder; None if the folder's log does not say
     it. The log is asked because a ledger that was recovered from the lake does not know."""
     # Imported only if there are former folders, to keep idle runs fast.
-    from lockstep.pipeline.recovery.facts import mirror_facts
+    from lockstep.pipeline.recovery import mirror_facts
 
     facts = mirror_facts(folder, [*islice(work.mirrors.history(folder), _COMMITS)])
     return None if facts is None else facts.table

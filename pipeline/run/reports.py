@@ -215,8 +215,13 @@ class TableDifference:
     kept: int = 0
 
     @property
+    def differing(self) -> int:
+        """Return the number of rows that differ."""
+        return self.only_in_source + self.only_in_lake + self.different
+
+    @property
     def equal(self) -> bool:
-        return self.only_in_source == self.only_in_lake == self.different == 0
+        return self.differing == 0
 
     @property
     def at(self) -> Coordinates | None:

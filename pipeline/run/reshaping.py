@@ -47,7 +47,7 @@ def note_keep_clear(work: Workplace, lease: Lease) -> None:
     """Record the present `keep_clear` setting for each tightening whose clearing has not
     begun."""
     for note in work.ledger.in_clear(work.source.name):
-        reason = _keep_clear(work, note.table)
+        reason = keep_clear(work, note.table)
         if reason != note.kept_because and not note.begun:
             work.ledger.note_keep_clear(lease, note.id, reason)
 
@@ -57,7 +57,7 @@ def _still_showing(work: Workplace) -> Iterator[UnclearedValues]:
     still show the values: the table's policies keep rows that the source no longer has, and
     only reading the table again removes the values from these rows."""
     for note in work.ledger.in_clear(work.source.name):
-        kept_no_longer = note.kept_because is not None and _keep_clear(work, note.table) is None
+        kept_no_longer = note.kept_because is not None and keep_clear(work, note.table) is None
         keeps_rows = work.source.policies_of(note.table).keeps_rows
         if kept_no_longer and keeps_rows and not note.stale:
             yield note
@@ -126,7 +126,7 @@ def still_in_clear(work: Workplace, table: TableName) -> str | None:
     less = Tightening(table, 0, change.tightened, change.rows_tightened, change.rehashed)
     if not less.shows_less:
         return None
-    reason = _keep_clear(work, table)
+    reason = keep_clear(work, table)
     until = "the run that reads it again clears them, once nobody needs them"
     if reason is not None:
         until = f"they stay, as `keep_clear` says: {reason}"
@@ -166,7 +166,7 @@ def new_tightenings(work: Workplace) -> Iterator[Tightening]:
             change.tightened,
             change.rows_tightened,
             change.rehashed,
-            _keep_clear(work, name),
+            keep_clear(work, name),
         )
         if tightening.shows_less and (version.table, _less(tightening)) not in recorded:
             yield tightening
@@ -222,6 +222,7 @@ def _less(tightening: Tightening) -> tuple[tuple[str, ...], bool, bool]:
     return tightening.columns, tightening.rows, tightening.rehashed
 
 
-def _keep_clear(work: Workplace, table: TableName) -> str | None:
+def keep_clear(work: Workplace, table: TableName) -> str | None:
+    """Return the reason that the settings give to keep earlier values of a table in clear."""
     rules = work.shaping.rules_of(table)
     return None if rules is None else rules.keep_clear

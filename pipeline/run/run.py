@@ -20,7 +20,7 @@ from lockstep.pipeline.run.catalog import CatalogReport, register_after
 from lockstep.pipeline.run.clear import clear
 from lockstep.pipeline.run.context import Progress, StepProgress, Workplace
 from lockstep.pipeline.run.merge import merge
-from lockstep.pipeline.run.proof.verify_outcome import prove_sample
+from lockstep.pipeline.run.proof.verify_sample import prove_sample
 from lockstep.pipeline.run.replay.waiting import wait_for_lock
 from lockstep.pipeline.run.reports import AcknowledgeReport, CaptureReport, MergeReport, TableMerge
 from lockstep.pipeline.source_plan import RereadRows

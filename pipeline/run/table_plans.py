@@ -22,10 +22,12 @@ from lockstep.pipeline.mirror.layout import application_id, changelog_path, snap
 from lockstep.pipeline.mirror.lineage import ColumnsRead as ColumnsGiven
 from lockstep.pipeline.mirror.merging import SETTLES, ChangelogOrigin, ReloadOrigin, reload_origin
 from lockstep.pipeline.model.batch import Batch, Cursor, Prepared, TableContent, Xid
+from lockstep.pipeline.model.life import quarantine_event, step
 from lockstep.pipeline.model.load import Load, why_void
 from lockstep.pipeline.model.table_state import (
     OrderKind,
     Stopped,
+    StoppedTable,
     Supplier,
     TableCondition,
     TableOrder,
@@ -64,6 +66,7 @@ from lockstep.pipeline.supply.plan import (
     Plan,
     Price,
     RowsRead,
+    SomeRowsRead,
     Standing,
     Step,
     Supply,
@@ -78,6 +81,30 @@ MOST_COLUMNS: Final = 2
 """All of a table is read if it lacks more than one in this many of its columns."""
 
 PREPARED_GONE: Final = "the log with the rows of an XA transaction that it lacks was purged"
+
+
+@dataclass(frozen=True, slots=True)
+class KnownTables:
+    """What a run knows of its tables when it plans: their states, and the tables whose mirrors show
+    more than the settings (`stale`)."""
+
+    states: Mapping[TableName, TableState]
+    stale: frozenset[TableName]
+
+    @classmethod
+    def of(cls, work: Workplace) -> KnownTables:
+        """Return what the ledger has."""
+        ledger, source = work.ledger, work.source.name
+        return cls(ledger.table_states(source), stale_tables(ledger, source))
+
+    def stopped(self, at: Cursor, errors: Mapping[TableName, TableError]) -> KnownTables:
+        """Return what will be known once these errors have stopped tables at the cursor."""
+        states, place = dict(self.states), at.position.at
+        for table, error in errors.items():
+            quarantine = StoppedTable.of(table, error, str(place))
+            event = quarantine_event(quarantine, Stopped(at.batch, place))
+            states[table] = step(table, states[table], event)
+        return replace(self, states=states)
 
 
 # -- orders ----------------------------------------------------------------------------------
@@ -98,33 +125,26 @@ def open_orders(work: Workplace, lease: Lease) -> list[TableOrder]:
     return _matching(work, work.ledger.open_orders(work.source.name))
 
 
-def foreseen_orders(work: Workplace) -> list[TableOrder]:
+def foreseen_orders(work: Workplace, known: KnownTables | None = None) -> list[TableOrder]:
     """Return the orders that `open_orders` would return; those that are not recorded yet have
-    number 0. Writes nothing."""
+    number 0. Writes nothing. `known`: of the tables, if not what the ledger has."""
     source, now = work.source.name, work.clock()
+    states = work.ledger.table_states(source) if known is None else known.states
     orders = work.ledger.open_orders(source)
+    ordered = {order.table for order in orders}
     orders += [
-        TableOrder(0, state.table, OrderKind.RESUME, "lockstep", _reason(state), now, state.stopped)
-        for state in _left(work, orders)
+        TableOrder(0, table, OrderKind.RESUME, "lockstep", _reason(state), now, state.stopped)
+        for table, state in states.items()
+        if state.stopped_by is StoppedBy.RUN and table not in ordered
     ]
     cursor = work.ledger.cursors(source).captured
     if work.source.until is None and cursor is not None:
         at_cursor = Stopped(cursor.batch, cursor.position.at)
         orders += [
             TableOrder(0, table, OrderKind.RELOAD, "lockstep", why_elsewhere(name), now, at_cursor)
-            for table, name in pending_moves(work).reloaded.items()
+            for table, name in pending_moves(work, states).reloaded.items()
         ]
     return _matching(work, orders)
-
-
-def _left(work: Workplace, orders: Sequence[TableOrder]) -> list[TableState]:
-    """Return the tables that a run left for the next one to read and that have no order yet."""
-    ordered = {order.table for order in orders}
-    return [
-        state
-        for table, state in work.ledger.table_states(work.source.name).items()
-        if state.stopped_by is StoppedBy.RUN and table not in ordered
-    ]
 
 
 def _matching(work: Workplace, orders: Sequence[TableOrder]) -> list[TableOrder]:
@@ -168,7 +188,7 @@ def _stopped(state: TableState, stale: Collection[TableName]) -> Have:
 
 def wanted_by(order: TableOrder) -> Want:
     reload = order.kind is OrderKind.RELOAD
-    return Want(reload, order.supplier, order.schema is not None, order.author)
+    return Want(reload, order.supplier, order.schema is not None, author=order.author)
 
 
 # -- how far each supply reaches -------------------------------------------------------------
@@ -233,6 +253,10 @@ class StoppedReach:
     def past(self) -> str:
         return "it is in the lake already"
 
+    @property
+    def by_condition(self) -> str:
+        return "its mirror is not continued"
+
     @cached_property
     def changelog(self) -> ReloadOrigin:
         return origin_of(self.work, self.state)
@@ -293,6 +317,7 @@ class ReadingReach:
     goes_on: bool = False
     columns: str = ""
     past: Past | str = ""
+    by_condition: str | None = None
 
 
 def origin_of(
@@ -470,10 +495,12 @@ def plan_returns(
     *,
     before: TablePlans | None = None,
     without_log: str = "",
+    known: KnownTables | None = None,
 ) -> TablePlans:
     """Return how the tables of these orders come back; writes nothing. `before`: what the same run
     planned before it read what they lack of the log. A table that lacked a part of it, or that was
     ordered since, does not catch up; `without_log` says why, and is empty if it stopped again.
+    `known`: of the tables, if not what the ledger has.
 
     Rows are read from the server before the end of the log is fixed, so a run whose end a person
     fixed reads none: it leaves such a table to the next run without `--until`.
@@ -481,9 +508,9 @@ def plan_returns(
     if not orders:
         return TablePlans()
     cursor, facts = work.ledger.cursors(work.source.name).captured, work.server.facts()
-    states = work.ledger.table_states(work.source.name)
-    stale = stale_tables(work.ledger, work.source.name)
-    haves = {order.table: _stopped(states[order.table], stale) for order in orders}
+    known = known or KnownTables.of(work)
+    states = known.states
+    haves = {order.table: _stopped(states[order.table], known.stale) for order in orders}
     reaches = {
         order.table: StoppedReach(work, states[order.table], order, cursor, facts)
         for order in orders
@@ -533,6 +560,8 @@ def with_prices(work: Workplace, plans: TablePlans) -> TablePlans:
                 return Price(max(load.progress.estimated_rows - load.rows, 0), None)
             case RowsRead():
                 return estimates[table]
+            case SomeRowsRead(condition):
+                return Price(work.server.estimated_where(table, condition), None)
             case ColumnsRead():
                 return replace(estimates[table], bytes=None)
             case FromChangelog():
@@ -590,11 +619,17 @@ def _ended_transactions(work: Workplace, begin: int, end: int) -> list[Prepared]
     return [transaction for content in contents for transaction in content.ended]
 
 
-def plan_readings(work: Workplace, run_start: RunStart, returns: TablePlans) -> TablePlans:
+def plan_readings(
+    work: Workplace,
+    run_start: RunStart,
+    returns: TablePlans,
+    known: KnownTables | None = None,
+) -> TablePlans:
     """Add to the plans of `returns` those of all other tables of which a run with this start reads
     rows from the server: loads that continue or begin again, tables for which part of the log was
-    lost, and new tables. A stopped table is planned only if an order resumes it. Writes nothing."""
-    states = work.ledger.table_states(work.source.name)
+    lost, and new tables. A stopped table is planned only if an order resumes it. Writes nothing.
+    `known`: of the tables, if not what the ledger has."""
+    states = work.ledger.table_states(work.source.name) if known is None else known.states
     kept, void = _open_loads(work, run_start, states)
     lost = lost_tables(run_start, states, returns)
     given_up = {load.table: load for load, _ in void}

@@ -8,7 +8,7 @@ from datetime import timedelta
 from math import ceil, inf
 from typing import Final
 
-from lockstep.pipeline.snapshot.giving_way import PIECE_SECONDS
+from lockstep.pipeline.snapshot.pace import PIECE_SECONDS
 from lockstep.pipeline.snapshot.progress import duration
 
 ROWS_PER_SECOND: Final = 50_000

@@ -2,6 +2,10 @@
 
 A chunk is one statement in one short transaction. It should take about `Pace.seconds`, so that an
 ALTER waits only briefly, and little has to be read again if it fails.
+
+A read holds the table's metadata lock until its end. Meanwhile an ALTER waits for the lock, and all
+later statements on the table, reads too, wait for the ALTER. So a read is given up if an ALTER
+waits for the table, or if it takes too long.
 """
 
 from __future__ import annotations
@@ -119,3 +123,45 @@ def _too_much(load: SourceLoad, limits: LoadLimits) -> list[str]:
                 f"use, more than {limits.connections:.0%}"
             )
     return reasons
+
+
+# -- reads that are given up -------------------------------------------------------------------
+
+
+PIECE_SECONDS: Final = 3600.0
+"""The longest read of a whole table. Until its end the server cannot purge old row versions."""
+
+CHUNK_SECONDS: Final = 5.0
+"""Time for which an ALTER waits for the end of a chunk, which is usually near."""
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """`gives_way`: seconds from a read's beginning until it gives way to an ALTER. `most`: seconds
+    that it may take, None for any."""
+
+    gives_way: float
+    most: float | None = None
+
+
+def patience(*, whole: bool, most_seconds: float = PIECE_SECONDS) -> Patience:
+    """Return the rule for a read of the whole table, or of a chunk."""
+    return Patience(0.0, most_seconds) if whole else Patience(CHUNK_SECONDS)
+
+
+def leaves(rule: Patience, seconds: float, *, waited_for: bool) -> str | None:
+    """Return why a read that has lasted `seconds` is given up now, or None if it continues."""
+    if waited_for and seconds >= rule.gives_way:
+        return "its read gave way to ALTER, which waited for the table"
+    if rule.most is not None and seconds >= rule.most:
+        return f"it took longer than {rule.most:g} s to be read in one piece"
+    return None
+
+
+def cure(rule: Patience, *, waited_for: bool) -> str:
+    if waited_for or rule.most is None:
+        return "the next run reads it again"
+    return (
+        "give the table a PRIMARY KEY that it can be read by in chunks, or more time; the next "
+        "run reads it again"
+    )

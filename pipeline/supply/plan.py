@@ -30,6 +30,7 @@ from lockstep.pipeline.mirror.merging import ChangelogOrigin
 from lockstep.pipeline.model.batch import Batch
 from lockstep.pipeline.model.load import Load
 from lockstep.pipeline.model.table_state import Supplier
+from lockstep.pipeline.snapshot.condition import Condition
 from lockstep.pipeline.supply.past import Past
 from lockstep.pipeline.values.errors import Need
 from lockstep.pipeline.values.policies import LakePolicies
@@ -51,8 +52,8 @@ class Standing(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Have:
-    """What there is of one source table. `reason`: why it stopped, a sentence. `load`: a reading of
-    its rows that was ordered or has begun, and still counts."""
+    """What there is of one source table. `reason`: why it stopped, or is not as it should be, a
+    sentence. `load`: a reading of its rows that was ordered or has begun, and still counts."""
 
     table: TableName
     standing: Standing
@@ -65,12 +66,14 @@ class Have:
 class Want:
     """What a run, or a person, wants of a table: all of it, up to the log's end. `rewrite`: its
     mirror is to be written again, from `supplier` and from nowhere else; None stands for the
-    changelog if that is complete, else MySQL. `given`: a person gave the structure. `author`: who
-    wants it."""
+    changelog if that is complete, else MySQL. `given`: a person gave the structure. `rows`: only
+    the rows for which this condition holds are wanted, as MySQL has them now. `author`: who wants
+    it."""
 
     rewrite: bool = False
     supplier: Supplier | None = None
     given: bool = False
+    rows: Condition | None = None
     author: str = "lockstep"
 
 
@@ -129,6 +132,12 @@ class Reach(Protocol):
         """What the log has of a table from before any run captured it."""
         ...
 
+    @property
+    def by_condition(self) -> str | None:
+        """Why rows that are read by a condition cannot be merged into the mirror; None if they
+        can."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class FromLog:
@@ -161,6 +170,14 @@ class RowsRead:
 
 
 @dataclass(frozen=True, slots=True)
+class SomeRowsRead:
+    """The rows for which a condition holds, read from the server. The mirror's other rows for which
+    it may hold are looked up by key, because they may be gone at the source."""
+
+    condition: Condition
+
+
+@dataclass(frozen=True, slots=True)
 class ColumnsRead:
     """New columns, read from the server by key."""
 
@@ -175,7 +192,7 @@ class FromMirror:
     origin: TableName
 
 
-Supply = FromLog | FromPast | FromChangelog | RowsRead | ColumnsRead
+Supply = FromLog | FromPast | FromChangelog | RowsRead | SomeRowsRead | ColumnsRead
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +216,7 @@ class Step:
     @property
     def asks_server(self) -> bool:
         """Return whether rows of MySQL's tables are read."""
-        return isinstance(self.supply, RowsRead | ColumnsRead)
+        return isinstance(self.supply, RowsRead | SomeRowsRead | ColumnsRead)
 
 
 @dataclass(frozen=True, slots=True)
@@ -378,6 +395,15 @@ def _with_columns(have: Have, want: Want, reach: Reach) -> _Steps:
     return _after_log(reach, Step(ColumnsRead(columns), have.reason))
 
 
+def _some_rows(have: Have, want: Want, reach: Reach) -> _Steps:
+    if want.rows is None:
+        return None
+    why = reach.by_condition
+    if why is not None:
+        return _after_log(reach, Step(RowsRead(), f"{have.reason}; {why}"))
+    return _after_log(reach, Step(SomeRowsRead(want.rows), have.reason))
+
+
 def _by_log(have: Have, want: Want, reach: Reach) -> _Steps:
     return _after_log(reach)
 
@@ -506,6 +532,16 @@ RULES: Final[tuple[Rule, ...]] = (
         (
             "it has new columns whose values are in no log",
             "the log, and these columns from MySQL by key; all rows if that is not enough",
+        ),
+    ),
+    Rule(
+        "some rows",
+        _some_rows,
+        (
+            "a person wants some rows of it as MySQL has them, or a comparison found some that "
+            "differ",
+            "these rows from MySQL, and by key the mirror's other rows that the condition allows; "
+            "all rows if rows that are read by a condition cannot be merged",
         ),
     ),
     Rule("log", _by_log, ("any other", "the log after its place, if it has anything")),

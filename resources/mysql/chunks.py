@@ -27,8 +27,8 @@ from lockstep.pipeline.snapshot.bounds import (
     where,
 )
 from lockstep.pipeline.snapshot.condition import HINT, Condition
-from lockstep.pipeline.snapshot.giving_way import PIECE_SECONDS, patience
 from lockstep.pipeline.snapshot.keys import chunk_index, chunk_key, only_on_mysql
+from lockstep.pipeline.snapshot.pace import PIECE_SECONDS, patience
 from lockstep.pipeline.values.errors import ConditionRefused
 from lockstep.pipeline.values.server_errors import Meaning, explanation, meaning_of, names_of
 from lockstep.pipeline.values.table import TableName, TableStructure

@@ -22,7 +22,7 @@ from lockstep.pipeline.ports.source import TableSnapshot
 from lockstep.pipeline.schema.model import ColumnSchema, TableSchema
 from lockstep.pipeline.schema.rows import key_columns, row_structure
 from lockstep.pipeline.schema.types import arrow_schema
-from lockstep.pipeline.snapshot.giving_way import Patience
+from lockstep.pipeline.snapshot.pace import Patience
 from lockstep.pipeline.values.errors import StructureMoved, TableBusy, TableError
 from lockstep.pipeline.values.retries import (
     COMMITTED,

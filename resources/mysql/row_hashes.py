@@ -27,7 +27,7 @@ from lockstep.pipeline.proof.hashes import BYTES, MODULUS, RowSum
 from lockstep.pipeline.proof.sampling import STRETCH
 from lockstep.pipeline.schema.rows import row_structure
 from lockstep.pipeline.schema.types import arrow_schema
-from lockstep.pipeline.snapshot.giving_way import Patience
+from lockstep.pipeline.snapshot.pace import Patience
 from lockstep.pipeline.values.errors import StructureMoved, TableError
 from lockstep.pipeline.values.server_errors import names_of, require_harmless
 from lockstep.pipeline.values.table import TableStructure

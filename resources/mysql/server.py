@@ -41,8 +41,7 @@ from lockstep.pipeline.schema.model import TableSchema
 from lockstep.pipeline.schema.rows import row_structure
 from lockstep.pipeline.snapshot.bounds import Bound, Range
 from lockstep.pipeline.snapshot.condition import Condition
-from lockstep.pipeline.snapshot.giving_way import PIECE_SECONDS
-from lockstep.pipeline.snapshot.pace import SourceLoad
+from lockstep.pipeline.snapshot.pace import PIECE_SECONDS, SourceLoad
 from lockstep.pipeline.values.errors import (
     HostUnknown,
     NothingMatches,

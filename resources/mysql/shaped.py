@@ -42,7 +42,7 @@ from lockstep.pipeline.shape.shaper import Shaper
 from lockstep.pipeline.shape.shaping import Shaping
 from lockstep.pipeline.snapshot.bounds import Bound, Range
 from lockstep.pipeline.snapshot.condition import Condition
-from lockstep.pipeline.snapshot.giving_way import PIECE_SECONDS
+from lockstep.pipeline.snapshot.pace import PIECE_SECONDS
 from lockstep.pipeline.values.errors import StructureMoved, TableError
 from lockstep.pipeline.values.position import Coordinates
 from lockstep.pipeline.values.table import TableName, TableStructure

@@ -27,7 +27,7 @@ import pyarrow as pa
 import pymysql
 from pymysql.cursors import Cursor
 
-from lockstep.pipeline.snapshot.giving_way import Patience, cure, leaves
+from lockstep.pipeline.snapshot.pace import Patience, cure, leaves
 from lockstep.pipeline.values.errors import LockstepError, SourceUnavailable, TableBusy
 from lockstep.pipeline.values.server_errors import Meaning, meaning_of
 from lockstep.pipeline.values.table import TableName

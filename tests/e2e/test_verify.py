@@ -74,9 +74,19 @@ def test_what_differs_is_found_and_repaired(project: Project, mysql: MySqlStand)
     assert 'lockstep_tables_differing{source="shop"} 2.0' in page.read_text()
     assert 'lockstep_last_run_rows{operation="inserted",source="shop"}' in page.read_text()
 
+    foreseen = project.json("verify", "--repair", "--dry-run", expect=4)["sources"]["shop"]
+    by_key, whole = (foreseen["repairs"][table] for table in (ORDERS, VISITS))
+    assert by_key["where"] == "`id` in (7, 8, 200)"
+    assert "all rows" not in str(by_key) and by_key["estimated_rows"] is not None
+    assert whole["load"] is None and "from the source" in whole["next"]
     told = project.json("verify", "--repair", expect=4)["sources"]["shop"]
     assert told["read_again"] == {ORDERS: {"read": 2, "gone": 1, "left": 0}}
     assert told["repaired"] == [VISITS]
+    [read] = project.json("plan")["sources"]["shop"]["supplies"]
+    [step] = read["steps"]
+    why = "a comparison found 1 row that differs, and it is to be repaired"
+    assert (read["table"], step["from"], step["reason"]) == (VISITS, "source", why)
+    assert step["rows"] is not None and whole["estimated_rows"] is not None
     mysql.execute(f"update {ORDERS} set price = 2 where id = 7")
     project.run("run")
     after = project.json("verify")["sources"]["shop"]["tables"]

@@ -30,12 +30,14 @@ from tests.outside import (
     acknowledge,
     capture,
     merge,
+    plan_recovery,
     publish,
     recover,
     replay,
 )
 from tests.positions.fake import FakeServer
 from tests.positions.follower import SOURCE, Follower, KeptLedger
+from tests.positions.foreseen import require_told
 from tests.positions.interrupted import interrupted
 from tests.twins.lake import MemoryLake
 from tests.twins.segments import print_of
@@ -257,7 +259,9 @@ def misread(follower: Follower, at: int = 0) -> None:
 def brought_together(work: Workplace, lease: Lease) -> None:
     """As a person does it whose run was refused; a ledger that captured nothing starts over."""
     new = work.ledger.cursors(work.source.name).captured is None
+    told = plan_recovery(work, start_over=new).tables
     recover(work, lease, author="somebody", reason="a trial", start_over=new)
+    require_told(told, work)
 
 
 def go_on(follower: Follower) -> bool:

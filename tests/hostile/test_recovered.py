@@ -21,6 +21,7 @@ from tests.mysql.reading import server
 from tests.outside import Case, RecoveryOutcome, plan_recovery, recover
 from tests.positions.fake import FakeServer
 from tests.positions.follower import SOURCE, Follower
+from tests.positions.foreseen import require_told
 from tests.positions.interrupted import Crash, mortal
 from tests.positions.one_table import NOBODY
 
@@ -36,6 +37,7 @@ def recovered(follower: Follower, behind: int | None = None) -> RecoveryOutcome:
     with follower.leased() as lease:
         done = recover(follower.work(), lease, author="somebody", behind=behind)
     assert done == foreseen, "what was shown is what was done"
+    require_told(foreseen.tables, follower.work())
     return done
 
 

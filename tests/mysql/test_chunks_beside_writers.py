@@ -17,7 +17,7 @@ from pymysql.cursors import Cursor
 
 from demo.mysqld import ProgramMySql
 from lockstep.pipeline.model.batch import Xid
-from lockstep.pipeline.snapshot import giving_way
+from lockstep.pipeline.snapshot import pace
 from lockstep.pipeline.snapshot.bounds import Range
 from lockstep.pipeline.snapshot.condition import read_condition
 from lockstep.pipeline.values.errors import SourceUnavailable, StructureMoved, TableBusy
@@ -201,7 +201,7 @@ def test_nobody_elses_session_is_ended(mysql: MySqlStand, mariadb: MySqlStand) -
         [(_, count)] = stand.rows("show global status like 'Com_kill'")
         return int(count)
 
-    ours, rule = settings(mysql), giving_way.Patience(0.0, 0.5)
+    ours, rule = settings(mysql), pace.Patience(0.0, 0.5)
     for answers, kills in ((mariadb, 0), (mysql, 1)):
         before = ended(answers)
         with (
@@ -226,7 +226,7 @@ def test_a_chunk_that_lasts_gives_way(
     place: Sliced, large: Sliced, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Not at once: its end is near, mostly."""
-    monkeypatch.setattr(giving_way, "CHUNK_SECONDS", 1.0)
+    monkeypatch.setattr(pace, "CHUNK_SECONDS", 1.0)
     source, schema = place.account("process, select on *.*"), large.schema()
     rows = Range(after=source.next_bound(schema, None, 5))
     with source.chunk(schema, rows) as snapshot:

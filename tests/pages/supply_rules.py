@@ -12,6 +12,7 @@ from lockstep.pipeline.mirror.merging import ChangelogOrigin
 from lockstep.pipeline.model.batch import TableContent
 from lockstep.pipeline.model.load import Load
 from lockstep.pipeline.model.table_state import Supplier
+from lockstep.pipeline.snapshot.condition import Condition
 from lockstep.pipeline.supply.past import Past
 from lockstep.pipeline.supply.plan import (
     RULES,
@@ -24,6 +25,7 @@ from lockstep.pipeline.supply.plan import (
     NewColumns,
     Plan,
     RowsRead,
+    SomeRowsRead,
     Standing,
     Supply,
     Want,
@@ -40,6 +42,7 @@ SUPPLIES: Final[dict[type[Supply], str]] = {
     FromLog: "log",
     FromChangelog: "changelog, or version of its mirror and changelog",
     ColumnsRead: "MySQL (columns)",
+    SomeRowsRead: "MySQL (some rows)",
     RowsRead: "MySQL",
 }
 
@@ -51,6 +54,7 @@ BASED: Final = ChangelogOrigin(
 )
 COLUMNS: Final = NewColumns(3, ("note",))
 PAST: Final = Past.after(Coordinates.parse("a.000001:4"), "the log begins there")
+ROWS: Final = Condition("id = 7")
 LOAD: Final = Load(1, TABLE, "ada", "a reason", datetime(2026, 11, 1, tzinfo=UTC))
 
 
@@ -64,6 +68,7 @@ class Reached:
     goes_on: bool = True
     columns: NewColumns | str = COLUMNS
     past: Past | str = "it is purged"
+    by_condition: str | None = None
 
 
 def every_case() -> Iterator[tuple[Have, Want, Reached]]:
@@ -74,12 +79,14 @@ def every_case() -> Iterator[tuple[Have, Want, Reached]]:
         for standing, needs, load in product(Standing, lacking, (None, LOAD))
     ]
     wants = [Want(rewrite, supplier) for rewrite in (False, True) for supplier in (None, *Supplier)]
+    wants.append(Want(rows=ROWS))
     logs: tuple[LogSpan | str | None, ...] = (None, LOG, "purged")
     changelogs: tuple[ChangelogOrigin | str, ...] = (CHANGELOG, "a gap")
     earlier: tuple[ChangelogOrigin | str, ...] = (BASED, "no version is left")
     columns: tuple[NewColumns | str, ...] = (COLUMNS, "more")
     pasts: tuple[Past | str, ...] = (PAST, replace(PAST, whole=True), "purged")
-    every = product(logs, changelogs, earlier, (True, False), columns, pasts)
+    conditions = (None, "its rows cannot be merged one by one")
+    every = product(logs, changelogs, earlier, (True, False), columns, pasts, conditions)
     reaches = [Reached(*reached) for reached in every]
     return product(haves, wants, reaches)
 

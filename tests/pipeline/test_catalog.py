@@ -259,6 +259,22 @@ def test_entries_follow_their_tables(marks: bool, history: list[tuple[Any, ...]]
 
 
 @pytest.mark.parametrize("marks", [True, False])
+@given(history=HISTORIES)
+def test_what_is_shown_is_what_is_then_done(marks: bool, history: list[tuple[Any, ...]]) -> None:
+    """After anything that `lockstep catalog` may find, also runs that were killed: `--yes` changes
+    the entries that the command named before, and leaves out those that it said it would."""
+    source = Source(Fallible(marks=marks, columns=marks))
+    for word, *told in history:
+        source.happen(word, *told)
+    source.catalog.fails = 0
+    before = {name: entry for name, (entry, _) in source.catalog.entries.items()}
+    shown = differences(source.work(), source.registry())
+    assert before == {name: entry for name, (entry, _) in source.catalog.entries.items()}
+    done = source.run(every=True)
+    assert replace(done, seconds=shown.seconds) == shown
+
+
+@pytest.mark.parametrize("marks", [True, False])
 def test_a_person_takes_over_what_points_at_a_mirror(marks: bool) -> None:
     """A run leaves an entry that somebody made by hand, though it shows our mirror; the command
     makes it Lockstep's, and only if it does."""

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep.pipeline.snapshot.giving_way import PIECE_SECONDS
 from lockstep.pipeline.snapshot.log_room import SHARE, LogRoom, keep_longer, kept_for
+from lockstep.pipeline.snapshot.pace import PIECE_SECONDS
 
 
 @pytest.mark.parametrize(

@@ -14,13 +14,17 @@ from hypothesis import strategies as st
 
 from lockstep.pipeline.model.claim import BatchSpan, Claim
 from lockstep.pipeline.model.lake_commit import LakeCommit, stamp
-from lockstep.pipeline.recovery.decide import NEAR, Case, LedgerContent, case_of, decide
-from lockstep.pipeline.recovery.facts import (
+from lockstep.pipeline.recovery import (
+    NEAR,
     BatchRecord,
+    Case,
     LakeFacts,
+    LedgerContent,
     MirrorFacts,
     RecordedCursor,
     ShownBatch,
+    case_of,
+    decide,
     mirror_facts,
 )
 from lockstep.pipeline.values.position import Anchor, Coordinates, LogFile

@@ -8,16 +8,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep.pipeline.snapshot.giving_way import CHUNK_SECONDS, Patience, cure, leaves, patience
 from lockstep.pipeline.snapshot.pace import (
+    CHUNK_SECONDS,
     GROWS,
     SHRINKS,
     ChunkRead,
     LoadLimits,
     Pace,
+    Patience,
     SourceLoad,
     Throttle,
+    cure,
+    leaves,
     next_size,
+    patience,
     throttle,
 )
 from lockstep.pipeline.snapshot.progress import LoadProgress

@@ -21,6 +21,7 @@ from lockstep.pipeline.supply.plan import (
     Have,
     Plan,
     RowsRead,
+    SomeRowsRead,
     Standing,
     Want,
     copied,
@@ -28,13 +29,18 @@ from lockstep.pipeline.supply.plan import (
 )
 from lockstep.pipeline.values.errors import Need
 from lockstep.pipeline.values.policies import Deletes, LakePolicies, Truncates
-from tests.pages.supply_rules import BASED, CHANGELOG, COLUMNS, LOAD, LOG, PAST, Reached
+from tests.pages.supply_rules import BASED, CHANGELOG, COLUMNS, LOAD, LOG, PAST, ROWS, Reached
 from tests.pages.supply_rules import TABLE as ORDERS
 
 WHOLE = replace(PAST, whole=True)
 NEW = Have(ORDERS, Standing.NEW, reason="a reason")
 LATE = Want(supplier=Supplier.LOG)
 STOPPED = Have(ORDERS, Standing.STOPPED, reason="a reason")
+
+
+WRONG = replace(STOPPED, standing=Standing.FOLLOWING)
+SOME = Want(rows=ROWS)
+SOME_READ: list[tuple[type, str]] = [(SomeRowsRead, "a reason")]
 
 
 def kinds(found: Plan) -> list[type]:
@@ -49,6 +55,7 @@ reaches = st.builds(
     goes_on=st.booleans(),
     columns=st.sampled_from([COLUMNS, "there are more"]),
     past=st.sampled_from([PAST, replace(PAST, whole=True), "it was purged"]),
+    by_condition=st.sampled_from([None, "it is not continued"]),
 )
 haves = st.builds(
     Have,
@@ -63,6 +70,7 @@ wants = st.builds(
     rewrite=st.booleans(),
     supplier=st.sampled_from([None, *Supplier]),
     given=st.booleans(),
+    rows=st.sampled_from([None, ROWS]),
 )
 
 
@@ -84,6 +92,7 @@ def test_every_table_has_a_plan(have: Have, want: Want, reach: Reached) -> None:
     if found.asks_server:
         lacking = (
             want.rewrite
+            or want.rows
             or have.needs
             or have.load is not None
             or have.standing in (Standing.NEW, Standing.LOADING)
@@ -113,6 +122,16 @@ def rows(reason: str) -> list[tuple[type, str]]:
 
 CASES: list[tuple[str, Have, Want, Reached, list[tuple[type, str]]]] = [
     ("nothing is lacking", STOPPED, Want(), Reached(), []),
+    ("some rows", WRONG, SOME, Reached(), [(SomeRowsRead, "a reason")]),
+    ("some rows, after the log", STOPPED, SOME, Reached(LOG), [(FromLog, ""), *SOME_READ]),
+    (
+        "some rows that cannot be merged",
+        WRONG,
+        SOME,
+        Reached(by_condition="row images leave columns out"),
+        [(RowsRead, "a reason; row images leave columns out")],
+    ),
+    ("some rows of a table that lacks more", lacking(Need.ROWS), SOME, Reached(), rows("a reason")),
     ("the log", STOPPED, Want(), Reached(LOG), [(FromLog, "")]),
     ("its past", NEW, LATE, Reached(past=PAST), [(FromPast, PAST.why), (RowsRead, "a reason")]),
     ("its whole past", NEW, LATE, Reached(past=WHOLE), [(FromPast, PAST.why)]),

@@ -17,7 +17,7 @@ from lockstep.pipeline.model.lake_commit import (
     metadata_for_kind,
     stamp,
 )
-from lockstep.pipeline.recovery.facts import mirror_facts
+from lockstep.pipeline.recovery import mirror_facts
 from lockstep.pipeline.upkeep.decide import (
     CLOCKS_APART,
     DAY,

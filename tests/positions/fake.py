@@ -38,8 +38,7 @@ from lockstep.pipeline.schema.model import (
 from lockstep.pipeline.schema.rows import row_structure
 from lockstep.pipeline.schema.types import arrow_schema
 from lockstep.pipeline.snapshot.bounds import Bound, Range
-from lockstep.pipeline.snapshot.giving_way import PIECE_SECONDS
-from lockstep.pipeline.snapshot.pace import SourceLoad
+from lockstep.pipeline.snapshot.pace import PIECE_SECONDS, SourceLoad
 from lockstep.pipeline.values.errors import PositionPurged
 from lockstep.pipeline.values.gtid import GtidSet
 from lockstep.pipeline.values.position import Coordinates, LogFile
@@ -332,6 +331,9 @@ class FakeServer:
 
     def estimated_rows(self, tables: Collection[TableName]) -> dict[TableName, int]:
         return {TABLE: len(self.rows)} if TABLE in tables else {}
+
+    def estimated_bytes(self, tables: Collection[TableName]) -> dict[TableName, int]:
+        return {TABLE: 16 * len(self.rows)} if TABLE in tables else {}
 
     @contextmanager
     def rows_of(self) -> Iterator[Iterator[pa.RecordBatch]]:

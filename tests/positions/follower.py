@@ -20,12 +20,8 @@ from lockstep.pipeline.run.capture import capture
 from lockstep.pipeline.run.context import Unwatched, Workplace
 from lockstep.pipeline.run.merge import merge
 from lockstep.pipeline.run.reports import CaptureReport
-from lockstep.pipeline.run.status.table_commands import (
-    OrderRequest,
-    Reload,
-    give_reload,
-    plan_reload,
-)
+from lockstep.pipeline.run.status.reloads import Reload, give_reload, plan_reload
+from lockstep.pipeline.run.status.table_commands import OrderRequest
 from lockstep.pipeline.source_plan import SnapshotPlan, SourcePlan, StandbyPlan, TableSettings
 from lockstep.pipeline.start.bounds import Budget
 from lockstep.pipeline.values.decisions import Lease, RecordedDecision

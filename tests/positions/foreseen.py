@@ -19,17 +19,22 @@ import pyarrow as pa
 from lockstep.pipeline.model.batch import Batch
 from lockstep.pipeline.model.table_state import TableEventKind
 from lockstep.pipeline.ports.ledger import content_of
-from lockstep.pipeline.ports.source import SourceServer, TableSnapshot
+from lockstep.pipeline.ports.source import ConditionSnapshot, SourceServer, TableSnapshot
+from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.status.plan import RunPlan, make_plan
+from lockstep.pipeline.run.table_plans import TablePlans
 from lockstep.pipeline.schema.consequences import Action
 from lockstep.pipeline.schema.model import TableSchema
 from lockstep.pipeline.snapshot.bounds import Range
+from lockstep.pipeline.snapshot.condition import Condition
 from lockstep.pipeline.supply.plan import (
     ColumnsRead,
     FromChangelog,
     FromLog,
     FromPast,
+    Price,
     RowsRead,
+    SomeRowsRead,
     Step,
 )
 from lockstep.pipeline.values.table import TableName
@@ -70,6 +75,13 @@ class CountedServer:
     def chunk(self, schema: TableSchema, rows: Range, **options: Any) -> Iterator[TableSnapshot]:
         with self._server.chunk(schema, rows, **options) as snapshot:
             yield self._counted(snapshot)
+
+    @contextmanager
+    def rows_where(
+        self, table: TableSchema, condition: Condition, **options: Any
+    ) -> Iterator[ConditionSnapshot]:
+        with self._server.rows_where(table, condition, **options) as snapshot:
+            yield replace(snapshot, rows=self._counted(snapshot.rows))
 
     def _counted(self, snapshot: TableSnapshot) -> TableSnapshot:
         self.asked.add(snapshot.table)
@@ -177,8 +189,27 @@ def _supplied(step: Step) -> Supplied:
             return "changelog", step.reason
         case RowsRead():
             return "rows", step.reason
+        case SomeRowsRead(condition):
+            return f"rows where {condition.text}", step.reason
         case ColumnsRead(columns):
             return "columns", ", ".join(columns.names)
+
+
+def require_told(told: TablePlans, work: Workplace) -> None:
+    """What was told of the next run, before something was done that the ledger records, is what
+    `lockstep plan` says of it afterwards: each table's supplies, their reasons and prices."""
+    plan = make_plan(work)
+    if plan.refusal is None:
+        assert steps_of(told) == steps_of(plan.tables)
+
+
+def steps_of(plans: TablePlans) -> dict[TableName, list[tuple[Supplied, Price]]]:
+    """What each table is supplied with that lacks anything, and what that asks of MySQL."""
+    return {
+        table: [(_supplied(step), step.price) for step in one.steps]
+        for table, one in plans.plans.items()
+        if one.steps
+    }
 
 
 def require_price(plan: RunPlan, done: Done, again: set[TableName], *, exact: bool) -> None:

@@ -11,31 +11,34 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from lockstep.pipeline.model.table_state import OrderKind, Supplier
+from lockstep.pipeline.model.table_state import OrderKind, Supplier, TableEvent
+from lockstep.pipeline.ports.ledger import content_of
 from lockstep.pipeline.proof.sampling import ValueRange
 from lockstep.pipeline.replay.spans import Span
 from lockstep.pipeline.run.rebuild.origin import origin_at
 from lockstep.pipeline.run.rebuild.rebuild import rebuild_as_of
 from lockstep.pipeline.run.replay.replay import plan_replay, replay
-from lockstep.pipeline.run.status.table_commands import (
-    OrderRequest,
-    give_order,
-    give_reload,
-    plan_reload,
-    plan_resume,
-)
+from lockstep.pipeline.run.status.reloads import give_reload, plan_reload, plan_repairs
+from lockstep.pipeline.run.status.table_commands import OrderRequest, give_order, plan_resume
+from lockstep.pipeline.run.table_plans import TablePlans
 from lockstep.pipeline.values.errors import (
     ConfigurationError,
     LedgerRefused,
     PastRefused,
+    PositionPurged,
+    SourceMoving,
     SpanRefused,
+    StoppedBy,
+    VersionSetUnknown,
 )
 from lockstep.pipeline.values.places import parse_place
 from lockstep.pipeline.values.segment import SegmentFile
+from lockstep.pipeline.values.table import TableName
 from tests.fix_mysql import MySqlStand
 from tests.mysql.logged import head
-from tests.positions.follower import SOURCE
-from tests.positions.foreseen import Done, run_as_planned
+from tests.outside import Case, plan_recovery, recover, verify
+from tests.positions.follower import SOURCE, KeptLedger
+from tests.positions.foreseen import Done, counted, require_told, run_as_planned, steps_of
 from tests.positions.paused import Shop, open_shop
 from tests.positions.test_wants_at_random import LATE, TABLES, Chance
 from tests.twins.copies import MemoryCopies
@@ -89,11 +92,13 @@ class ReadMirrors(MemoryMirrors):
 
 class Foresight(Chance):
     """What happens next; whatever is ordered is carried out at once, so that nothing comes between
-    what was told and what is done. `places`: of the log, as of which tables are made again."""
+    what was told and what is done. `places`: of the log, as of which tables are made again. `copy`:
+    of the ledger, as a backup that may be restored."""
 
     def __init__(self, shop: Shop, random: Random) -> None:
         super().__init__(shop, random)
         self.places: list[str] = []
+        self.copy: KeptLedger | None = None
 
     def act(self) -> None:
         acts = (
@@ -106,13 +111,17 @@ class Foresight(Chance):
             *(self.run,) * 3,
             *(self.rebuild,) * 2,
             *(self.replay,) * 2,
+            *(self.repair,) * 2,
+            self.recover,
+            self.undo,
             self.purge,
             self.prepare,
             self.end,
             self.rotate,
             self.late,
         )
-        self.random.choice(acts)(self.random.choice(TABLES))
+        act = self.random.choice(acts)
+        act(self.random.choice(TABLES))
         self.places.append(str(head(self.shop.stand)))
 
     def swap(self, table: str) -> None:
@@ -202,6 +211,91 @@ class Foresight(Chance):
         assert segments.read <= named
         assert mirrors.read == (set() if base is None else {(base.mirror, base.delta_version)})
 
+    def repair(self, table: str) -> None:
+        """What `lockstep verify --repair --dry-run` says, of rows that changed without a word in
+        the log: which are read, about how many, and why."""
+        follower = self.shop.follower
+        self.planned()
+        try:
+            verify(follower.work())
+        except SourceMoving:
+            return
+        if not self.shop.state(table).complete:
+            return  # nothing repairs it until it is resumed
+        self.do("set sql_log_bin = 0", f"update {table} set v = 7 where id % 3 = 1")
+        self.estimate()
+        found = verify(follower.work())
+        if self.random.random() < 0.3:
+            differing = tuple(replace(one, where=None) for one in found.tables)
+            found = replace(found, tables=differing)
+        repairs = plan_repairs(follower.work(), found, "ann")
+        for repair in repairs:
+            work = follower.work()
+            if repair.part is None:
+                with follower.leased() as lease:
+                    give_reload(work, lease, repair)
+                continue
+            with counted(follower) as count:
+                work = follower.work()
+                follower.steps(replace(work, source=replace(work.source, part=repair.part)))
+            assert count.rows == {repair.table: repair.rows} or self.prepared
+            reasons = [event.reason or "" for event in self.events(repair.table)]
+            assert reasons[-1].endswith(repair.asked.reason)
+        done = self.planned()
+        for repair in repairs:
+            if repair.part is None and repair.table not in self.unforeseen:
+                assert (repair.table, ("rows", repair.asked.reason)) in done.supplied
+                assert repair.rows == done.rows[repair.table] or self.prepared
+
+    def events(self, table: TableName) -> list[TableEvent]:
+        ledger = self.shop.follower.ledger
+        contents = [content_of(ledger, SOURCE, one.id) for one in self.shop.follower.live_batches()]
+        return [event for content in contents for event in content.events if event.table == table]
+
+    def recover(self, _: str) -> None:
+        """What `lockstep recover` says of the run after it, of a ledger that is lost or restored
+        from a backup, however many tables are stopped or moved away."""
+        follower, copy = self.shop.follower, self.copy
+        if copy is None or self.prepared:
+            self.copy = follower.kept_ledger()
+        elif self.random.random() < 0.5:
+            follower.lose_ledger()
+            self.recovered()
+        else:
+            follower.restore_ledger(copy)
+            self.recovered()
+
+    def undo(self, _: str) -> None:
+        """What `lockstep undo` says, with the ledger that still holds the source."""
+        follower = self.shop.follower
+        behind = self.random.choice(follower.live_batches()[-4:]).id
+        if self.prepared:
+            return
+        try:
+            told = plan_recovery(follower.work(), behind)
+        except (PositionPurged, VersionSetUnknown):
+            return
+        assert told.case is Case.REFUSED
+        follower.lose_ledger()
+        self.recovered(behind, told.tables)
+
+    def recovered(self, behind: int | None = None, before: TablePlans | None = None) -> None:
+        """`before`: what was told before the ledger was given up."""
+        follower = self.shop.follower
+        self.copy = None
+        self.estimate()
+        try:
+            told = plan_recovery(follower.work(), behind)
+        except PositionPurged:
+            told = plan_recovery(follower.work(), start_over=True)
+        assert before is None or steps_of(before).keys() == steps_of(told.tables).keys()
+        start_over = told.case is Case.START_OVER
+        with follower.leased() as lease:
+            work = follower.work()
+            recover(work, lease, author="ann", behind=behind, start_over=start_over)
+        require_told(told.tables, follower.work())
+        self.planned()
+
     def replay(self, _: str) -> None:
         """The batches that `lockstep replay --dry-run` takes from the log, and those that it takes
         from their changelogs alone, are those of the replay."""
@@ -254,3 +348,44 @@ def test_a_reason_stays_when_another_table_catches_up_first(shop: Shop) -> None:
     assert shop.table("a") in plan.tables.spans
     shop.require_same("a")
     shop.require_same("b")
+
+
+def test_a_paused_table_is_not_read_after_a_recovery(shop: Shop) -> None:
+    """The lake is ahead of a ledger that was restored. Of the tables that differ one is paused, and
+    stays so, as the dry run says; once a person resumes it, it is read."""
+    follower = shop.follower
+    copy = follower.kept_ledger()
+    shop.do("insert into a values (2, 2)", "insert into b values (2, 2)")
+    shop.run()
+    follower.restore_ledger(copy)
+    shop.pause("a")
+    told = plan_recovery(follower.work())
+    assert (told.case, {table.name for table, _ in told.reloads}) == (Case.KEEP_LEDGER, {"a", "b"})
+    assert {table.name for table in steps_of(told.tables)} == {"b"}
+    with follower.leased() as lease:
+        recover(follower.work(), lease, author="ann")
+    require_told(told.tables, follower.work())
+    _, done = run_as_planned(follower)
+    assert {table.name for table in done.asked} == {"b"}
+    assert shop.state("a").stopped_by is StoppedBy.PERSON
+    shop.resume("a")
+    _, done = run_as_planned(follower)
+    assert {table.name for table in done.asked} == {"a"}
+    for table in ("a", "b"):
+        shop.require_same(table)
+
+
+def test_a_table_that_is_written_again_is_not_copied(shop: Shop) -> None:
+    """It catches up, its mirror is to be written again, and then the log gives it another name: as
+    the plan says, the same run stops it, and reads it at once."""
+    shop.follower.tables = [f"{shop.name}.*"]
+    shop.pause("b")
+    shop.do("insert into b values (2, 2)")
+    shop.run()
+    shop.follower.reload(shop.table("b"))
+    shop.do("rename table b to e", "insert into e values (3, 3)")
+    plan, done = run_as_planned(shop.follower)
+    assert plan.reading is not None
+    assert plan.reading.rereads.keys() == {shop.table("e")} <= done.asked
+    assert shop.state("e").complete
+    shop.require_same("e")

@@ -31,6 +31,7 @@ from tests.mysql.logged import head
 from tests.mysql.reading import server
 from tests.outside import plan_recovery, recover, repair, verify
 from tests.positions.follower import SOURCE, Follower
+from tests.positions.foreseen import require_told
 from tests.positions.interrupted import Crash, drawn, mortal, noted
 from tests.positions.paused import Shop
 from tests.positions.stories import stories_in, tell
@@ -542,3 +543,4 @@ def _lose(follower: Follower, behind: int | None = None) -> None:
         done = recover(follower.work(), lease, author="somebody", behind=behind)
     assert done == foreseen
     assert not done.reloads
+    require_told(foreseen.tables, follower.work())

@@ -11,7 +11,7 @@ import pytest
 from lockstep.pipeline.values.table import TableName
 from tests.chance import by_chance
 from tests.fix_mysql import MySqlStand
-from tests.outside import orders_to_read, repair
+from tests.outside import give_reload, plan_repairs
 from tests.proof.test_while_writing import ALIKE, Hot, made, spoiled
 from tests.proof.writing import COLUMNS, KEYLESS, SPOILED
 
@@ -23,15 +23,16 @@ def repaired(hot: Hot, wrong: Collection[TableName]) -> set[TableName]:
     follower, found = hot.follower, hot.verify()
     assert {table.table for table in found.tables if not table.equal} == set(wrong)
     follower.run()
-    parts = orders_to_read(follower.work(), found, "ann")
-    alone = {part.table for part in parts}
-    for part in parts:
+    repairs = plan_repairs(follower.work(), found, "ann")
+    assert {repair.table for repair in repairs} == set(wrong)
+    for repair in repairs:
         work = follower.work()
-        follower.steps(replace(work, source=replace(work.source, part=part)))
-    with follower.leased() as lease:
-        whole = tuple(table for table in found.tables if table.table not in alone)
-        again = repair(follower.work(), lease, replace(found, tables=whole))
-    assert set(again) == set(wrong) - alone
+        if repair.part is not None:
+            follower.steps(replace(work, source=replace(work.source, part=repair.part)))
+            continue
+        with follower.leased() as lease:
+            give_reload(work, lease, repair)
+    alone = {repair.table for repair in repairs if repair.part is not None}
     hot.do(*(f"update {table} set d = '2025-01-01' where id % 50 = 3" for table in wrong))
     follower.run()
     return alone

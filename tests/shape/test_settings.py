@@ -15,11 +15,10 @@ from lockstep.pipeline.run.proof.verify_rows import verify
 from lockstep.pipeline.run.proof.verify_schema import verify_schema
 from lockstep.pipeline.run.recovery.recover import recover
 from lockstep.pipeline.run.replay.replay import replay
+from lockstep.pipeline.run.status.reloads import give_reload, plan_reload
 from lockstep.pipeline.run.status.table_commands import (
     OrderRequest,
     give_order,
-    give_reload,
-    plan_reload,
     plan_resume,
 )
 from lockstep.pipeline.schema.history import Conversion, Hash, read_mask

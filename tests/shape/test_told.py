@@ -18,6 +18,7 @@ from lockstep.pipeline.values.errors import ConfigurationError
 from lockstep.pipeline.values.table import TableName
 from tests.fix_mysql import MySqlStand
 from tests.positions.follower import SOURCE
+from tests.positions.foreseen import carried_out, planned_supplies
 from tests.shape.test_settings import Customers
 
 HIDING = ShapeRules(
@@ -58,12 +59,14 @@ def test_settings_are_told_before_and_after_they_are_followed(customers: Custome
     shape = plan.shapes[table]
     assert shape.refused is None
     assert shape.reason == "other settings apply to email, ssn, phone, so it is read again"
-    assert (shape.estimated_rows, (shape.estimated_bytes or 0) > 0) == (3, True)
+    [step] = plan.tables.plans[table].steps
+    assert (step.price.rows, (step.price.bytes or 0) > 0, bool(plan.loads_take)) == (3, True, True)
     assert shape.remains == KEPT
     assert to_json(plan_values(plan))["shapes"][str(table)]["remains"] == KEPT
     assert follower.ledger.schemas_at(SOURCE, shaped=True) == []
 
-    customers.run()
+    done = carried_out(follower)
+    assert planned_supplies(plan) == done.supplied
     assert make_plan(follower.work()).shapes == {}
     told = show_schema(follower.ledger, SOURCE, table, None, follower.work)
     values = to_json(schema_values(SOURCE, told, None))

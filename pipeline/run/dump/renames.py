@@ -10,6 +10,8 @@ from functools import cached_property
 from typing import Final
 
 from lockstep.pipeline.mirror.layout import application_id
+from lockstep.pipeline.mirror.merging import parts_since_settled, plan_merge
+from lockstep.pipeline.model.batch import TableContent
 from lockstep.pipeline.model.table_state import TableCondition, TableEventKind, TableState
 from lockstep.pipeline.ports.ledger import contents_of
 from lockstep.pipeline.run.dump.basis import Basis
@@ -110,7 +112,7 @@ class Renames:
         table's rows; None if it has them."""
         tables = self._basis.tables
         for name in (origin, table):
-            if tables[name].busy or tables[name].loading:
+            if tables[name].busy or tables[name].loading or self._is_written_again(name):
                 return f"{name} is being read from MySQL, or its mirror is written again"
             if name in self._stale:
                 return f"the mirror of {name} shows more than its settings allow"
@@ -134,9 +136,22 @@ class Renames:
         app_id = application_id(source, state, "mirror")
         if ledger.newest_writes(source, [app_id])[app_id].settled is not None:
             return True
-        waiting = ledger.pending(source).get(state.table)
-        parts = contents_of(ledger, source, state.table, waiting[0], waiting[-1]) if waiting else ()
+        parts = self._waiting(state.table)
         return any(event.kind in _DETERMINE_ROWS for part in parts for event in part.events)
+
+    def _is_written_again(self, table: TableName) -> bool:
+        """Return whether a batch that is not merged yet, such as one that caught the table up, has
+        rows of it that were read from MySQL, or has its mirror written again."""
+        parts = tuple(parts_since_settled(self._waiting(table)))
+        merge = plan_merge(parts)
+        kinds = {event.kind for part in parts for event in part.events}
+        return bool(merge.snapshot or merge.completion or TableEventKind.REBUILT in kinds)
+
+    def _waiting(self, table: TableName) -> Sequence[TableContent]:
+        """Return what the batches have of a table that are not merged yet."""
+        ledger, source = self._basis.work.ledger, self._basis.work.source.name
+        waiting = ledger.pending(source).get(table)
+        return contents_of(ledger, source, table, waiting[0], waiting[-1]) if waiting else ()
 
     def _alike(self, table: TableName, origin: TableName, shown: int | None) -> bool:
         """Return whether the settings show the table in the lake as they showed the former name.

@@ -1,9 +1,14 @@
-"""The loads of one run: tables whose rows are read from MySQL in chunks.
+"""The loads of one run: tables whose rows are read from MySQL in chunks. And tables of which it
+reads only new columns.
 
 A table is loaded because somebody ordered it, because the log alone could not bring it back, or
 because its rows are older than the log that is read. If a run does not finish a load, the next run
 continues it: the ledger records each chunk before it is read, and again once its files are durable.
 If a run dies in between, only the chunks that were being read are read again.
+
+New columns are read by key, because a table's other values are in the mirror and in the log. If the
+table's structure is not that of the history, or keeps being altered, all of its rows are read
+instead.
 """
 
 from __future__ import annotations
@@ -22,12 +27,13 @@ from lockstep.pipeline.run.begin import RunStart
 from lockstep.pipeline.run.context import Workplace, loaded_until_now
 from lockstep.pipeline.run.stop_errors import Reread, read_by_next_run, refusal
 from lockstep.pipeline.run.table_plans import TablePlans, lost_tables
-from lockstep.pipeline.schema.rows import merge_key
+from lockstep.pipeline.schema.model import TableSchema
+from lockstep.pipeline.schema.rows import merge_key, row_structure
 from lockstep.pipeline.snapshot.bounds import Range
 from lockstep.pipeline.snapshot.keys import chunk_key
 from lockstep.pipeline.snapshot.log_room import LogRoom, keep_longer, kept_for
 from lockstep.pipeline.snapshot.pace import ChunkRead, next_size, throttle
-from lockstep.pipeline.supply.plan import LOG_LOST, RowsRead
+from lockstep.pipeline.supply.plan import LOG_LOST, ColumnsRead, NewColumns, RowsRead
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.errors import StructureMoved, TableBusy, TableError
 from lockstep.pipeline.values.position import Coordinates, LogFile
@@ -481,3 +487,79 @@ class ChunkReader:
             tables = (reading.load.progress for reading in self._readings if reading.load.chunks)
             self._work.progress.tell(loaded_until_now(tuple(tables)))
             self._reported_at = perf_counter()
+
+
+# -- some columns ----------------------------------------------------------------------------
+
+
+def read_columns(work: Workplace, plans: TablePlans, batch: int) -> tuple[list[Reread], TablePlans]:
+    """Read the columns that the plans ask for into durable files of the batch. Return what was
+    read, and the plans of all other tables."""
+    rereads, remaining = list[Reread](), dict(plans.plans)
+    for table, plan in plans.plans.items():
+        if plan.besides is None or not isinstance(plan.besides.supply, ColumnsRead):
+            continue
+        reread = _columns_of(work, table, plan.besides.supply.columns, plan.besides.reason, batch)
+        if reread is None:
+            remaining[table] = plan.with_rows
+        else:
+            rereads.append(reread)
+            del remaining[table]
+    return rereads, replace(plans, plans=remaining)
+
+
+def _columns_of(
+    work: Workplace, table: TableName, columns: NewColumns, why: str, batch: int
+) -> Reread | None:
+    """Return what was read; None if all rows have to be read instead."""
+    version = work.ledger.schema_version(work.source.name, table, columns.version)
+    for _ in TABLE_READ.tries():
+        try:
+            baseline = work.server.baseline([table])
+        except StructureMoved:
+            continue
+        except TableError as error:
+            head = work.server.facts().head
+            return Reread(table, why, None, head, head, error=error)
+        schema = baseline.tables[0] if baseline.tables else None
+        if schema is None or version.schema is None:
+            return None
+        if row_structure(version.schema) != row_structure(schema):
+            return None
+        reread = Reread(
+            table,
+            why,
+            schema,
+            baseline.low,
+            baseline.high,
+            columns=columns.names,
+            version=columns.version,
+        )
+        try:
+            return _read_by_key(work, reread, schema, batch)
+        except StructureMoved:
+            continue
+        except TableError as error:
+            return replace(reread, error=error)
+    return None
+
+
+def _read_by_key(work: Workplace, reread: Reread, schema: TableSchema, batch: int) -> Reread:
+    if (refused := refusal(schema)) is not None:
+        raise refused
+    names = ", ".join(reread.columns or ())
+    work.progress.note(f"{reread.table} is read from the source, only {names} by key: {reread.why}")
+    with work.server.snapshot(schema, reread.columns) as rows:
+        writer = work.segments.open(
+            snapshot_path(work.source.name, reread.table),
+            batch=batch,
+            schema_version=0,
+            schema=rows.schema,
+        )
+        try:
+            for group in row_groups(rows.batches):
+                writer.write(group)
+        except (TableError, StructureMoved):
+            writer.drop(0)
+            raise
+        return replace(reread, low=rows.low, high=rows.high, files=writer.close())

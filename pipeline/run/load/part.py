@@ -94,39 +94,44 @@ class PartRead:
         self.gone.close()
 
 
-def require_readable(work: Workplace, order: RereadRows) -> TableState:
-    """Return the table's state; `ConditionRefused` if its rows cannot be read by a condition
-    now."""
-    table, source = order.table, work.source.name
+def why_not_by_condition(work: Workplace, table: TableName) -> ConditionRefused | None:
+    """Return why no rows of the table can be read by a condition now; None if some can."""
+    source = work.source.name
     state = work.ledger.table_states(source).get(table)
     loading = any(load.table == table for load in work.ledger.open_loads(source))
     if loading or (state is not None and state.loading):
-        raise ConditionRefused(
+        return ConditionRefused(
             f"all of {table} is being read from the source",
             hint="`lockstep run` continues until all of it is read",
         )
     if state is None or state.mirror_version is None:
-        raise ConditionRefused(
+        return ConditionRefused(
             f"{table} is not in the lake yet",
             hint=f"`lockstep reload {table} --from source --reason …` reads all of it",
         )
     if not state.complete:
-        raise ConditionRefused(
+        return ConditionRefused(
             f"{table} is {state.in_words}: its mirror is not continued",
             hint="`lockstep status` says what brings it back",
         )
-    return state
+    if work.server.facts().settings.get("binlog_row_image", "FULL").upper() != "FULL":
+        return ConditionRefused(
+            "row images leave columns out (binlog_row_image), and cannot be merged row by row",
+            hint=f"`lockstep reload {table} --from source --reason …` reads all of it",
+        )
+    return None
 
 
 def read_part(work: Workplace, order: RereadRows) -> PartRead:
     """Read the rows of an order into scratch files, which the result closes. `ConditionRefused` if
     they cannot be read by a condition, `RowsNotRead` if they could not be read now."""
     table = order.table
-    state = require_readable(work, order)
+    if (refused := why_not_by_condition(work, table)) is not None:
+        raise refused
     if work.ledger.unfinished(work.source.name) or table in work.ledger.pending(work.source.name):
         raise RowsNotRead(f"changes of {table} wait to be merged", hint=AGAIN.format(table))
     try:
-        return _read(work, order, state)
+        return _read(work, order, work.ledger.table_states(work.source.name)[table])
     except TableBusy as error:
         raise RowsNotRead(f"{table}: {error.reason}", hint=error.hint) from error
     except TableError as error:
@@ -141,11 +146,6 @@ def _read(work: Workplace, order: RereadRows, state: TableState) -> PartRead:
     structure = version.shown_structure
     limits = of_shown(order.condition.limits, version.treated)
     key = _key(schema)
-    if work.server.facts().settings.get("binlog_row_image", "FULL").upper() != "FULL":
-        raise ConditionRefused(
-            "row images leave columns out (binlog_row_image), and cannot be merged row by row",
-            hint=f"`lockstep reload {table} --from source --reason …` reads all of it",
-        )
     facts = work.server.facts()
     hasher = RowHasher(replace(structure, primary_key=key), facts.flavour)
     rows, gone = (ScratchRows(work.spool.scratch(), hasher.schema) for _ in range(2))
@@ -177,7 +177,7 @@ def _built_as_shown(work: Workplace, state: TableState) -> tuple[TableSchema, Sc
     `RowsNotRead` if it does not."""
     table = state.table
     schemas = [schema for schema in work.server.baseline([table]).tables if schema.name == table]
-    assert state.mirror_version is not None, "require_readable checked it"
+    assert state.mirror_version is not None, "why_not_by_condition checked it"
     version = work.ledger.schema_version(work.source.name, table, state.mirror_version)
     shown = version.schema
     if not schemas or shown is None or row_structure(schemas[0]) != row_structure(shown):

@@ -7,7 +7,7 @@ the moment at which MySQL was read. If the sums differ there, the rows are compa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from time import perf_counter
@@ -18,7 +18,7 @@ from lockstep.pipeline.model.table_state import TableCondition, TableState
 from lockstep.pipeline.ports.source import SourceSum
 from lockstep.pipeline.proof.hashes import RowHasher, RowSum
 from lockstep.pipeline.proof.prefixes import CarriedSum, Prefix
-from lockstep.pipeline.proof.proven import Proof
+from lockstep.pipeline.proof.proven import Compared, Proof, Proven
 from lockstep.pipeline.run.context import Workplace, tables_done
 from lockstep.pipeline.run.mirror_rows import Mirror
 from lockstep.pipeline.run.proof.verify_differences import Side, differences
@@ -279,3 +279,19 @@ def _by_rows(
 
 def place_of(cursor: Cursor) -> Prefix:
     return Prefix(cursor.position.at, str(cursor.position.gtid_set))
+
+
+def record_proofs(work: Workplace, report: VerifyReport) -> None:
+    """Record what was proven and what differs. No lease is needed: runs do not read this record."""
+    work.ledger.note_compared(work.source.name, list(_compared(report)))
+
+
+def _compared(report: VerifyReport) -> Iterator[Compared]:
+    for table in report.tables:
+        whole = table.compared is None
+        if not table.equal:
+            yield Compared(table.table, whole, None, table.differing)
+        elif table.place is not None:
+            rows = table.source_rows if table.compared is None else table.compared
+            proven = Proven(table.proof, rows, table.place.at, table.place.gtids)
+            yield Compared(table.table, whole, proven, 0)

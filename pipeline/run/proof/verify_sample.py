@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from random import Random
 from time import perf_counter
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -34,13 +35,39 @@ from lockstep.pipeline.run.proof.verify_rows import (
     LakeShown,
     lake_shown,
     place_of,
+    record_proofs,
     report,
     side_of,
     tables_to_compare,
     try_to_compare,
 )
 from lockstep.pipeline.run.reports import NotCompared, TableDifference, VerifyReport
+from lockstep.pipeline.values.errors import LockstepError
 from lockstep.pipeline.values.table import TableName
+
+SAMPLED_TABLES: Final = 5
+"""Largest number of tables of which a run compares a sample of rows."""
+
+
+def prove_sample(work: Workplace, chance: Random) -> VerifyReport | None:
+    """Compare a sample of rows after a run's merges, if one is configured, and record
+    the result. An error is reported and does not end the run."""
+    rows = work.source.prove_rows
+    if not rows:
+        return None
+    try:
+        report = verify_sample(work, None, rows, chance, most_tables=SAMPLED_TABLES)
+        record_proofs(work, report)
+    except LockstepError as error:
+        work.progress.note(f"no rows were compared: {error.message}")
+        return None
+    for table in report.tables:
+        if not table.equal:
+            work.progress.note(
+                f"{table.table} DIFFERS from MySQL in {table.differing} of {table.compared} "
+                f"compared rows; `lockstep verify {table.table}` finds all of them"
+            )
+    return report
 
 
 @dataclass(frozen=True, slots=True)

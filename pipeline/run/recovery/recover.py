@@ -1,5 +1,5 @@
 """`lockstep recover`: make a ledger and a source's folder in the lake agree again.
-`pipeline.recovery.decide` chooses which side follows the other. `kept_ledger` serves a ledger that
+`pipeline.recovery` chooses which side follows the other. `kept_ledger` serves a ledger that
 continues as it is; this module makes a new ledger from the lake.
 
 The order is: the lake, the ledger, the folder's claim. An interrupted recovery is repeated.
@@ -18,8 +18,9 @@ The order is: the lake, the ledger, the folder's claim. An interrupted recovery 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
+from typing import assert_never
 
 from lockstep.pipeline.mirror.layout import application_id, changelog_path
 from lockstep.pipeline.mirror.source_tables import source_table_id
@@ -30,8 +31,16 @@ from lockstep.pipeline.model.table_state import Extent, Handover, TableCondition
 from lockstep.pipeline.ports.changelog import Restated
 from lockstep.pipeline.ports.held import RequireHeld
 from lockstep.pipeline.ports.ledger import Ledger
-from lockstep.pipeline.recovery.decide import Case, LedgerContent, case_of, decide, nameable_batches
-from lockstep.pipeline.recovery.facts import Adopted, BatchRecord, RecoveryPlan
+from lockstep.pipeline.recovery import (
+    Adopted,
+    BatchRecord,
+    Case,
+    LedgerContent,
+    RecoveryPlan,
+    case_of,
+    decide,
+    nameable_batches,
+)
 from lockstep.pipeline.run.agreement.changelog_files import batches_of
 from lockstep.pipeline.run.agreement.claim import claim_folder, claim_of, lake_trouble
 from lockstep.pipeline.run.agreement.lake_logs import changelog_disagreement, disagreeing_tables
@@ -48,6 +57,12 @@ from lockstep.pipeline.run.recovery.recovered_structures import (
     gather,
     structures_of,
 )
+from lockstep.pipeline.run.recovery.tables_after import (
+    after_kept_ledger,
+    after_new_ledger,
+    after_start_over,
+)
+from lockstep.pipeline.run.table_plans import TablePlans
 from lockstep.pipeline.schema.history import History
 from lockstep.pipeline.values.decisions import Decision, Lease
 from lockstep.pipeline.values.errors import (
@@ -66,14 +81,16 @@ from lockstep.pipeline.values.table import TableName
 class RecoveryOutcome:
     """The outcome of a recovery. `told`: how the ledger and the lake disagree. `plan`: where a
     ledger made from the lake continues; `cut`: changelogs that stop listing what came after that.
-    `reloads`: tables that the next run re-reads from MySQL, and why. For a ledger that continues as
-    it is: `restated`, the changed changelogs by folder, and `moved_to`, the new places of folders
-    that were moved away, relative to the lake."""
+    `reloads`: tables whose rows the lake does not have, and why. `tables`: what the next run does
+    about these and others, if the recovery is only shown. For a ledger that continues as it is:
+    `restated`, the changed changelogs by folder, and `moved_to`, the new places of folders that
+    were moved away, relative to the lake."""
 
     case: Case
     told: str | None = None
     plan: RecoveryPlan | None = None
     reloads: tuple[tuple[TableName, str], ...] = ()
+    tables: TablePlans = field(default_factory=TablePlans, compare=False)
     cut: tuple[str, ...] = ()
     restated: tuple[tuple[str, Restated], ...] = ()
     moved_to: tuple[str, ...] = ()
@@ -85,7 +102,29 @@ def plan_recovery(
     """Return what a recovery would do; nothing is written. `behind`: the batch after which the
     ledger is to continue; with it, the outcome is also shown for a ledger that holds the source.
     Raise `ForeignCommit`, `PositionPurged` or `VersionSetUnknown` if it is impossible."""
-    return _foreseen(work, behind, start_over, only_shown=True)[0]
+    outcome, basis = _foreseen(work, behind, start_over, only_shown=True)
+    return replace(outcome, tables=_tables_after(work, outcome, basis))
+
+
+def _tables_after(
+    work: Workplace, outcome: RecoveryOutcome, basis: RecoveryBasis | None
+) -> TablePlans:
+    match outcome.case:
+        case Case.FROM_LAKE | Case.REFUSED:
+            assert basis is not None and outcome.plan is not None, "a ledger is made from the lake"
+            handovers = (
+                _handover(work, adoption, adoption.version, basis)
+                for adoption in outcome.plan.adopted
+            )
+            adopted = (handover.adopted() for handover in handovers)
+            return after_new_ledger(work, adopted, outcome.reloads)
+        case Case.KEEP_LEDGER:
+            return after_kept_ledger(work, outcome.reloads)
+        case Case.START_OVER:
+            return after_start_over(work)
+        case Case.AGREE | Case.FINISH:
+            return TablePlans()
+    assert_never(outcome.case)
 
 
 def recover(
@@ -405,10 +444,7 @@ def record_basis(
     batch = ledger.begin_batch(lease, start, predecessor=None, start_decision=decision.id)
     for less in basis.structures.in_clear:
         ledger.note_tightened(lease, replace(less, through=batch.id))
-    handovers = [
-        _handover(work, adoption, version, basis.structures.generation(adoption.mirror.table))
-        for adoption, version in adopted
-    ]
+    handovers = [_handover(work, adoption, version, basis) for adoption, version in adopted]
     record = CaptureRecord(
         end=start,
         anchor=placed.anchor,
@@ -427,9 +463,9 @@ def record_basis(
     ledger.record_capture(lease, batch.id, record)
 
 
-def _handover(work: Workplace, adoption: Adopted, version: int, generation: int) -> Handover:
-    """Return the adoption of a mirror as it is recorded. `generation`: that of the changelog."""
-    mirror = adoption.mirror
+def _handover(work: Workplace, adoption: Adopted, version: int, basis: RecoveryBasis) -> Handover:
+    """Return the adoption of a mirror, which has the Delta version `version`, as it is recorded."""
+    mirror, generation = adoption.mirror, basis.structures.generation(adoption.mirror.table)
     changelog = changelog_path(work.source.name, mirror.table, generation)
     before = TableState(
         mirror.table,

@@ -28,7 +28,7 @@ from lockstep.pipeline.model.claim import BatchSpan
 from lockstep.pipeline.model.foreign_commits import own_files
 from lockstep.pipeline.model.lake_commit import FileAction, LakeCommit
 from lockstep.pipeline.ports.source import ServerFacts
-from lockstep.pipeline.recovery.facts import (
+from lockstep.pipeline.recovery import (
     Adopted,
     BatchRecord,
     LakeFacts,

@@ -278,7 +278,7 @@ def _recaptured(work: Workplace, batch: Batch, facts: SpanFacts) -> tuple[Segmen
         batch=batch.id,
         base=batch.base,
         captured=lambda table: then.source.patterns.matches(table) and table in captured,
-        states=_states_then(work, [table for table in captured if facts.firsts[table] < batch.id]),
+        states=_states_then(work, captured, facts.firsts, batch.id),
         policies_of=partial(_policies_then, work, events, recorded),
         scratch=True,
     )
@@ -329,10 +329,17 @@ def _begun(work: Workplace, batch: Batch, facts: ServerFacts) -> RunStart:
     )
 
 
-def _states_then(work: Workplace, tables: Iterable[TableName]) -> dict[TableName, TableState]:
-    """Return the states of tables that were captured before the batch, all following."""
+def _states_then(
+    work: Workplace, tables: Iterable[TableName], firsts: Mapping[TableName, int], batch: int
+) -> dict[TableName, TableState]:
+    """Return the states of those tables that were captured before the batch, all following. The
+    changes of a table that this ledger took over from the lake may begin with the batch."""
     states = work.ledger.table_states(work.source.name)
-    return {table: states[table].started() for table in tables}
+    return {
+        table: states[table].started()
+        for table in tables
+        if firsts[table] < batch or states[table].adopted is not None
+    }
 
 
 def _policies_then(

@@ -11,12 +11,16 @@ from lockstep.pipeline.check import require_ready
 from lockstep.pipeline.model.batch import BatchState, Cursor
 from lockstep.pipeline.model.table_state import StoppedTable
 from lockstep.pipeline.ports.source import ServerFacts
-from lockstep.pipeline.run.begin import StartProposal, foresee_start, tables_touched
+from lockstep.pipeline.run.begin import RunStart, StartProposal, foresee_start, tables_touched
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.find_place import snapshot_not_chosen
 from lockstep.pipeline.run.follow_pasts import plan_pasts
 from lockstep.pipeline.run.repair import Abandonment, batches_to_abandon
-from lockstep.pipeline.run.reshaping import still_in_clear, tables_shown_differently
+from lockstep.pipeline.run.reshaping import (
+    new_tightenings,
+    still_in_clear,
+    tables_shown_differently,
+)
 from lockstep.pipeline.run.status.plan_reading import (
     BATCHES,
     PlannedReading,
@@ -25,8 +29,8 @@ from lockstep.pipeline.run.status.plan_reading import (
 )
 from lockstep.pipeline.run.stop_errors import stopped_tables
 from lockstep.pipeline.run.table_plans import (
+    KnownTables,
     TablePlans,
-    estimates_of,
     foreseen_orders,
     plan_readings,
     plan_returns,
@@ -59,13 +63,11 @@ class PlannedStart:
 @dataclass(frozen=True, slots=True)
 class PlannedShape:
     """A table whose settings show something else of it than before. `refused`: the setting that
-    cannot be applied, for which the table is quarantined; None if it is re-read, with the server's
-    estimates of rows and bytes. `remains`: what the lake still keeps although it is hidden now."""
+    cannot be applied, for which the table is quarantined; None if it is re-read. `remains`: what
+    the lake still keeps although it is hidden now."""
 
     reason: str
     refused: str | None
-    estimated_rows: int | None = None
-    estimated_bytes: int | None = None
     remains: str | None = None
 
 
@@ -111,18 +113,16 @@ def make_plan(work: Workplace) -> RunPlan:
             work.mirrors.require_ready()
         require_ready(work.server, work.ledger, work.source)
         proposal = foresee_start(work, cursor, override)
-        shapes = _shapes(work)
-        tables = with_prices(work, plan_returns(work, foreseen_orders(work)))
+        shapes, known = _shapes(work)
         start = _start(work, proposal)
+        tables = planned_tables(work, proposal.run_start, known)
         if isinstance(proposal.decision, Refusal):
             refusal = proposal.decision.error
         elif proposal.run_start is not None:
-            tables = plan_readings(work, proposal.run_start, tables)
             reading = read_ahead(work, proposal.run_start, tables)
-            tables = with_prices(work, plan_pasts(work, tables))
+            refusal = reading.refusal
             if tables.supplied(RowsRead):
                 take = loads_take(work, proposal.run_start.facts, tables.rows)
-            refusal = reading.refusal
     except LockstepError as error:
         if error.recovery is Recovery.RETRY:
             raise
@@ -147,6 +147,18 @@ def make_plan(work: Workplace) -> RunPlan:
     )
 
 
+def planned_tables(
+    work: Workplace, run_start: RunStart | None, known: KnownTables | None = None
+) -> TablePlans:
+    """Return what a run with this start does to each table that it does not simply continue, with
+    prices; nothing is written. If its start is refused (None), only tables that stopped are
+    planned. `known`: of the tables, if not what the ledger has."""
+    tables = plan_returns(work, foreseen_orders(work, known), known=known)
+    if run_start is not None:
+        tables = plan_pasts(work, plan_readings(work, run_start, tables, known))
+    return with_prices(work, tables)
+
+
 def _settings(work: Workplace) -> Mapping[TableName, str]:
     source = work.source
     if not source.tables:
@@ -155,19 +167,23 @@ def _settings(work: Workplace) -> Mapping[TableName, str]:
     return settings_in_words(filter(source.patterns.matches, names), source.tables)
 
 
-def _shapes(work: Workplace) -> dict[TableName, PlannedShape]:
-    shapes: dict[TableName, PlannedShape] = {}
+def _shapes(work: Workplace) -> tuple[dict[TableName, PlannedShape], KnownTables]:
+    """Return the tables whose shape the settings change, and what is known of all tables once that
+    has stopped them (`reshape`)."""
+    known = KnownTables.of(work)
     errors = {state.table: error for state, error in tables_shown_differently(work)}
-    read = [table for table, error in errors.items() if error.by is StoppedBy.RUN]
-    estimates = estimates_of(work, read)
-    for table, error in errors.items():
-        if table in read:
-            remains = still_in_clear(work, table)
-            price = estimates[table]
-            shapes[table] = PlannedShape(error.reason, None, price.rows, price.bytes, remains)
-        else:
-            shapes[table] = PlannedShape(error.reason, error.hint)
-    return shapes
+    cursor = work.ledger.cursors(work.source.name).captured
+    if cursor is None:
+        return {}, known
+    less = {tightening.table for tightening in new_tightenings(work)}
+    known = replace(known.stopped(cursor, errors), stale=known.stale | less)
+    shapes = {
+        table: PlannedShape(error.reason, None, still_in_clear(work, table))
+        if error.by is StoppedBy.RUN
+        else PlannedShape(error.reason, error.hint)
+        for table, error in errors.items()
+    }
+    return shapes, known
 
 
 SPACE: Final = "a table's rows are in the lake twice until its mirror is acknowledged"

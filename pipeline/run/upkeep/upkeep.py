@@ -164,7 +164,8 @@ class FormerMirror:
 class UpkeepReport:
     """The outcome of an upkeep. `changes`: the deletion of old changes; `logs`: deleted
     checkpoints; `cleared`: tightenings whose tables show no hidden values any more; `former`:
-    folders that mirrors had before. These are empty if the upkeep was for some tables only."""
+    folders that mirrors had before. These are empty if the upkeep was for some tables only. If the
+    upkeep was only planned, they are what it would delete."""
 
     tables: tuple[TableUpkeep, ...]
     seconds: float

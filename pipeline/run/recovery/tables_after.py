@@ -1,0 +1,100 @@
+"""What the next run does to each table after a recovery, told before the recovery is carried out.
+
+A recovery decides what there is: the version of its mirror with which each table continues, or what
+the ledger has. Whatever a table lacks then is an ordinary need, and the rules of
+`pipeline.supply.plan` decide what supplies it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import replace
+
+from lockstep.pipeline.mirror.merging import reload_origin
+from lockstep.pipeline.model.life import LakeRestarted, step
+from lockstep.pipeline.model.table_state import TableState
+from lockstep.pipeline.run.begin import foresee_start
+from lockstep.pipeline.run.context import Workplace
+from lockstep.pipeline.run.mirror_places import collisions, pending_moves, why_elsewhere
+from lockstep.pipeline.run.status.plan import planned_tables
+from lockstep.pipeline.run.stop_errors import read_by_next_run
+from lockstep.pipeline.run.table_plans import (
+    KnownTables,
+    ReadingReach,
+    TablePlans,
+    with_prices,
+)
+from lockstep.pipeline.supply.plan import OLDER, Have, Standing, Want, plan
+from lockstep.pipeline.values.errors import LockstepError, Need
+from lockstep.pipeline.values.table import TableName
+
+Lacking = Iterable[tuple[TableName, str]]
+"""Tables whose rows the lake does not have, each with the reason."""
+
+
+def after_new_ledger(
+    work: Workplace, adopted: Iterable[TableState], lacking: Lacking
+) -> TablePlans:
+    """Return the plans of tables after a ledger is made from the lake. `adopted`: the states of the
+    tables that continue with their mirrors."""
+    haves = [(Have(table, Standing.NEW, reason=why), Want()) for table, why in lacking]
+    states = {state.table: state for state in adopted}
+    for table, name in pending_moves(work, states).reloaded.items():
+        have = Have(table, Standing.STOPPED, reason=why_elsewhere(name))
+        haves.append((have, Want(rewrite=True)))
+    # The mirror has rows that this ledger has not seen, so its changelog is not complete.
+    incomplete = reload_origin((), adopted=True, gaps=(), overlaps=())
+    return _planned(work, haves, ReadingReach(changelog=str(incomplete)))
+
+
+def after_kept_ledger(work: Workplace, lacking: Lacking) -> TablePlans:
+    """Return the plans of tables after the lake goes back to what the ledger has. If the server
+    does not answer, only those of `lacking` are known, without prices."""
+    cursor = work.ledger.cursors(work.source.name).captured
+    assert cursor is not None, "this ledger holds the source"
+    errors = {table: read_by_next_run(why) for table, why in lacking}
+    known = KnownTables.of(work).stopped(cursor, errors)
+    states = {table: step(table, known.states[table], LakeRestarted()) for table in errors}
+    known = replace(known, states={**known.states, **states})
+    with suppress(LockstepError):
+        return tables_of_next_run(work, known)
+    haves = [
+        (Have(table, Standing.STOPPED, frozenset({Need.ROWS}), error.reason), Want())
+        for table, error in errors.items()
+        if states[table].reason == error.reason
+    ]
+    return TablePlans({have.table: plan(have, want, ReadingReach()) for have, want in haves})
+
+
+def tables_of_next_run(work: Workplace, known: KnownTables | None = None) -> TablePlans:
+    """Return the plans of the next run, which continues where the ledger ends. `known`: of the
+    tables, if not what the ledger has."""
+    source = work.source.name
+    cursor, override = work.ledger.cursors(source).captured, work.ledger.open_override(source)
+    return planned_tables(work, foresee_start(work, cursor, override).run_start, known)
+
+
+def after_start_over(work: Workplace) -> TablePlans:
+    """Return the plans of the first run that follows, which reads the tables that have rows if the
+    source starts with a snapshot."""
+    if not work.source.loads_new_tables:
+        return TablePlans()
+    tables = [table.name for table in work.server.tables()]
+    tables = [table for table in tables if work.source.patterns.matches(table)]
+    excluded = collisions(work, {}, tables)
+    haves = [
+        (Have(table, Standing.NEW, reason=OLDER), Want())
+        for table in tables
+        if table not in excluded
+    ]
+    return _planned(work, haves, ReadingReach())
+
+
+def _planned(
+    work: Workplace, haves: Iterable[tuple[Have, Want]], reach: ReadingReach
+) -> TablePlans:
+    wanted = {have.table: (have, want) for have, want in haves}
+    plans = {table: plan(have, want, reach) for table, (have, want) in wanted.items()}
+    wants = {table: want for table, (_, want) in wanted.items()}
+    return with_prices(work, TablePlans(plans, wants))

@@ -1,0 +1,315 @@
+"""Mirrors, or some of their rows, that are written again because a person orders it or a comparison
+found that they differ: what supplies each, decided by the plan, and how the order is recorded. The
+next run carries it out, or, for rows of a condition, a run that is given them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from lockstep.pipeline.mirror.layout import mirror_path
+from lockstep.pipeline.mirror.merging import ChangelogOrigin, ReloadOrigin
+from lockstep.pipeline.model.batch import TableContent
+from lockstep.pipeline.model.table_state import OrderKind, Supplier, TableOrder, TableState
+from lockstep.pipeline.run.agreement.lake_logs import foreign_mirrors
+from lockstep.pipeline.run.context import Workplace
+from lockstep.pipeline.run.follow_pasts import Pasts, find_pasts
+from lockstep.pipeline.run.load.part import why_not_by_condition
+from lockstep.pipeline.run.reports import VerifyReport
+from lockstep.pipeline.run.status.table_commands import OrderRequest
+from lockstep.pipeline.run.table_plans import (
+    ReadingReach,
+    TablePlans,
+    earlier_version_of,
+    needs_of,
+    origin_of,
+    plan_returns,
+    with_prices,
+)
+from lockstep.pipeline.schema.history import Knowledge
+from lockstep.pipeline.shape.shaping import consent_hint
+from lockstep.pipeline.snapshot.condition import read_condition
+from lockstep.pipeline.source_plan import RereadRows
+from lockstep.pipeline.supply.past import Past
+from lockstep.pipeline.supply.plan import FromChangelog, Have, SomeRowsRead, Standing, Want, plan
+from lockstep.pipeline.values.decisions import Lease
+from lockstep.pipeline.values.errors import (
+    LedgerRefused,
+    Need,
+    PastRefused,
+)
+from lockstep.pipeline.values.table import TableName
+
+
+@dataclass(frozen=True, slots=True)
+class Reload:
+    """A mirror that is to be written again. `said`: the supplier that the person named, if any;
+    `supplier`: the one that is used, and `why`, if it is MySQL without being named. `next`: a
+    sentence on what the next run does; `rows`: the server's estimate of the rows to read, None if
+    none are read. `stopped`: the table has stopped, and the reload resumes it; `reading`: its rows
+    are already being read, and nothing has to be recorded; `origin`: the changelog that it is
+    written from, None if rows are read; `part`: the only rows that are read, None if it is not
+    about some rows. Once recorded: the `order`, if the table stops for the reload, or else the
+    number of its `load`."""
+
+    asked: OrderRequest
+    said: Supplier | None
+    supplier: Supplier
+    next: str
+    why: str = ""
+    rows: int | None = None
+    stopped: bool = False
+    reading: bool = False
+    origin: ChangelogOrigin | None = None
+    part: RereadRows | None = None
+    order: TableOrder | None = None
+    load: int | None = None
+
+    @property
+    def table(self) -> TableName:
+        return self.asked.table
+
+
+class Reloading:
+    """The facts about tables that are to be reloaded, each read once for all of them."""
+
+    def __init__(self, work: Workplace, tables: Collection[TableName]) -> None:
+        self.work, self.tables = work, tables
+        self.states = work.ledger.table_states(work.source.name)
+        self.loads = {load.table: load for load in work.ledger.open_loads(work.source.name)}
+
+    @cached_property
+    def pasts(self) -> Pasts:
+        """The log's past of the tables that are not in the lake yet."""
+        return find_pasts(self.work, [table for table in self.tables if table not in self.states])
+
+    @cached_property
+    def rows(self) -> Mapping[TableName, int]:
+        return self.work.server.estimated_rows(self.tables)
+
+    @cached_property
+    def foreign(self) -> Collection[TableName]:
+        """Tables that no run has captured, and whose mirrors' places somebody else has taken."""
+        new = [table for table in self.tables if table not in self.states]
+        return foreign_mirrors(self.work, new).keys() if new else ()
+
+    @cached_property
+    def _contents(self) -> Mapping[TableName, list[TableContent]]:
+        contents: dict[TableName, list[TableContent]] = {table: [] for table in self.tables}
+        ledger, source = self.work.ledger, self.work.source.name
+        newest = ledger.cursors(source).captured
+        if newest is not None:
+            for batch in ledger.contents(source, 1, newest.batch, self.tables):
+                for table, content in batch.by_table().items():
+                    contents[table].append(content)
+        return contents
+
+    def reads(self, table: TableName) -> bool:
+        """Return whether its rows are being read from MySQL, and it has not stopped since."""
+        load, state = self.loads.get(table), self.states.get(table)
+        if state is not None and (state.has_stopped or state.loading):
+            return state.loading
+        return load is not None and load.reading is not None
+
+    def origin(self, asked: OrderRequest, supplier: Supplier | None) -> ReloadOrigin:
+        """Return the changelog that the mirror would be written from, or a sentence that says why
+        it is written from MySQL."""
+        state = self.states.get(asked.table)
+        if state is None:
+            return "it is not in the lake yet"
+        if state.has_stopped:
+            return _on_return(self.work, asked, state, supplier)
+        if needs_of(state) - {Need.MIRROR}:
+            return "it lacks rows that only MySQL has"
+        # The run examines the files: that takes too long here.
+        contents = self._contents[asked.table]
+        origin = origin_of(self.work, state, files=False, contents=contents)
+        if not isinstance(origin, str) or supplier is not Supplier.CHANGELOG:
+            return origin
+        earlier = earlier_version_of(self.work, state, files=False, contents=contents)
+        return f"{origin}, and {earlier}" if isinstance(earlier, str) else earlier
+
+
+def _on_return(
+    work: Workplace, asked: OrderRequest, state: TableState, supplier: Supplier | None
+) -> ReloadOrigin:
+    """Return what the mirror of a stopped table is written from, by the plan of the next run."""
+    order = TableOrder(
+        0,
+        asked.table,
+        OrderKind.RELOAD,
+        asked.author,
+        asked.reason,
+        work.clock(),
+        state.stopped,
+        supplier=supplier,
+    )
+    plans = plan_returns(replace(work, source=replace(work.source, until=None)), [order])
+    decided = plans.plans[asked.table]
+    if decided.waits is not None:
+        return decided.waits
+    step = decided.besides
+    assert step is not None, "a mirror that is written again has a supply besides the log"
+    return step.supply.origin if isinstance(step.supply, FromChangelog) else step.reason
+
+
+def plan_reload(
+    work: Workplace, asked: OrderRequest, supplier: Supplier | None, facts: Reloading | None = None
+) -> Reload:
+    """Return a reload, which `give_reload` records. `supplier`: None for the changelog if it is
+    complete, else MySQL; `facts`: given if several tables are reloaded. Raise `PastRefused` if
+    the named changelog or log cannot supply the table, and `LedgerRefused` if a person has to
+    consent to what it would show."""
+    facts = facts or Reloading(work, [asked.table])
+    table, state = asked.table, facts.states.get(asked.table)
+    if supplier is Supplier.LOG:
+        return _foresee_past(asked, facts)
+    if state is not None:
+        _require_consent(work, state)
+    reads = facts.reads(table)
+    origin: ReloadOrigin = "its rows are being read from MySQL"
+    if not reads and supplier is not Supplier.SOURCE:
+        origin = facts.origin(asked, supplier)
+    if supplier is Supplier.CHANGELOG and isinstance(origin, str):
+        raise PastRefused(
+            f"the mirror of {table} cannot be written again from its changelog: {origin}",
+            hint=f"`lockstep reload {table} --from source --reason …` reads it from MySQL",
+        )
+    stopped = state is not None and state.has_stopped
+    if reads:
+        sentence = f"{table} is being read from the source already; the next run continues"
+        load = facts.loads[table].id if table in facts.loads else None
+        return Reload(asked, supplier, Supplier.SOURCE, sentence, reading=True, load=load)
+    resumes = "; this also resumes the table" if stopped else ""
+    sentence = f"the next run rewrites the mirror of {table}"
+    if supplier is not Supplier.SOURCE and isinstance(origin, ChangelogOrigin):
+        sentence += f", {origin.told}: {origin.size}; no row is read from the source"
+        sentence += resumes or "; until then the table stops"
+        return Reload(asked, supplier, Supplier.CHANGELOG, sentence, stopped=stopped, origin=origin)
+    why = "" if supplier is Supplier.SOURCE else str(origin)
+    sentence += f", from the source{why and f': {why}'}{resumes}"
+    if table in facts.foreign:
+        mirror = mirror_path(work.source.name, work.source.mirror_name(table))
+        sentence += f"; it replaces what somebody else made in the lake at {mirror}"
+    rows = facts.rows.get(table)
+    return Reload(asked, supplier, Supplier.SOURCE, sentence, why, rows, stopped)
+
+
+def plan_rows(work: Workplace, order: RereadRows, facts: Reloading | None = None) -> Reload:
+    """Return the reading of the rows of a condition, which a run carries out that is given `part`;
+    if these rows cannot be merged by themselves, return the reading of all rows."""
+    table, condition = order.table, order.condition
+    refused = why_not_by_condition(work, table)
+    reach = ReadingReach(by_condition=None if refused is None else refused.message)
+    have = Have(table, Standing.FOLLOWING, reason=order.reason)
+    decided = plan(have, Want(rows=condition, author=order.author), reach)
+    [step] = with_prices(work, TablePlans({table: decided})).plans[table].steps
+    asked = OrderRequest(table, order.author, step.reason)
+    if not isinstance(step.supply, SomeRowsRead):
+        return plan_reload(work, asked, Supplier.SOURCE, facts)
+    about = ", ".join(dict.fromkeys(limit.column for limit in condition.limits))
+    others = (
+        f"rows of the mirror that its {about} allows"
+        if about
+        else "all rows of the mirror (it compares no column with a plain number or date)"
+    )
+    sentence = (
+        f"rows of {table} are read from the source again, where {condition.text}; {others} and "
+        "that are not read are looked up by key, and deleted where the source has none"
+    )
+    source, rows = Supplier.SOURCE, step.price.rows
+    return Reload(asked, source, source, sentence, rows=rows, part=order)
+
+
+def plan_repairs(work: Workplace, report: VerifyReport, author: str) -> list[Reload]:
+    """Return how each table that differs from MySQL becomes equal to it: the rows that differ are
+    read, or all rows if no condition can name these. Single rows are never corrected in the mirror:
+    consumers must find every change in the changelog. A table whose mirror is not continued is left
+    out."""
+    states = work.ledger.table_states(work.source.name)
+    wrong = [
+        difference
+        for difference in report.tables
+        if not difference.equal and difference.table in states and states[difference.table].complete
+    ]
+    facts = Reloading(work, [difference.table for difference in wrong])
+    repairs = []
+    for difference in wrong:
+        count = difference.differing
+        rows = "1 row that differs" if count == 1 else f"{count:,} rows that differ"
+        asked = OrderRequest(
+            difference.table, author, f"a comparison found {rows}, and it is to be repaired"
+        )
+        if difference.where is None:
+            repairs.append(plan_reload(work, asked, Supplier.SOURCE, facts))
+        else:
+            where = read_condition(difference.where)
+            order = RereadRows(asked.table, where, author, asked.reason)
+            repairs.append(plan_rows(work, order, facts))
+    return repairs
+
+
+def _foresee_past(asked: OrderRequest, facts: Reloading) -> Reload:
+    """Return the reload of a new table from the oldest place from which the log has all its
+    changes."""
+    table = asked.table
+    if table in facts.states:
+        past: Past | str = "it is in the lake, and its changelog cannot begin earlier"
+    elif table in facts.loads and facts.loads[table].reading is not None:
+        past = "its rows are being read from MySQL already"
+    else:
+        past = facts.pasts.by_table[table]
+    if isinstance(past, str):
+        raise PastRefused(
+            f"{table} cannot be followed from the log's past: {past}",
+            hint=f"`lockstep reload {table} --from source --reason …` reads it from MySQL as it is",
+        )
+    sentence = (
+        f"the next run follows {table} from {past.begins} on, and not earlier, because {past.why}; "
+        f"{facts.pasts.log_bytes(past):,} bytes of log are read again"
+    )
+    if past.whole:
+        return Reload(asked, Supplier.LOG, Supplier.LOG, f"{sentence}, which has all of its rows")
+    rows, older = facts.rows.get(table), "it has rows from before that"
+    sentence += ", then its rows from MySQL"
+    return Reload(asked, Supplier.LOG, Supplier.LOG, sentence, older, rows)
+
+
+def _require_consent(work: Workplace, state: TableState) -> None:
+    """Refuse a reload that would show more than the settings of the table's former columns or name
+    show: a person must consent to that explicitly (`resume`)."""
+    why = state.reason if state.need is Need.CONSENT else None
+    if work.shaping.hides:
+        newest = work.ledger.schema_versions(work.source.name, state.table)[-1:]
+        unknown = [version.reason for version in newest if version.knowledge is Knowledge.UNKNOWN]
+        why = next(iter(unknown), why)
+    if why is not None:
+        raise LedgerRefused(
+            f"{state.table} is not reloaded, because it might show more than before: {why}.",
+            hint=consent_hint(state.table),
+        )
+
+
+def give_reload(work: Workplace, lease: Lease, reload: Reload) -> Reload:
+    """Record a reload. A table that is read from MySQL is followed meanwhile, unless it has
+    stopped; one whose mirror is written from its changelog stops until the next run."""
+    asked, table = reload.asked, reload.table
+    if reload.reading:
+        return reload
+    with_past = reload.supplier is Supplier.LOG
+    if with_past or (reload.supplier is Supplier.SOURCE and not reload.stopped):
+        why = f"{asked.reason}; {reload.why}" if reload.why else asked.reason
+        load = work.ledger.order_load(
+            lease, table, author=asked.author, reason=why, with_past=with_past
+        )
+        return replace(reload, load=load.id)
+    order = work.ledger.order_table(
+        lease,
+        table,
+        OrderKind.RELOAD,
+        author=asked.author,
+        reason=asked.reason,
+        supplier=reload.said,
+    )
+    return replace(reload, order=order)
