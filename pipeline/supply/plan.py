@@ -269,8 +269,7 @@ class Plan:
         if load is None:
             return self
         log = self.steps if self.besides is None else self.steps[:-1]
-        reason = self.besides.reason if self.besides and self.reads_rows else load.reason
-        return replace(self, steps=(*log, Step(RowsRead(load), reason)))
+        return replace(self, steps=(*log, Step(RowsRead(load), load.reason)))
 
     @property
     def with_rows(self) -> Plan:
