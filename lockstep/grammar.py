@@ -126,7 +126,8 @@ _COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
 --port PORT     its port (default: 3306)
 --user USER     the MySQL account that reads the log
 --password REFERENCE  where its password is: env:NAME or file:PATH (default: env:<NAME>_PASSWORD)
---tls {verify,required,off}  how the connection is encrypted (default: verify)
+--tls {verify,required,off}  how the connection is encrypted (default: verify; off if the server is
+    on this machine)
 --tables PATTERN+  the tables to capture, each as database.table with * and ?
 --exclude PATTERN+  tables to leave out of these
 --start START   where the first run starts. snapshot: read the tables, then follow the log

@@ -12,6 +12,7 @@ from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import UsageError
 from lockstep.pipeline.model.json_values import parts
 from lockstep.pipeline.values.errors import ConfigurationError
+from lockstep.pipeline.values.survey import is_loopback
 from lockstep.resources.config.example import file_of_source, password_of
 from lockstep.streams import writing
 
@@ -62,7 +63,8 @@ def configuration(arguments: argparse.Namespace, ask: Ask | None) -> str:
     password = chosen(
         "password", "Where is its password (env:NAME or file:PATH)?", password_of(name)
     )
-    tls = chosen("tls", "TLS (verify, required, off)?", "verify")
+    # MySQL makes a certificate for itself, which nobody can verify; on this machine none is needed.
+    tls = chosen("tls", "TLS (verify, required, off)?", "off" if is_loopback(host) else "verify")
     tables = arguments.tables or (
         ask("Which tables (patterns, separated by spaces)?", f"{name}.*").split() if ask else []
     )

@@ -97,7 +97,7 @@ def batches_of(
         )
     if not before:
         raise SpanRefused(
-            f"{span.until} lies before what is known: {beginning(chain[0])}",
+            f"no transaction up to {span.until} is known: {beginning(chain[0])}",
             hint=_SHOWN,
         )
     ids_before = {batch.id for batch in before}
@@ -498,7 +498,7 @@ def _not_read(place: Place, last: Batch) -> PastRefused:
 
 
 def _before_all(place: Place, chain: Sequence[Batch]) -> PastRefused:
-    return PastRefused(f"{place} lies before what is known: {beginning(chain[0])}", hint=_LIST)
+    return PastRefused(f"no transaction up to {place} is known: {beginning(chain[0])}", hint=_LIST)
 
 
 def end_of(batch: Batch) -> str:

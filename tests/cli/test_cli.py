@@ -324,6 +324,14 @@ def options(**given: object) -> argparse.Namespace:
     return argparse.Namespace(**{**chosen, **given})
 
 
+@pytest.mark.parametrize(
+    ("host", "tls"), [("127.0.0.1", "off"), ("localhost", "off"), ("db", "verify")]
+)
+def test_init_encrypts_what_leaves_this_machine(host: str, tls: str) -> None:
+    text = init.configuration(options(name="x", host=host, user="me", tables=["x.*"]), None)
+    assert tomllib.loads(text)["sources"][0]["tls"] == tls
+
+
 def test_init_writes_what_was_given() -> None:
     """The options, and defaults for the rest: a file that is valid as it stands."""
     text = init.configuration(
