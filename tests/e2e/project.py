@@ -226,6 +226,23 @@ class Project:
         ]
 
 
+def followed(
+    mysql: MySqlStand,
+    database: str,
+    folder: Path,
+    warm: WarmProcess | None,
+    *statements: str,
+    **options: Any,
+) -> Project:
+    """Return a project that follows a database from here on, in which the statements are executed
+    then. The database is created if it is missing. `options`: those of `Project.made`."""
+    mysql.execute(f"create database if not exists {database} character set utf8mb4")
+    start = head(mysql)
+    mysql.execute(*statements, database=database)
+    chosen = {"tables": [f"{database}.*"], "start": start, **options}
+    return Project.made(folder, port=mysql.port, warm=warm, **chosen)
+
+
 def _expected(
     done: subprocess.CompletedProcess[str], code: int | None
 ) -> subprocess.CompletedProcess[str]:

@@ -3,47 +3,33 @@
 from __future__ import annotations
 
 import shutil
-from pathlib import Path
 
 import pytest
 
+from tests.e2e.conftest import Follow
 from tests.e2e.points import Point
-from tests.e2e.project import Project, head
-from tests.e2e.warm import WarmProcess
 from tests.fix_mysql import MySqlStand
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_killed_as_a_table_is_quarantined(
-    mysql: MySqlStand, database: str, tmp_path: Path, warm: WarmProcess, when: str
+    mysql: MySqlStand, database: str, follow: Follow, when: str
 ) -> None:
     """The other table's write is not settled then, so their batch waits; the one that was
     refused comes back all the same, and both end equal."""
-    start = head(mysql)
-    mysql.execute(
-        f"use {database}",
+    project = follow(
         "create table plain (id int primary key, n int)",
         "create table named (id int primary key)",
         "insert into plain values (1, 1), (2, 2)",
         "insert into named values (1), (2)",
     )
-    tables = [f"{database}.*"]
-    project = Project.made(
-        tmp_path / "project", port=mysql.port, tables=tables, start=start, warm=warm
-    )
     project.run("run")
-    mysql.execute(
-        f"use {database}",
-        "update plain set n = 3",
-        "insert into named values (3)",
-    )
+    mysql.execute("update plain set n = 3", "insert into named values (3)", database=database)
     shutil.rmtree(project.lake / "shop" / database / "named")
     project.killed(Point.TABLE_QUARANTINED, when)
     mysql.execute(
-        f"use {database}",
-        "insert into named values (4)",
-        "insert into plain values (4, 4)",
+        "insert into named values (4)", "insert into plain values (4, 4)", database=database
     )
     if when == "before":
         project.run("run", expect=6)

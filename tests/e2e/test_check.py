@@ -3,43 +3,24 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 
-from tests.e2e.project import Project
-from tests.e2e.warm import WarmProcess
+from tests.e2e.conftest import Follow
 from tests.fix_mysql import MySqlStand
 
 pytestmark = pytest.mark.acceptance
 
 
-def made(
-    mysql: MySqlStand,
-    folder: Path,
-    database: str,
-    user: str,
-    warm: WarmProcess,
-    extra: str = "",
-) -> Project:
-    return Project.made(
-        folder / "project",
-        port=mysql.port,
-        tables=[f"{database}.*"],
-        user=user,
-        extra=extra,
-        warm=warm,
+def test_a_good_source(mysql: MySqlStand, database: str, follow: Follow) -> None:
+    """0, and more than thirty lines that are fine; the schedule is weighed as well."""
+    project = follow(
+        "create table orders (id int primary key)",
+        "create table notes (id int primary key) engine = MyISAM",
+        start="earliest",
+        extra='schedule = "0 6 * * 1"\n',
         first=True,
     )
-
-
-def test_a_good_source(mysql: MySqlStand, database: str, tmp_path: Path, warm: WarmProcess) -> None:
-    """0, and more than thirty lines that are fine; the schedule is weighed as well."""
-    mysql.execute(
-        f"create table {database}.orders (id int primary key)",
-        f"create table {database}.notes (id int primary key) engine = MyISAM",
-    )
-    project = made(mysql, tmp_path, database, "root", warm, 'schedule = "0 6 * * 1"\n')
     password = mysql.server.password
     with mysql.durable():
         told = json.loads(project.run("check", "--json", LOCKSTEP_TEST_PASSWORD=password).stdout)
@@ -53,16 +34,18 @@ def test_a_good_source(mysql: MySqlStand, database: str, tmp_path: Path, warm: W
 
 
 def test_an_account_that_may_not_read_the_log(
-    mysql: MySqlStand, database: str, tmp_path: Path, warm: WarmProcess
+    mysql: MySqlStand, database: str, follow: Follow
 ) -> None:
     """5, with the GRANT to run for this very account, and nothing is made."""
-    mysql.execute(
-        f"create table {database}.orders (id int primary key)",
+    project = follow(
+        "create table orders (id int primary key)",
         f"create user if not exists peeks@'127.0.0.1' identified by '{mysql.password}'",
         f"create user if not exists peeks@localhost identified by '{mysql.password}'",
         f"grant select on {database}.* to peeks@'127.0.0.1', peeks@localhost",
+        start="earliest",
+        user="peeks",
+        first=True,
     )
-    project = made(mysql, tmp_path, database, "peeks", warm)
     done = project.run("check", expect=5, LOCKSTEP_TEST_PASSWORD=mysql.password)
     assert "hint: GRANT REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO 'peeks'@'" in done.stdout
     assert "refusal  replication privileges" in done.stdout

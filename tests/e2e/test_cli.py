@@ -7,34 +7,26 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.project import Project, head
-from tests.e2e.warm import WarmProcess
+from tests.e2e.conftest import Follow
+from tests.e2e.project import Project
 from tests.fix_mysql import MySqlStand
 
 pytestmark = pytest.mark.acceptance
 
 
 @pytest.fixture
-def project(mysql: MySqlStand, database: str, tmp_path: Path, warm: WarmProcess) -> Project:
+def project(mysql: MySqlStand, follow: Follow) -> Project:
     """A project of the account with the least privileges; one table, and one that a session
     with binlog_row_value_options=PARTIAL_JSON writes to."""
-    start = head(mysql)
-    mysql.execute(
-        f"create table {database}.orders (id int primary key, v varchar(9))",
-        f"create table {database}.notes (id int primary key, j json)",
-        f"insert into {database}.orders values (1, 'a'), (2, 'b')",
-        f"insert into {database}.notes values (1, json_object('a', 1, 'b', repeat('x', 50)))",
-        f"update {database}.orders set v = 'c' where id = 2",
+    return follow(
+        "create table orders (id int primary key, v varchar(9))",
+        "create table notes (id int primary key, j json)",
+        "insert into orders values (1, 'a'), (2, 'b')",
+        "insert into notes values (1, json_object('a', 1, 'b', repeat('x', 50)))",
+        "update orders set v = 'c' where id = 2",
         "set session binlog_row_value_options = PARTIAL_JSON",
-        f"update {database}.notes set j = json_set(j, '$.a', 2)",
-    )
-    return Project.made(
-        tmp_path / "project",
-        port=mysql.port,
-        tables=[f"{database}.*"],
-        start=start,
+        "update notes set j = json_set(j, '$.a', 2)",
         user=mysql.account,
-        warm=warm,
         first=True,
     )
 

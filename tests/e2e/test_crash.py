@@ -20,7 +20,7 @@ from demo.revenue import revenue, revenue_asset
 from tests.chance import seed_of
 from tests.e2e.points import Point
 from tests.e2e.power_cuts import kill_runs
-from tests.e2e.project import Project, head
+from tests.e2e.project import Project, followed
 from tests.e2e.warm import WarmProcess
 from tests.fix_mysql import MySqlStand
 
@@ -56,16 +56,15 @@ select coalesce(sum(quantity * price), 0)
 @pytest.fixture
 def project(mysql: MySqlStand, tmp_path: Path, warm: WarmProcess) -> Iterator[Project]:
     """After its first run over two tables with rows."""
-    start = head(mysql)
-    mysql.execute(
-        "create database crash",
+    made = followed(
+        mysql,
+        "crash",
+        tmp_path / "project",
+        warm,
         "create table crash.a (id int primary key, v varchar(20))",
         "create table crash.b (id int primary key, v decimal(10, 2))",
         "insert into crash.a values (1, 'one'), (2, 'two'), (3, 'three')",
         "insert into crash.b values (1, 1.5), (2, 2.5), (3, 3.5)",
-    )
-    made = Project.made(
-        tmp_path / "project", port=mysql.port, tables=["crash.*"], start=start, warm=warm
     )
     made.run("run")
     yield made

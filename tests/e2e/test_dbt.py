@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.e2e.project import Project, environment, head
+from tests.e2e.project import Project, environment, followed
 from tests.e2e.warm import WarmProcess
 from tests.fix_mysql import MySqlStand
 from tests.lake.duck import duck
@@ -82,10 +82,8 @@ print(json.dumps({
 def project(
     mysql: MySqlStand, tmp_path_factory: pytest.TempPathFactory, warm: WarmProcess
 ) -> Project:
-    start = head(mysql)
-    mysql.execute(f"create database {DATABASE}", *SCHEMA.split(";"))
     folder = tmp_path_factory.mktemp("dbt") / "project"
-    made = Project.made(folder, port=mysql.port, tables=[f"{DATABASE}.*"], start=start, warm=warm)
+    made = followed(mysql, DATABASE, folder, warm, *SCHEMA.split(";"))
     made.run("run")
     return made
 

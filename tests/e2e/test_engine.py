@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
+from tests.e2e.conftest import Follow
 from tests.e2e.points import Point
-from tests.e2e.project import Project, head
-from tests.e2e.warm import WarmProcess
+from tests.e2e.project import Project
 from tests.fix_mysql import MySqlStand
 
 
 @pytest.fixture
-def project(mysql: MySqlStand, database: str, tmp_path: Path, warm: WarmProcess) -> Project:
-    start = head(mysql)
-    mysql.execute(f"create table {database}.orders (id int primary key, v int)")
-    return Project.made(
-        tmp_path / "project", port=mysql.port, tables=[f"{database}.*"], start=start, warm=warm
-    )
+def project(follow: Follow) -> Project:
+    return follow("create table orders (id int primary key, v int)")
 
 
 def prepare(mysql: MySqlStand, database: str, xid: str, number: int) -> None:
@@ -65,12 +59,14 @@ def test_a_prepared_transaction_waits_for_a_later_run(
 
 
 def test_a_budget_ends_a_run_between_transactions(
-    mysql: MySqlStand, database: str, tmp_path: Path, warm: WarmProcess
+    mysql: MySqlStand, database: str, follow: Follow
 ) -> None:
     """Each run takes its share, says so, and the next one goes on from there. A compressed
     transaction is one like any other: any session may switch compression on."""
-    start = head(mysql)
-    mysql.execute(f"create table {database}.orders (id int primary key, v int)")
+    project = follow(
+        "create table orders (id int primary key, v int)",
+        extra="[sources.bounds]\nmax_transactions = 2\nmax_bytes = '4GiB'\nmax_seconds = 100\n",
+    )
     for number in range(3):
         mysql.execute(
             f"set session binlog_transaction_compression = {'on' if number % 2 else 'off'}",
@@ -79,14 +75,6 @@ def test_a_budget_ends_a_run_between_transactions(
             f"insert into {database}.orders values ({number + 10}, 0)",
             "commit",
         )
-    project = Project.made(
-        tmp_path / "project",
-        port=mysql.port,
-        tables=[f"{database}.*"],
-        start=start,
-        warm=warm,
-        extra="[sources.bounds]\nmax_transactions = 2\nmax_bytes = '4GiB'\nmax_seconds = 100\n",
-    )
     first = project.run("run")
     assert "max_transactions = 2" in first.stderr + first.stdout
     assert project.json("run")["sources"]["shop"]["rows"] == 4

@@ -3,7 +3,6 @@ repeated, and readers that know nothing of Lockstep."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
@@ -12,10 +11,10 @@ import pytest
 import lockstep
 from lockstep.resources.lake.store.paths import AGENT, DELTA_AGENT
 from tests.chance import by_chance
+from tests.e2e.conftest import Follow
 from tests.e2e.points import Point
 from tests.e2e.project import Project
 from tests.e2e.test_recovery import forget
-from tests.e2e.warm import WarmProcess
 from tests.fix_mysql import MySqlStand
 from tests.fix_objects import ObjectStore
 from tests.lake.faults import Faults
@@ -39,27 +38,13 @@ WATCHED = 2
 
 
 @pytest.fixture
-def project(
-    mysql: MySqlStand,
-    database: str,
-    tmp_path: Path,
-    object_store: ObjectStore,
-    warm: WarmProcess,
-    monkeypatch: pytest.MonkeyPatch,
-) -> Project:
+def project(follow: Follow, object_store: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> Project:
     """Two tables that the first run reads, in a lake below a prefix."""
     monkeypatch.setenv("LAKE_KEY", "tests")
-    mysql.execute(
-        f"use {database}",
+    project = follow(
         *(f"create table {t} (id int primary key, s varchar(40))" for t in "ab"),
         *(f"insert into {t} values (1, 'one'), (2, 'two'), (3, 'three')" for t in "ab"),
-    )
-    project = Project.made(
-        tmp_path / "project",
-        port=mysql.port,
-        tables=[f"{database}.*"],
         start="snapshot",
-        warm=warm,
     )
     file = project.folder / "lockstep.toml"
     lake = f'path = "{object_store.faulty_prefix()}"\n{object_store.toml()}'

@@ -3,28 +3,22 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
 import pytest
 
 from demo.mysql_search import cache_folder
 from lockstep.pipeline.values.errors import SetupIncomplete
 from lockstep.resources.postgres.embedded import account_of, programs, reachable
+from tests.e2e.conftest import Follow
 from tests.e2e.project import Project
-from tests.e2e.warm import WarmProcess
-from tests.fix_mysql import MySqlStand
 from tests.ledger.poolers import pgbouncer
 from tests.ledger.servers import debian_server, run
 
 
-def test_every_command_refuses_it_before_anything_is_locked(
-    mysql: MySqlStand, database: str, tmp_path: Path, warm: WarmProcess
-) -> None:
+def test_every_command_refuses_it_before_anything_is_locked(follow: Follow) -> None:
     """`check` and a run name the pooler and the cure, and leave nothing behind. (Each mode of it:
     `tests/ledger/test_poolers.py`.)"""
-    project = Project.made(
-        tmp_path, port=mysql.port, tables=[f"{database}.*"], warm=warm, first=True
-    )
+    project = follow(start="earliest", first=True)
     found = programs()
     with debian_server(reachable(account_of(found / "none"), found)) as server:
         try:

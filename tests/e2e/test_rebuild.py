@@ -11,10 +11,10 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
 from tests.chance import by_chance
+from tests.e2e.conftest import Follow
 from tests.e2e.points import Point
 from tests.e2e.project import Project, head
 from tests.e2e.test_replay import note_size
-from tests.e2e.warm import WarmProcess
 from tests.fix_mysql import MySqlStand
 
 EVERY = 4
@@ -22,24 +22,21 @@ Rows = list[dict[str, Any]]
 
 
 def test_a_table_as_of_any_transaction(
-    mysql: MySqlStand, database: str, tmp_path: Path, warm: WarmProcess
+    mysql: MySqlStand, database: str, tmp_path: Path, follow: Follow
 ) -> None:
     """What MySQL showed after every fourth statement, over DDL that rewrites, widens and renames
     columns; a live mirror that is wrong, written again from its changelog, though that was killed
     before the mirror's one commit, or after it. `tests/positions/test_reloads.py` kills such
     reloads at any step."""
     name, seen = f"{database}.t", list[tuple[str, Rows]]()
-    start = head(mysql)
+    project = follow()
 
     def do(*statements: str) -> None:
         for statement in statements:
-            mysql.execute(f"use {database}", statement)
+            mysql.execute(statement, database=database)
             seen.append((head(mysql), _shown(mysql, database)))
 
     do("create table t (id int primary key, v int, d datetime(3))")
-    project = Project.made(
-        tmp_path / "project", port=mysql.port, tables=[f"{database}.*"], start=start, warm=warm
-    )
     do(*(f"insert into t values ({n}, {n}, '2026-11-01 06:00:00.{n:03d}')" for n in range(1, 4)))
     project.run("run")
     do("update t set v = v + 10 where id > 1", "alter table t modify v bigint")
@@ -84,20 +81,15 @@ def test_a_table_as_of_any_transaction(
     assert project.proven() == {name}
 
 
-def test_what_is_gone_is_refused(
-    mysql: MySqlStand, database: str, tmp_path: Path, warm: WarmProcess
-) -> None:
+def test_what_is_gone_is_refused(mysql: MySqlStand, database: str, follow: Follow) -> None:
     """Before a table was read, and versions that were vacuumed: the earliest that works is told,
     and works. The mirror is written again from the earliest version; once that is gone too, only
     MySQL can supply it."""
     name = f"{database}.t"
-    mysql.execute(
-        f"use {database}",
+    project = follow(
         "create table t (id int primary key, v int)",
         "insert into t values (1, 1), (2, 2)",
-    )
-    project = Project.made(
-        tmp_path / "project", port=mysql.port, tables=[f"{database}.*"], start="snapshot", warm=warm
+        start="snapshot",
     )
     project.run("run")
     ends = [project.status()["acknowledged"]]

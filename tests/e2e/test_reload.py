@@ -9,8 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 from deltalake import write_deltalake
 
-from tests.e2e.project import Project, head
-from tests.e2e.warm import WarmProcess
+from tests.e2e.conftest import Follow
 from tests.fix_mysql import MySqlStand
 
 
@@ -43,19 +42,14 @@ DAMAGE: dict[str, Callable[[Path], object]] = {
 
 
 def test_damaged_mirrors_are_made_whole_by_a_command(
-    mysql: MySqlStand, database: str, tmp_path: Path, warm: WarmProcess
+    mysql: MySqlStand, database: str, follow: Follow
 ) -> None:
     """Each is quarantined alone with the command that helps, and the source goes on; afterwards
     each is equal, without a row read from the source."""
-    start = head(mysql)
     tables = [*DAMAGE, "whole"]
-    mysql.execute(
-        f"use {database}",
+    project = follow(
         *(f"create table `{table}` (id int primary key, v int)" for table in tables),
         *(f"insert into `{table}` values (1, 1), (2, 2), (3, 3)" for table in tables),
-    )
-    project = Project.made(
-        tmp_path / "project", port=mysql.port, tables=[f"{database}.*"], start=start, warm=warm
     )
     project.run("run")
     for table, damage in DAMAGE.items():

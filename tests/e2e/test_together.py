@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import dagster as dg
@@ -17,9 +16,10 @@ from lockstep.assets.names import SourceNames, job_name
 from lockstep.pipeline.values.table import TableName
 from lockstep.resources.adapters import Adapters
 from lockstep.resources.config import load_settings
+from tests.e2e.conftest import Follow
 from tests.e2e.dagster_run import DAGSTER
 from tests.e2e.points import Point
-from tests.e2e.project import Project, head
+from tests.e2e.project import Project
 from tests.e2e.warm import TIMEOUT, WarmProcess
 from tests.fix_mysql import MySqlStand
 from tests.hostile.takeovers import asleep, taking_over
@@ -28,19 +28,11 @@ TRANSPORT = '{ type = "file", log_file_path = "events.jsonl", append = true }'
 
 
 @pytest.fixture
-def project(mysql: MySqlStand, database: str, tmp_path: Path, warm: WarmProcess) -> Project:
+def project(follow: Follow) -> Project:
     """A project with one table, a schedule, and no run yet."""
-    start = head(mysql)
-    mysql.execute(
-        f"create table {database}.orders (id int primary key, v int)",
-        f"insert into {database}.orders values (1, 1), (2, 2)",
-    )
-    return Project.made(
-        tmp_path / "project",
-        port=mysql.port,
-        tables=[f"{database}.*"],
-        start=start,
-        warm=warm,
+    return follow(
+        "create table orders (id int primary key, v int)",
+        "insert into orders values (1, 1), (2, 2)",
         extra='schedule = "*/10 * * * *"\n',
         top=f"[lineage]\ntransport = {TRANSPORT}\n",
     )

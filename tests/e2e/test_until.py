@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.e2e.conftest import Follow
 from tests.e2e.project import Project, head
-from tests.e2e.warm import WarmProcess
 from tests.fix_mysql import MySqlStand
 
 
 @pytest.fixture
-def project(mysql: MySqlStand, database: str, tmp_path: Path, warm: WarmProcess) -> Project:
+def project(mysql: MySqlStand, database: str, follow: Follow) -> Project:
     """A source that begins at the log's end, with nothing but foreign traffic behind it."""
     mysql.execute(f"create table {database}.orders (id int primary key)")
-    made = Project.made(
-        tmp_path / "project",
-        port=mysql.port,
-        tables=[f"{database}.orders"],
-        start=head(mysql),
-        warm=warm,
-    )
+    made = follow(tables=[f"{database}.orders"])
     mysql.execute(f"create table {database}.notes (id int primary key)")
     return made
 

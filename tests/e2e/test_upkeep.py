@@ -14,8 +14,9 @@ import lockstep
 from lockstep.pipeline.values.errors import VersionGone
 from lockstep.reading import VersionSet
 from tests.e2e.aged import age
+from tests.e2e.conftest import Follow
 from tests.e2e.points import Point
-from tests.e2e.project import Project, head
+from tests.e2e.project import Project
 from tests.e2e.warm import WarmProcess
 from tests.fix_mysql import MySqlStand
 from tests.hostile.takeovers import asleep
@@ -31,24 +32,14 @@ def tables(database: str) -> tuple[str, str]:
 
 
 @pytest.fixture
-def project(
-    mysql: MySqlStand, database: str, tables: tuple[str, str], tmp_path: Path, warm: WarmProcess
-) -> Project:
+def project(mysql: MySqlStand, tables: tuple[str, str], follow: Follow) -> Project:
     """A table to which each of `RUNS` runs added rows, in a file of its own, and one whose row each
     of them changed."""
     added, changed = tables
-    start = head(mysql)
-    mysql.execute(
+    made = follow(
         f"create table {added} (id int primary key, v int)",
         f"create table {changed} (id int primary key, v int)",
         f"insert into {changed} values (1, 0)",
-    )
-    made = Project.made(
-        tmp_path / "project",
-        port=mysql.port,
-        tables=[f"{database}.*"],
-        start=start,
-        warm=warm,
         top="[upkeep]\nsmall_files = 3\n",
     )
     for number in range(RUNS):

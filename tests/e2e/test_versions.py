@@ -15,7 +15,7 @@ import pytest
 import lockstep
 from lockstep.pipeline.values.errors import VersionGone
 from lockstep.reading import VersionSet
-from tests.e2e.project import Project, head
+from tests.e2e.project import Project, followed
 from tests.e2e.warm import WarmProcess
 from tests.fix_mysql import MySqlStand
 from tests.typed_pages import blocks, chapter
@@ -34,18 +34,16 @@ def project(
     mysql: MySqlStand, tmp_path_factory: pytest.TempPathFactory, warm: WarmProcess
 ) -> Project:
     """Two tables of accounts whose balances are `TOTAL` together, after their first run."""
-    start = head(mysql)
     values = ", ".join(f"({n}, {TOTAL // (2 * ROWS)})" for n in range(ROWS))
-    mysql.execute(
-        f"create database {DATABASE}",
+    project = followed(
+        mysql,
+        DATABASE,
+        tmp_path_factory.mktemp("accounts") / "project",
+        warm,
         *(f"create table {name} (id int primary key, v int)" for name in (HERE, THERE)),
         "begin",
         *(f"insert into {name} values {values}" for name in (HERE, THERE)),
         "commit",
-    )
-    folder = tmp_path_factory.mktemp("accounts") / "project"
-    project = Project.made(
-        folder, port=mysql.port, tables=[f"{DATABASE}.*"], start=start, warm=warm
     )
     project.run("run")
     return project

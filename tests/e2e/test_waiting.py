@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.points import Point
-from tests.e2e.project import Project, head
+from tests.e2e.project import Project, followed
 from tests.e2e.warm import TIMEOUT, WarmProcess
 from tests.fix_mysql import MySqlStand
 
@@ -25,27 +25,27 @@ TABLES = ("a", "b")
 
 
 @pytest.fixture(scope="module")
-def followed(
+def waiting(
     mysql: MySqlStand, tmp_path_factory: pytest.TempPathFactory, warm: WarmProcess
 ) -> Project:
-    start = head(mysql)
-    mysql.execute(
-        f"create database {DATABASE}",
-        *(f"create table {DATABASE}.{table} (id int primary key, v int)" for table in TABLES),
-        *(f"insert into {DATABASE}.{table} values (0, 0), (1, 0)" for table in TABLES),
+    made = followed(
+        mysql,
+        DATABASE,
+        tmp_path_factory.mktemp("waiting") / "project",
+        warm,
+        *(f"create table {table} (id int primary key, v int)" for table in TABLES),
+        *(f"insert into {table} values (0, 0), (1, 0)" for table in TABLES),
     )
-    folder = tmp_path_factory.mktemp("waiting") / "project"
-    made = Project.made(folder, port=mysql.port, tables=[f"{DATABASE}.*"], start=start, warm=warm)
     made.run("run")
     return made
 
 
 @pytest.fixture
-def project(followed: Project, mysql: MySqlStand) -> Iterator[Project]:
+def project(waiting: Project, mysql: MySqlStand) -> Iterator[Project]:
     """At the end of each test a run that nothing holds up was right."""
-    yield followed
-    assert followed.unequal(mysql, *(f"{DATABASE}.{table}" for table in TABLES)) == {}
-    assert open_batches(followed) == []
+    yield waiting
+    assert waiting.unequal(mysql, *(f"{DATABASE}.{table}" for table in TABLES)) == {}
+    assert open_batches(waiting) == []
 
 
 def write(mysql: MySqlStand) -> None:
