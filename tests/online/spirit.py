@@ -1,7 +1,7 @@
 """spirit: the statements it sends, step by step.
 
 Belongs here: what spirit does to a server, in SQL. Does not: who writes meanwhile, what a
-run makes of it; spirit itself (`go_tools`).
+run makes of it.
 
 Source: spirit 0.16.0 (github.com/block/spirit): pkg/migration/change.go
 (`attemptMySQLDDL`, `createNewTable`, `alterNewTable`, `dropOldTable`, `cleanup`),
@@ -13,17 +13,14 @@ learns of rows from the binlog; here two SELECTs say what it would have learnt.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any, Final
 
 import pymysql
 from pymysql.cursors import Cursor
 
 from tests.fix_mysql import MySqlStand
-
-CHUNK: Final = 100
-Between = Callable[[], None]
-"""Called between two steps, while others write."""
+from tests.online.gh_ost import CHUNK, Between
 
 _CHECKPOINT: Final = """(
 	id int NOT NULL AUTO_INCREMENT PRIMARY KEY,
