@@ -67,7 +67,7 @@ def test_runs_keep_mirrors_registered(
         f"insert into {database}.pieces values (4, 5)",
         f"drop table {database}.brief",
     )
-    toml = project.folder / "lockstep.toml"
+    toml = project.config
     told = toml.read_text()
     project.at_rest()
     toml.write_text(told.replace(metastore, DOWN))

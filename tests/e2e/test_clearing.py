@@ -33,7 +33,7 @@ def test_no_file_of_the_lake_has_what_is_hidden_now(
     )
     project.run("run")
     assert len(found(project)) >= 4
-    settings = project.folder / "lockstep.toml"
+    settings = project.config
     text = settings.read_text()
     block = f'\n[[sources.table]]\nmatch = "{database}.c"\nexclude_columns = ["secret"]\n'
     keep = 'keep_clear = "until the audit"\n'

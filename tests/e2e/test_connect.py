@@ -56,7 +56,7 @@ def test_a_server_of_spark_connect(
     assert project.proven() == {f"{database}.a", f"{database}.b"}
 
     project.at_rest()
-    with (project.folder / "lockstep.toml").open("a") as settings:
+    with (project.config).open("a") as settings:
         settings.write(
             f'\n[[sources.table]]\nmatch = "{database}.a"\nmask_columns = {{ s = "first:1" }}\n'
             'rows = "id < 10"\ncluster_by = ["s"]\n'
@@ -82,7 +82,7 @@ def test_check_tries_the_server(
     tried = list[tuple[LakePath, Path]]()
     monkeypatch.setattr(room, "require_kept", lambda _, *where: tried.append(where))
     project = Project.made(tmp_path, port=1, tables=["a.*"], top=connect_server.toml())
-    settings = load_settings(project.folder / "lockstep.toml")
+    settings = load_settings(project.config)
     with Adapters(settings, on_warning=print) as adapters:
         told = {one.subject: one for one in machine_findings(adapters, settings)}
     assert told["spark"].sentence.startswith(f"Spark 4.2.0 at {connect_server.server};")

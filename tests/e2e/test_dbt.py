@@ -135,7 +135,7 @@ def test_a_dbt_project_joins_the_graph(project: Project, tmp_path: Path, prefix:
     """With dagster-dbt and dbt-duckdb: dbt builds its models of mirrors and tests their keys, its
     source is fresh, and each model depends on the mirrors themselves in Dagster. Without a prefix
     dbt needs no names of ours for that."""
-    settings = project.folder / "lockstep.toml"
+    settings = project.config
     text = settings.read_text()
     settings.write_text(f"[dagster]\nkey_prefix = {prefix}\n{text}")
     try:

@@ -54,7 +54,7 @@ def test_a_mirror_goes_where_the_settings_say(
 
 def named(project: Project, database: str, into: str) -> None:
     """The settings name the mirror of the customers so, from now on."""
-    file = project.folder / "lockstep.toml"
+    file = project.config
     before = file.read_text().partition("\n[[sources.table]]")[0]
     file.write_text(
         f'{before}\n[[sources.table]]\nmatch = "{database}.customers"\ninto = "{into}"\n'

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,6 +16,7 @@ from openlineage.client import event_v2, facet_v2
 from tests.chance import by_chance
 from tests.e2e.conftest import Follow
 from tests.e2e.points import Point
+from tests.fix_connect import free_port
 from tests.fix_mysql import MySqlStand
 
 pytestmark = pytest.mark.acceptance
@@ -183,17 +183,13 @@ def test_no_backend_stands_in_the_way_of_a_run(
         start="snapshot",
         top='[lineage]\ntransport = { type = "noop" }\n',
     )
-    toml = project.folder / "lockstep.toml"
+    toml = project.config
     kept = toml.read_text()
     for number, answer in enumerate((201, by_chance().choice((401, None, "nobody")))):
         print(answer)
         mysql.execute(f"insert into {database}.a values ({number})")
         with listening(Backend(None if isinstance(answer, str) else answer)) as backend:
-            port = backend.port
-            if answer == "nobody":
-                with socket.socket() as free:
-                    free.bind(("127.0.0.1", 0))
-                    port = free.getsockname()[1]
+            port = free_port() if answer == "nobody" else backend.port
             transport = (
                 f'{{ type = "http", url = "http://127.0.0.1:{port}", '
                 'auth = { type = "api_key", apiKey = "env:LINEAGE_KEY" } }'

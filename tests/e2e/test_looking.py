@@ -88,7 +88,7 @@ def test_everything_answers_while_the_server_is_away(tmp_path: Path, warm: WarmP
     refused = project.run("metrics", "--output", "no/such/folder.prom", expect=2).stderr
     assert "cannot be written to no/such/folder.prom" in refused
     assert project.json("plan", expect=3)["sources"]["shop"]["error"]["kind"] == "SourceUnavailable"
-    toml = project.folder / "lockstep.toml"
+    toml = project.config
     kept = toml.read_text()
     toml.write_text(kept.replace("LOCKSTEP_TEST_PASSWORD", "NOBODY_SET_THIS"))
     said = project.run("status", expect=2).stdout.splitlines()
@@ -135,7 +135,7 @@ def test_looking_changes_no_row_and_no_file(
     monkeypatch.setenv("LOCKSTEP_TEST_PASSWORD", mysql.password)
     monkeypatch.setattr(SparkProcess, "prepare", lambda *_: None)  # nobody waits for it here
     project = follow(*ORDERS, user=mysql.account)
-    settings = load_settings(project.folder / "lockstep.toml")
+    settings = load_settings(project.config)
 
     def work(adapters: Adapters) -> Workplace:
         return adapters.workplace("shop", Unwatched())

@@ -8,7 +8,6 @@ from urllib.parse import unquote
 
 import pytest
 
-import lockstep
 from lockstep.resources.lake.store.paths import AGENT, DELTA_AGENT
 from tests.chance import by_chance
 from tests.e2e.conftest import Follow
@@ -46,7 +45,7 @@ def project(follow: Follow, object_store: ObjectStore, monkeypatch: pytest.Monke
         *(f"insert into {t} values (1, 'one'), (2, 'two'), (3, 'three')" for t in "ab"),
         start="snapshot",
     )
-    file = project.folder / "lockstep.toml"
+    file = project.config
     lake = f'path = "{object_store.faulty_prefix()}"\n{object_store.toml()}'
     file.write_text(file.read_text().replace('path = "lake"\n', lake))
     return project
@@ -78,7 +77,7 @@ def test_a_lake_of_objects(
     mysql.execute(f"delete from {database}.b where id >= 3")
     project.run("run")
     assert project.proven() == {f"{database}.{table}" for table in "ab"}
-    told = lockstep.read_at("shop", config=project.folder / "lockstep.toml")
+    told = project.read_at()
     for table in "ab":
         rows = told[f"{database}.{table}"].arrow().sort_by("id").to_pylist()
         there = mysql.rows(f"select id, s from {database}.{table} order by id")
@@ -117,7 +116,7 @@ def test_requests_do_not_grow(
     """Checkpoints take back what commits add; a table without changes is asked for once."""
     faults = Faults(object_store.faulty_port)
     counts = []
-    file = project.folder / "lockstep.toml"
+    file = project.config
     checkpoints = '"spark.databricks.delta.properties.defaults.checkpointInterval" = "10"'
     file.write_text(f"{file.read_text()}\n[spark]\n{checkpoints}\n")
     project.run("run")

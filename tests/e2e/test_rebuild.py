@@ -13,7 +13,7 @@ from deltalake import DeltaTable
 from tests.chance import by_chance
 from tests.e2e.conftest import Follow
 from tests.e2e.points import Point
-from tests.e2e.project import Project, head
+from tests.e2e.project import Project, head, place_of
 from tests.e2e.test_replay import note_size
 from tests.fix_mysql import MySqlStand
 
@@ -74,8 +74,7 @@ def test_a_table_as_of_any_transaction(
     print("killed", when)
     project.killed(Point.MIRROR_WRITTEN, when)
     project.run("run")
-    at = ("file", "offset")
-    assert [project.status()["acknowledged"][one] for one in at] == [newest[one] for one in at]
+    assert place_of(project.status()["acknowledged"]) == place_of(newest)
     do("update t set value = 0")
     project.run("run")
     assert project.proven() == {name}
@@ -101,7 +100,7 @@ def test_what_is_gone_is_refused(mysql: MySqlStand, database: str, follow: Follo
 
     changed(10)
     changed(11)
-    places = [f"{end['file']}:{end['offset']}" for end in ends]
+    places = [place_of(end) for end in ends]
     assert project.json("rebuild", name, "--as-of", places[1], "--dry-run")["base"]["batch"] < 3
     mirror = project.lake / "shop" / database / "t"
     reload = ("reload", name, "--from", "changelog", "--reason", "a test")
@@ -117,7 +116,7 @@ def test_what_is_gone_is_refused(mysql: MySqlStand, database: str, follow: Follo
     assert DeltaTable(mirror).version() > before
     assert project.proven() == {name}
     changed(12)
-    places.append(f"{ends[-1]['file']}:{ends[-1]['offset']}")
+    places.append(place_of(ends[-1]))
     listed = {Path(uri).name for uri in DeltaTable(mirror).file_uris()}
     for file in mirror.glob("*.parquet"):
         if file.name not in listed:

@@ -58,7 +58,7 @@ def test_the_next_tick_works_after_a_kill(
     """Nobody touches anything: the tick asks for a run, and the run repairs."""
     monkeypatch.setenv("LOCKSTEP_TEST_PASSWORD", "")
     project.killed(Point.WRITE_SETTLED, "after")
-    settings = load_settings(project.folder / "lockstep.toml")
+    settings = load_settings(project.config)
     definitions = build(settings, {}, lambda: Adapters(settings, on_warning=print))
     schedule = definitions.resolve_schedule_def(f"{job_name('shop')}_schedule")
     tick = schedule.evaluate_tick(dg.build_schedule_context())
@@ -81,7 +81,7 @@ class Sensor:
     """`lockstep_other_runs` and its cursor; `told`: every event that its ticks yielded."""
 
     def __init__(self, project: Project, instance: dg.DagsterInstance) -> None:
-        definitions = definitions_of(project.folder / "lockstep.toml")
+        definitions = definitions_of(project.config)
         self._sensor = definitions.resolve_sensor_def("lockstep_other_runs")
         self._instance = instance
         self._cursor: str | None = None
@@ -160,9 +160,7 @@ def test_the_end_of_a_run_that_hangs_is_told_once_when_it_is_taken_over(
         return [one["eventType"] for one in events if one["run"]["runId"] == begun]
 
     def dead() -> str | None:
-        sensor = definitions_of(project.folder / "lockstep.toml").resolve_sensor_def(
-            "lockstep_dead_runs"
-        )
+        sensor = definitions_of(project.config).resolve_sensor_def("lockstep_dead_runs")
         return sensor.evaluate_tick(dg.build_sensor_context(instance=instance)).skip_message
 
     with asleep(project, Point.WRITE_INTENDED, command=hanging) as hung:

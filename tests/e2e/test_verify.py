@@ -92,7 +92,7 @@ def test_some_rows_are_compared(project: Project, mysql: MySqlStand) -> None:
     assert 20 <= found["compared"] < 200
     project.run("verify", "--sample", "0", expect=2)
     assert project.json("verify", "--sample", "9", expect=3)["sources"]["shop"]["not_proven"]
-    config = project.folder / "lockstep.toml"
+    config = project.config
     config.write_text(config.read_text() + "prove_rows = 2000\n")
     secretly(mysql, "update orders set name = 'another' where id = 7")
     mysql.execute(f"insert into {ORDERS} values (203, 'logged', 0)")

@@ -7,7 +7,6 @@ MySQL and the lake equal.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -16,7 +15,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.points import Point
-from tests.e2e.project import Project, followed
+from tests.e2e.project import Project, followed, without_java
 from tests.e2e.warm import TIMEOUT, WarmProcess
 from tests.fix_mysql import MySqlStand
 
@@ -79,12 +78,9 @@ def test_batches_wait_until_they_can_be_merged(project: Project, mysql: MySqlSta
     acknowledged = project.status()["acknowledged"]
     write(mysql)
     project.killed(Point.MIRROR_WRITTEN, "before")
-    path = os.pathsep.join(
-        part for part in os.environ["PATH"].split(os.pathsep) if not Path(part, "java").exists()
-    )
     for _ in range(2):
         write(mysql)
-        assert "Java" in project.run("run", expect=2, PATH=path, JAVA_HOME="").stderr
+        assert "Java" in project.run("run", expect=2, **without_java()).stderr
     assert [batch["state"] for batch in open_batches(project)] == ["captured"] * 3
     assert project.status()["acknowledged"] == acknowledged
     project.run("run")

@@ -145,7 +145,7 @@ def test_a_run_is_undone(
         mysql.execute(f"use {database}", *statements, "insert ignore into a (id) values (9)")
         project.run("run")
     project.at_rest()
-    config = project.folder / "lockstep.toml"
+    config = project.config
     lockstep.make_consumer("shop", "ahead", start="latest", config=config)
     lockstep.make_consumer("shop", "there", start=1, config=config)
     lockstep.make_consumer("shop", "late", start="earliest", config=config)
