@@ -13,9 +13,8 @@ import sys
 
 from rich.console import Console
 
-from benchmarks.differing import measure_differing
+from benchmarks.commands import measure_differing, measure_first_proof
 from benchmarks.engine import measure_engine
-from benchmarks.first_proof import measure_first_proof
 from benchmarks.folding import measure_folding
 from benchmarks.history import measure_history
 from benchmarks.large import measure_large

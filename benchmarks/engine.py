@@ -8,23 +8,26 @@ from __future__ import annotations
 
 import json
 import os
+import struct
 import sys
-import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from time import perf_counter
+from typing import Any
 
-from rich import box
+from pymysqlreplication import BinLogStreamReader
+from pymysqlreplication.event import XidEvent
+from pymysqlreplication.row_event import DeleteRowsEvent, UpdateRowsEvent, WriteRowsEvent
 from rich.console import Console
-from rich.table import Table
 
-from benchmarks import oracle, wire
 from benchmarks.cold import Cold
 from benchmarks.ground import DATABASE, Ground, ground, timed
+from benchmarks.lines import Lines
 from benchmarks.reader import read_all
+from benchmarks.tables import throw_away
 from benchmarks.workloads import Sizes, Workload, Written, series, workloads, write
 from lockstep.pipeline.values.table import TablePatterns
+from lockstep.resources.mysql.connection import ConnectionSettings, connect
 
 OURS, SOCKET, LIBRARY = "ours", "socket", "mysql-replication"
 
@@ -70,18 +73,17 @@ class Choice:
 def measure_engine(console: Console) -> None:
     """Print each workload's line as soon as it is measured, then the tables."""
     sizes, choice = Sizes.of(os.environ), Choice.of(os.environ)
-    with (
-        tempfile.TemporaryDirectory(prefix="lockstep-bench-") as folder,
-        ground(Path(folder), SERVER_OPTIONS) as place,
-    ):
+    with ground(SERVER_OPTIONS) as place:
         lines = []
         for number, workload in enumerate(workloads(sizes), 1):
             if choice.workloads is None or number in choice.workloads:
                 lines.append(_line(place, workload, sizes, choice, console))
-        console.print(_table(lines))
+        table = Lines(console, "Reading the log", _COLUMNS)
+        for line in lines:
+            table.add(*_cells(line))
         if OURS in choice.contestants:
             logs = series(place, sizes)
-            console.print(_flat_table(place, logs, sizes.best_of))
+            _print_flat(console, place, logs, sizes.best_of)
             console.print(_cold_text(_cold(place, logs), logs[-1].rows))
 
 
@@ -96,7 +98,7 @@ def _line(
         workload,
         log,
         _best_of_ours(place, workload.tables, log, sizes.best_of) if OURS in chosen else None,
-        _best(sizes.best_of, lambda: wire.receive(place.settings(), log))
+        _best(sizes.best_of, lambda: receive_dump(place.settings(), log))
         if SOCKET in chosen
         else None,
         _library(place, log, sizes, console) if LIBRARY in chosen else None,
@@ -125,7 +127,7 @@ def _library(place: Ground, log: Written, sizes: Sizes, console: Console) -> flo
     """Return the rows per second of the better of two passes over the log or a sample of it."""
     best = 0.0
     for _ in range(2):
-        found = oracle.read(place.settings(), log, sizes.oracle_seconds)
+        found = read_by_library(place.settings(), log, sizes.oracle_seconds)
         if found.whole:
             _check(LIBRARY, (found.rows, found.transactions), log)
         best = max(best, found.rows / found.seconds)
@@ -141,30 +143,9 @@ def _check(who: str, counts: tuple[int, int], log: Written) -> None:
 
 
 _COLUMNS = (
-    "workload",
-    "rows",
-    "transactions",
-    "MB of binlog",
-    "rows/s",
-    "trx/s",
-    "MB/s",
-    "socket MB/s",
-    "of it",
-    "mysql-replication rows/s",
-    "ratio",
-    "at least",
-    "aim",
+    *("workload", "rows", "transactions", "MB of binlog", "rows/s", "trx/s", "MB/s"),
+    *("socket MB/s", "of it", "mysql-replication rows/s", "ratio", "at least", "aim"),
 )
-
-
-def _table(lines: list[Line]) -> Table:
-    table = Table(title="Reading the log", title_justify="left", box=box.MARKDOWN)
-    for column in _COLUMNS:
-        left = column == "workload"
-        table.add_column(column, justify="left" if left else "right", no_wrap=left)
-    for line in lines:
-        table.add_row(*_cells(line))
-    return table
 
 
 def _cells(line: Line) -> tuple[str, ...]:
@@ -192,15 +173,13 @@ def _figure(value: float | None) -> str:
     return "-" if value is None else f"{value:,.0f}"
 
 
-def _flat_table(place: Ground, logs: list[Written], times: int) -> Table:
-    table = Table(title="Cost per row, 6 columns", title_justify="left", box=box.MARKDOWN)
-    for column in ("rows", "MB of binlog", "seconds", "ns/row"):
-        table.add_column(column, justify="right")
+def _print_flat(console: Console, place: Ground, logs: list[Written], times: int) -> None:
+    columns = ("rows", "MB of binlog", "seconds", "ns/row")
+    table = Lines(console, "Cost per row, 6 columns", columns, texts=0)
     for log in logs:
         seconds = _best_of_ours(place, f"{DATABASE}.flat", log, times)
         figures = (f"{log.rows:,}", f"{log.size / 1e6:,.1f}", f"{seconds:.3f}")
-        table.add_row(*figures, f"{seconds / log.rows * 1e9:,.0f}")
-    return table
+        table.add(*figures, f"{seconds / log.rows * 1e9:,.0f}")
 
 
 def _cold(place: Ground, logs: list[Written]) -> Cold:
@@ -228,3 +207,78 @@ def _cold_text(cold: Cold, rows: int) -> str:
         f"resident: {cold.resident_before / 2**20:.0f} MiB before reading, at most "
         f"{cold.resident_peak / 2**20:.0f} MiB over {rows:,} rows"
     )
+
+
+_LIBRARYS_SERVER_ID = 4_000_000_002
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """Rows and transactions that were read in `seconds`, including connecting. `whole`: false if
+    the time was over before the log ended."""
+
+    rows: int
+    transactions: int
+    seconds: float
+    whole: bool
+
+
+def read_by_library(settings: ConnectionSettings, log: Written, seconds: float) -> Pass:
+    """Read from `log.start` to `log.end`, or until `seconds` have passed."""
+    clock = perf_counter()
+    stream = BinLogStreamReader(
+        connection_settings={
+            "host": settings.host,
+            "port": settings.port,
+            "user": settings.user,
+            "passwd": settings.password,
+            "ssl_disabled": True,
+        },
+        ctl_connection_settings=None,
+        server_id=_LIBRARYS_SERVER_ID,
+        resume_stream=True,
+        blocking=False,
+        only_events=[WriteRowsEvent, UpdateRowsEvent, DeleteRowsEvent, XidEvent],
+        log_file=str(log.start.file),
+        log_pos=log.start.offset,
+        enable_logging=False,
+    )
+    end = (str(log.end.file), log.end.offset)
+    rows = transactions = 0
+    spent, whole = 0.0, False
+    try:
+        for event in stream:
+            if isinstance(event, XidEvent):
+                transactions += 1
+            else:
+                rows += len(event.rows)
+            spent = perf_counter() - clock
+            whole = (stream.log_file, stream.log_pos) == end
+            if whole or spent > seconds:
+                break
+    finally:
+        stream.close()
+    return Pass(rows, transactions, spent, whole)
+
+
+_COM_BINLOG_DUMP = 0x12
+_NON_BLOCK = 0x01
+_COMMAND = struct.Struct("<IHI")
+_SERVER_ID = 4_000_000_001
+
+
+def receive_dump(settings: ConnectionSettings, log: Written) -> float:
+    """Return the seconds in which the same dump is received from the socket and discarded: the
+    limit of every reader. They run from connecting to the end of the server's log, which must be
+    `log.end`. Protocol: MySQL manual, "COM_BINLOG_DUMP"."""
+    clock = perf_counter()
+    with connect(settings) as connection:
+        with connection.cursor() as cursor:
+            cursor.execute("set @source_binlog_checksum = 'CRC32'")
+        # PyMySQL has no public call for a command of one's own, nor for its socket.
+        stream: Any = connection
+        name = str(log.start.file).encode()
+        command = _COMMAND.pack(log.start.offset, _NON_BLOCK, _SERVER_ID)
+        stream._execute_command(_COM_BINLOG_DUMP, command + name)
+        throw_away(stream._sock, log.size)
+    return perf_counter() - clock

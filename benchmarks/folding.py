@@ -7,7 +7,6 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -16,9 +15,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from rich.console import Console
-from rich.table import Table
 
-from benchmarks.ground import environment
+from benchmarks.ground import environment, scratch, size
+from benchmarks.lines import Lines
 from benchmarks.resident import processor_seconds, resident_sizes
 from lockstep.pipeline.mirror.fold import Fold
 from lockstep.pipeline.mirror.layout import MARKS
@@ -54,16 +53,13 @@ _LOOK_SECONDS = 0.1
 def measure_folding(console: Console) -> None:
     """Print a line of updates of random keys with both images. BENCH_FOLD_CHANGES: their number;
     BENCH_FOLD_KEYS: rows of the mirror. Processor seconds are in brackets."""
-    changes = int(os.environ.get("BENCH_FOLD_CHANGES", "10000000"))
-    keys = int(os.environ.get("BENCH_FOLD_KEYS", "5000000"))
-    lines = Table(
-        "changes", "keys", "buckets", "fold s", "merge s", "resident, MiB", "of it Python"
-    )
-    with tempfile.TemporaryDirectory(prefix="lockstep-bench-") as name:
-        folder = Path(name)
+    changes = size("BENCH_FOLD_CHANGES", 10_000_000)
+    keys = size("BENCH_FOLD_KEYS", 5_000_000)
+    columns = ("changes", "keys", "buckets", "fold s", "merge s", "resident, MiB", "of it Python")
+    with scratch() as folder:
         make_changes(folder, changes, keys)
-        output, whole, own = watched([sys.executable, "-m", "benchmarks.folding", name])
-        lines.add_row(
+        output, whole, own = watched([sys.executable, "-m", "benchmarks.folding", str(folder)])
+        Lines(console, "Changes of one table", columns, texts=0).add(
             f"{changes:,}",
             f"{keys:,}",
             str(output["buckets"]),
@@ -72,7 +68,6 @@ def measure_folding(console: Console) -> None:
             f"{whole / 2**20:,.0f}",
             f"{own / 2**20:,.0f}",
         )
-    console.print(lines)
 
 
 def make_changes(folder: Path, changes: int, keys: int) -> None:

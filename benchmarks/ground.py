@@ -1,4 +1,4 @@
-"""The common parts of benchmarks: a MySQL with an account, project folders, and timed processes."""
+"""The common parts of benchmarks: a MySQL, project folders, timed processes and calls."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
 from time import perf_counter
@@ -21,16 +22,22 @@ from benchmarks.floor import PLAIN
 from benchmarks.resident import highest_resident_size
 from demo.mysql_search import find_mysql
 from demo.mysqld import RunningMySql, mysql_server
+from lockstep.pipeline.run.context import Unwatched, Workplace
 from lockstep.pipeline.values.position import Coordinates
+from lockstep.resources.adapters import Adapters
+from lockstep.resources.config import load_settings
 from lockstep.resources.lake.spark import log_store
 from lockstep.resources.lake.spark.jars import class_path, jars_folder
 from lockstep.resources.lake.spark.java import archive_path, require_java
 from lockstep.resources.lake.spark.settings import SparkSettings
 from lockstep.resources.mysql.connection import ConnectionSettings
 from lockstep.resources.mysql.server import MySqlServer
+from tests.twins.lake import MemoryLake
+from tests.twins.mirrors import MemoryMirrors
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 DATABASE = "bench"
+LOCKSTEP = (sys.executable, "-m", "lockstep.cli")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,19 +90,29 @@ class Ground:
         )
         return folder
 
+    @property
+    def secret(self) -> dict[str, str]:
+        """Return the variable that a project's lockstep.toml refers to."""
+        return {"BENCH_PASSWORD": self.server.password}
+
+    @contextmanager
+    def workplace(self, name: str, tables: str) -> Iterator[tuple[Workplace, Path]]:
+        """Yield what a run works with, and its new project folder. Mirrors are in memory."""
+        os.environ.update(self.secret)
+        project = self.project(name, tables)
+        with Adapters(load_settings(project / "lockstep.toml"), on_warning=print) as adapters:
+            mirrors = MemoryMirrors(MemoryLake())
+            yield replace(adapters.workplace("bench", Unwatched()), mirrors=mirrors), project
+
     def run(self, folder: Path) -> tuple[float, dict[str, Any]]:
         """Run `lockstep run` in a new process; return wall seconds and its report."""
-        seconds, output = timed(
-            [sys.executable, "-m", "lockstep.cli", "run", "--json"],
-            folder,
-            {"BENCH_PASSWORD": self.server.password},
-        )
+        seconds, output = timed([*LOCKSTEP, "run", "--json"], folder, self.secret)
         return seconds, json.loads(output)
 
     def capture(self, folder: Path) -> dict[str, Any]:
         """Capture in a new process without Spark; return `capturing.Captured`."""
         command = [sys.executable, "-m", "benchmarks.capturing"]
-        return dict(json.loads(timed(command, folder, {"BENCH_PASSWORD": self.server.password})[1]))
+        return dict(json.loads(timed(command, folder, self.secret)[1]))
 
     def floor(self, conf: dict[str, str], mode: str, segments: str, table: Path, key: str) -> float:
         """Return wall seconds of the bare script on the same segments."""
@@ -116,7 +133,9 @@ def tuned(scratch: Path) -> dict[str, str]:
     difference is Lockstep's own cost."""
     jars = (*class_path(jars_folder(sys.prefix)), log_store.log_store_jar())
     log4j = scratch / "log4j2.properties"
-    log4j.write_bytes(files("lockstep.resources.lake").joinpath("log4j2.properties").read_bytes())
+    log4j.write_bytes(
+        files("lockstep.resources.lake.spark").joinpath("log4j2.properties").read_bytes()
+    )
     settings = SparkSettings(
         user={},
         class_path=jars,
@@ -132,6 +151,18 @@ def tuned(scratch: Path) -> dict[str, str]:
 def environment(more: dict[str, str]) -> dict[str, str]:
     """Return the environment variables of a process that works with this repository."""
     return {**os.environ, "PYTHONPATH": str(REPOSITORY), **more}
+
+
+def size(variable: str, default: int) -> int:
+    """Return the number that an environment variable asks for."""
+    return int(os.environ.get(variable, str(default)))
+
+
+def seconds_of(work: Callable[[], object]) -> float:
+    """Return the wall seconds of a call."""
+    clock = perf_counter()
+    work()
+    return perf_counter() - clock
 
 
 def timed(
@@ -185,10 +216,20 @@ def watched(
 
 
 @contextmanager
-def ground(folder: Path, options: Sequence[str] = ()) -> Iterator[Ground]:
+def scratch() -> Iterator[Path]:
+    """Yield a folder, which is deleted afterwards."""
+    with tempfile.TemporaryDirectory(prefix="lockstep-bench-") as folder:
+        yield Path(folder)
+
+
+@contextmanager
+def ground(options: Sequence[str] = ()) -> Iterator[Ground]:
     """Yield a new server with these mysqld options and an empty database `bench`."""
     mysql = find_mysql(os.environ)
-    with mysql_server(mysql, folder / "mysql", os.environ, options=options) as server:
+    with (
+        scratch() as folder,
+        mysql_server(mysql, folder / "mysql", os.environ, options=options) as server,
+    ):
         place = Ground(server, folder)
         place.execute(
             f"drop database if exists {DATABASE}",

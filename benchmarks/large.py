@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import sys
-import tempfile
-from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
-from typing import Any
 
 from rich.console import Console
 
 from benchmarks.engine import SERVER_OPTIONS
-from benchmarks.ground import DATABASE, Ground, ground, watched
+from benchmarks.ground import DATABASE, LOCKSTEP, Ground, ground, watched
 
 ROW_BYTES = 1003
 """Bytes of a row in the log: two numbers, 992 bytes and their length, a bitmap."""
@@ -22,23 +18,10 @@ ROW_BYTES = 1003
 _VALUE = "repeat(right(concat('0000000000000000', hex(n * 2654435761)), 16), 62)"
 
 
-@dataclass(frozen=True, slots=True)
-class Watched:
-    """A run: wall seconds, its report, and the highest resident size in bytes of the Python
-    process (the JVM is another process)."""
-
-    seconds: float
-    report: dict[str, Any]
-    peak: int
-
-
 def measure_large(console: Console) -> None:
     """Print the figures of one run. BENCH_LARGE_GB: size of the transaction."""
     rows = int(float(os.environ.get("BENCH_LARGE_GB", "4")) * 1e9 / ROW_BYTES)
-    with (
-        tempfile.TemporaryDirectory(prefix="lockstep-bench-") as folder,
-        ground(Path(folder), SERVER_OPTIONS) as place,
-    ):
+    with ground(SERVER_OPTIONS) as place:
         clock = perf_counter()
         place.execute(
             f"create table {DATABASE}.large (id int primary key, v varbinary(1000), w int)"
@@ -51,17 +34,19 @@ def measure_large(console: Console) -> None:
             f"one transaction of {rows:,} rows, {size / 1e9:.2f} GB of binlog, written in "
             f"{perf_counter() - clock:.0f} s"
         )
-        run = _watched(place, project)
-        source = run.report["sources"]["bench"]
+        # The size is that of Python: the JVM is another process.
+        command = [*LOCKSTEP, "run", "--json"]
+        seconds, report, peak = watched(command, project, place.secret)
+        source = json.loads(report)["sources"]["bench"]
         if source["rows"] != rows:
             raise SystemExit(f"the run read {source['rows']} rows, {rows} were written")
         capture = source["seconds"]["capture"]
         mirror = project / "lake" / "bench" / DATABASE / "large"
         changelog = project / "lake" / "bench" / "_changes" / DATABASE / "large"
         console.print(
-            f"run: {run.seconds:.0f} s, of it capture {capture:.1f} s, "
+            f"run: {seconds:.0f} s, of it capture {capture:.1f} s, "
             f"{size / capture / 1e6:,.0f} MB/s\n"
-            f"resident: at most {run.peak / 2**20:,.0f} MiB\n"
+            f"resident: at most {peak / 2**20:,.0f} MiB\n"
             f"commits with rows: {_commits(changelog)} of the changelog, {_commits(mirror)} of "
             "the mirror"
         )
@@ -74,13 +59,6 @@ def _fill(place: Ground, rows: int) -> None:
             f"insert into {DATABASE}.large with recursive s as (select 1 n union all "
             f"select n + 1 from s where n < {rows}) select n, {_VALUE}, n from s"
         )
-
-
-def _watched(place: Ground, project: Path) -> Watched:
-    command = [sys.executable, "-m", "lockstep.cli", "run", "--json"]
-    secret = {"BENCH_PASSWORD": place.server.password}
-    seconds, said, peak = watched(command, project, secret)
-    return Watched(seconds, json.loads(said), peak)
 
 
 def _commits(table: Path) -> int:

@@ -7,7 +7,6 @@ and in an object store by executors elsewhere. `large` measures one large transa
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,22 +16,15 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 from deltalake import DeltaTable
-from rich import box
 from rich.console import Console
-from rich.table import Table
 
+from benchmarks.ground import scratch, size
+from benchmarks.lines import Lines
+from benchmarks.mirrors import append, merge, spark_process
 from benchmarks.resident import processor_seconds, read_bytes, resident_sizes
 from benchmarks.store import object_store
-from lockstep.pipeline.ports.mirror_writes import (
-    Append,
-    FoldedChanges,
-    Merge,
-    MirrorTarget,
-    PartColumn,
-    StagedFiles,
-)
+from lockstep.pipeline.ports.mirror_writes import MirrorTarget
 from lockstep.resources.lake.mirror.mirror import SparkMirrors
-from lockstep.resources.lake.spark.session import SparkProcess
 from lockstep.resources.lake.store.paths import LakePath
 from lockstep.resources.lake.store.storage import delta_options
 
@@ -63,38 +55,28 @@ def measure_large_mirror(console: Console) -> None:
     """Print a line for each stand and kind of keys. BENCH_MIRROR_ROWS: rows in the folder
     (100,000,000); BENCH_MIRROR_STORE_ROWS: rows in the store, which keeps them in memory
     (10,000,000)."""
-    rows = int(os.environ.get("BENCH_MIRROR_ROWS", "100000000"))
-    stored = int(os.environ.get("BENCH_MIRROR_STORE_ROWS", "10000000"))
-    with (
-        tempfile.TemporaryDirectory(prefix="lockstep-bench-") as name,
-        object_store(Path(name)) as store,
-    ):
-        folder = Path(name)
+    rows = size("BENCH_MIRROR_ROWS", 100_000_000)
+    stored = size("BENCH_MIRROR_STORE_ROWS", 10_000_000)
+    with scratch() as folder, object_store(folder) as store:
         stands = (
             _Stand("a folder, one process", folder / "lake", {}, rows),
             _Stand("a store, `local-cluster[2,1,…]`", store.lake("mirror"), _CLUSTER, stored),
         )
         for stand in stands:
-            console.print(_lines(console, stand, folder / "staging"))
+            _measure(console, stand, folder / "staging")
 
 
-def _lines(console: Console, stand: _Stand, staging: Path) -> Table:
+def _measure(console: Console, stand: _Stand, staging: Path) -> None:
     title = f"{CHANGES:,} changes of {stand.rows:,} rows: {stand.name}"
-    lines = Table(title=title, title_justify="left", box=box.MARKDOWN)
-    heads = ("keys", "seconds", "of processors", "resident, MiB", "MB read", "of")
-    for column in (*heads, "files", "changed", "new"):
-        lines.add_column(column, justify="left" if column == "keys" else "right")
-    spark = SparkProcess(stand.conf, lake=stand.lake, staging=staging, on_warning=console.print)
-    try:
+    columns = ("keys", "seconds", "of processors", "resident, MiB", "MB read", "of")
+    with spark_process(console, stand.conf, lake=stand.lake, staging=staging) as spark:
         mirrors = SparkMirrors(stand.lake, staging=staging, spark=spark)
         clock = perf_counter()
         _fill(mirrors, stand.rows)
         console.print(f"{stand.rows:,} rows written in {perf_counter() - clock:.0f} s")
+        lines = Lines(console, title, (*columns, "files", "changed", "new"))
         for number, (what, keys) in enumerate(_keys(stand.rows), start=2):
-            lines.add_row(what, *_merged(mirrors, stand, number, keys))
-    finally:
-        spark.stop()
-    return lines
+            lines.add(what, *_merged(mirrors, stand, number, keys))
 
 
 def _fill(mirrors: SparkMirrors, rows: int) -> None:
@@ -103,8 +85,7 @@ def _fill(mirrors: SparkMirrors, rows: int) -> None:
     for first in range(0, rows, _FILE):
         keys = np.arange(first, min(first + _FILE, rows))
         staged.append(mirrors.stage(f"all {first}", _rows(keys, "insert", 0)))
-    columns = tuple(PartColumn(field.name, field.type) for field in SCHEMA)
-    mirrors.write(Append(_target(1), (StagedFiles(tuple(staged), columns),)))
+    mirrors.write(append(_target(1), *staged))
     for file in staged:
         mirrors.unstage(file)
 
@@ -120,8 +101,7 @@ def _keys(rows: int) -> Iterator[tuple[str, np.ndarray]]:
 
 def _merged(mirrors: SparkMirrors, stand: _Stand, number: int, keys: np.ndarray) -> list[str]:
     file = mirrors.stage(f"changes {number}", _rows(keys, "update_postimage", number))
-    bounds = (("id", str(keys[0]), str(keys[-1])),)
-    write = Merge(_target(number), ("id",), FoldedChanges((file,)), bounds)
+    write = merge(_target(number), file, keys.tolist())
     there = DeltaTable(str(stand.lake / "bench"), storage_options=delta_options(stand.lake))
     sizes = pa.table(there.get_add_actions())["size_bytes"].to_pylist()
     me = os.getpid()

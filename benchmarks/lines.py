@@ -3,28 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from rich.console import Console
 
 
-@dataclass(frozen=True, slots=True)
 class Lines:
-    """A table whose first `texts` columns are texts and whose other columns are numbers."""
+    """A table whose first `texts` columns are texts and whose other columns are numbers. Its title,
+    heads and alignment are printed at once."""
 
-    console: Console
-    texts: int
-
-    def head(self, title: str, columns: Sequence[str]) -> None:
-        """Print the title, the heads and their alignment."""
-        numbers = len(columns) - self.texts
+    def __init__(
+        self, console: Console, title: str, columns: Sequence[str], *, texts: int = 1
+    ) -> None:
+        self._console = console
         self._print(f"\n{title}\n")
         self.add(*columns)
-        self.add(*["---"] * self.texts, *["---:"] * numbers)
+        self.add(*["---"] * texts, *["---:"] * (len(columns) - texts))
 
     def add(self, *cells: str) -> None:
         self._print(f"| {' | '.join(cells)} |")
 
     def _print(self, line: str) -> None:
-        self.console.print(line, markup=False, soft_wrap=True)
-        self.console.file.flush()
+        self._console.print(line, markup=False, soft_wrap=True)
+        self._console.file.flush()

@@ -9,11 +9,10 @@ age at which Delta deletes them, so that each of these spans has as many runs as
 from __future__ import annotations
 
 import os
-import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from statistics import median
@@ -21,26 +20,27 @@ from time import perf_counter, process_time
 
 from rich.console import Console
 
-from benchmarks.ground import DATABASE, Ground, ground
+from benchmarks.ground import DATABASE, ground, seconds_of, size
+from benchmarks.lines import Lines
 from lockstep.pipeline.run.acknowledge import acknowledge
 from lockstep.pipeline.run.capture import capture
-from lockstep.pipeline.run.context import Unwatched, Workplace
+from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.merge import merge
 from lockstep.pipeline.run.upkeep.changes import delete_changes, plan_changes
-from lockstep.resources.adapters import Adapters
-from lockstep.resources.config import load_settings
 from lockstep.resources.postgres.connection import LedgerAddress, connect
-from tests.twins.lake import MemoryLake
-from tests.twins.mirrors import MemoryMirrors
 
-SECONDS = int(os.environ.get("BENCH_MONTH_SECONDS", "600"))
-TABLES = int(os.environ.get("BENCH_MONTH_TABLES", "10"))
+SECONDS = size("BENCH_MONTH_SECONDS", 600)
+TABLES = size("BENCH_MONTH_TABLES", 10)
 EVERY = 50
 LINES = 10
 KEEP = timedelta(seconds=60)
 PROMISED = timedelta(seconds=20)
 LOG = 60.0
 _DAY = 86_400
+_COLUMNS = (
+    *("runs", "files of changes", "KiB", "files of logs", "KiB", "ledger MiB", "batches", "leases"),
+    *("s a run", "of our processors", "s of upkeep", "idle"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,14 +56,10 @@ class _Size:
 
 def measure_month(console: Console) -> None:
     """Print a line for each tenth of the time."""
-    console.print(
-        "runs, files of changes, KiB, files of logs, KiB, ledger MiB, batches, leases, s a run, "
-        "of our processors, s of upkeep, idle"
-    )
+    lines = Lines(console, f"{SECONDS} seconds of runs", _COLUMNS, texts=0)
     with (
-        tempfile.TemporaryDirectory(prefix="lockstep-bench-") as folder,
-        ground(Path(folder)) as place,
-        _workplace(place, "month") as (work, project),
+        ground() as place,
+        place.workplace("month", f"{DATABASE}.m*") as (work, project),
     ):
         place.execute(
             *(f"create table {DATABASE}.m{n} (id int primary key, v int)" for n in range(TABLES)),
@@ -78,16 +74,16 @@ def measure_month(console: Console) -> None:
                 *(f"update {DATABASE}.m{n} set v = v + 1 where id = 1" for n in range(TABLES))
             )
             before = process_time()
-            seconds.append(_timed(lambda: _run(work)))
+            seconds.append(seconds_of(lambda: _run(work)))
             spent.append(process_time() - before)
             runs += 1
             if runs % EVERY == 0:
                 _aged(project / "lake")
-                upkeeps.append(_timed(lambda: _keep(work)))
+                upkeeps.append(seconds_of(lambda: _keep(work)))
             if perf_counter() - begun >= SECONDS * line / LINES and upkeeps:
                 line += 1
-                idle = _timed(lambda: plan_changes(work, timedelta(days=1), PROMISED))
-                console.print(_line(project, runs, seconds, spent, upkeeps, idle))
+                idle = seconds_of(lambda: plan_changes(work, timedelta(days=1), PROMISED))
+                lines.add(*_cells(project, runs, seconds, spent, upkeeps, idle))
                 seconds.clear()
                 spent.clear()
                 upkeeps.clear()
@@ -104,25 +100,27 @@ def _keep(work: Workplace) -> None:
     delete_changes(work, plan_changes(work, KEEP, PROMISED), "benchmark")
 
 
-def _line(
+def _cells(
     project: Path,
     runs: int,
     seconds: list[float],
     spent: list[float],
     upkeeps: list[float],
     idle: float,
-) -> str:
+) -> list[str]:
     lake = project / "lake"
     changes = _Size.of(path for path in lake.rglob("*.parquet") if "_delta_log" not in path.parts)
     logs = _Size.of(path for path in lake.rglob("_delta_log/*"))
     ledger = _Size.of((project / ".lockstep").rglob("base/*/*"))
     batches, leases = _rows(project)
-    return (
-        f"| {runs:,} | {changes.files:,} | {changes.bytes >> 10:,} | {logs.files:,} "
-        f"| {logs.bytes >> 10:,} | {ledger.bytes / (1 << 20):.1f} | {batches:,} | {leases:,} "
-        f"| {median(seconds):.2f} | {median(spent):.2f} "
-        f"| {median(upkeeps):.2f} | {idle:.3f} |"
-    )
+    counts = (runs, changes.files, changes.bytes >> 10, logs.files, logs.bytes >> 10)
+    return [
+        *(f"{count:,}" for count in counts),
+        f"{ledger.bytes / (1 << 20):.1f}",
+        *(f"{count:,}" for count in (batches, leases)),
+        *(f"{median(figures):.2f}" for figures in (seconds, spent, upkeeps)),
+        f"{idle:.3f}",
+    ]
 
 
 def _rows(project: Path) -> tuple[int, int]:
@@ -144,19 +142,3 @@ def _aged(lake: Path) -> None:
         modified = path.stat().st_mtime
         if LOG < now - modified < _DAY:
             os.utime(path, (modified - 40 * _DAY, modified - 40 * _DAY))
-
-
-@contextmanager
-def _workplace(place: Ground, name: str) -> Iterator[tuple[Workplace, Path]]:
-    os.environ["BENCH_PASSWORD"] = place.server.password
-    project = place.project(name, f"{DATABASE}.m*")
-    settings = load_settings(project / "lockstep.toml")
-    with Adapters(settings, on_warning=print) as adapters:
-        mirrors = MemoryMirrors(MemoryLake())
-        yield replace(adapters.workplace("bench", Unwatched()), mirrors=mirrors), project
-
-
-def _timed(work: Callable[[], object]) -> float:
-    clock = perf_counter()
-    work()
-    return perf_counter() - clock

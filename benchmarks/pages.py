@@ -10,7 +10,6 @@ from __future__ import annotations
 import logging
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,8 +19,9 @@ from typing import Any
 import dagster as dg
 import pyarrow as pa
 from rich.console import Console
-from rich.table import Table
 
+from benchmarks.ground import scratch
+from benchmarks.lines import Lines
 from lockstep.pipeline.ports.mirrors import MirrorSize
 from lockstep.pipeline.run.reports import TableMerge
 from lockstep.pipeline.status.tables import TableHealth, TableStanding
@@ -62,26 +62,22 @@ _COLUMNS = tuple((f"column_{number}", pa.int64()) for number in range(10))
 def measure_pages(console: Console) -> None:
     """Print the best of `PASSES`: seconds of loading by the number of declared tables, and of
     logging a run by the number of changed tables with ten columns."""
-    loading = Table("tables declared", "loading, s")
+    loading = Lines(console, "Loading", ("tables declared", "loading, s"), texts=0)
     for tables in DECLARED:
-        loading.add_row(f"{tables:,}", f"{min(_load(tables) for _ in range(PASSES)):.2f}")
-    console.print(loading)
+        loading.add(f"{tables:,}", f"{min(_load(tables) for _ in range(PASSES)):.2f}")
     logging.getLogger("dagster").setLevel(logging.CRITICAL)
-    reporting = Table("tables changed", "events of theirs", "seconds", "ms each")
+    columns = ("tables changed", "events of theirs", "seconds", "ms each")
+    reporting = Lines(console, "Reporting", columns, texts=0)
     for tables in CHANGED:
         least = min(_tell(tables) for _ in range(PASSES)) - min(_tell(0) for _ in range(PASSES))
         events = tables + min(tables, 3 * _FEW)
-        reporting.add_row(
-            f"{tables:,}", f"{events:,}", f"{least:.2f}", f"{1000 * least / events:.2f}"
-        )
-    console.print(reporting)
+        reporting.add(f"{tables:,}", f"{events:,}", f"{least:.2f}", f"{1000 * least / events:.2f}")
 
 
 def _load(tables: int) -> float:
     from lockstep.assets.catalogue import CatalogueEntry, update_catalogue
 
-    with tempfile.TemporaryDirectory(prefix="lockstep-bench-") as name:
-        folder = Path(name)
+    with scratch() as folder:
         (folder / "lockstep.toml").write_text(_FILE)
         entries = [
             CatalogueEntry("shop", f"t{n}", f"shop/shop/t{n}", f"shop/_changes/shop/t{n}")
@@ -128,8 +124,8 @@ def _tell(tables: int) -> float:
         step()
 
     with (
-        tempfile.TemporaryDirectory(prefix="lockstep-bench-") as folder,
-        dg.DagsterInstance.from_config(str(dagster_home(Path(folder)))) as instance,
+        scratch() as folder,
+        dg.DagsterInstance.from_config(str(dagster_home(folder))) as instance,
     ):
         begun = process_time()
         done = run.execute_in_process(instance=instance, raise_on_error=False)

@@ -4,7 +4,6 @@ one by one."""
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from time import perf_counter, process_time
@@ -12,9 +11,9 @@ from time import perf_counter, process_time
 import pyarrow as pa
 from deltalake import write_deltalake
 from rich.console import Console
-from rich.table import Table
 
-from benchmarks.ground import DATABASE, Ground, ground
+from benchmarks.ground import DATABASE, Ground, ground, size
+from benchmarks.lines import Lines
 from benchmarks.resident import highest_resident_size, processor_seconds
 from lockstep.pipeline.proof.hashes import RowHasher, RowSum
 from lockstep.pipeline.values.table import TableName, TableStructure
@@ -35,31 +34,29 @@ _PART = 100_000
 
 def measure_proving(console: Console) -> None:
     """Print a line for each side. BENCH_PROOF_ROWS: rows of the table."""
-    rows = int(os.environ.get("BENCH_PROOF_ROWS", "1000000"))
-    lines = Table("what", "seconds", "of our processor", "of the server's", "resident, MiB")
-    with tempfile.TemporaryDirectory(prefix="lockstep-bench-") as name:
-        folder = Path(name)
-        with ground(folder) as server:
-            fill(server, rows)
-            source = MySqlServer(server.settings())
-            structure = source.structure(TableName(DATABASE, "t"))
-            copy(source, structure, folder / "lake")
-            hasher = RowHasher(structure, "mysql")
-            for what, measure in {
-                "the server counts its rows": lambda: server.execute(
-                    f"select count(*), sum(length(h)) from {DATABASE}.t"
-                ),
-                "the server sums its rows": lambda: source.row_sum(structure).sum,
-                "we sum the mirror's": lambda: summed(hasher, folder / "lake"),
-                "the server tells hashes row by row": lambda: told(source, structure),
-                "all rows are selected, for comparison": lambda: selected(source, structure),
-            }.items():
-                seconds = timed(measure)
-                resident = highest_resident_size() / 2**20
-                lines.add_row(what, *(f"{second:.1f}" for second in seconds), f"{resident:,.0f}")
-            if source.row_sum(structure).sum != summed(hasher, folder / "lake"):
-                raise SystemExit("the sums differ")
-    console.print(lines)
+    rows = size("BENCH_PROOF_ROWS", 1_000_000)
+    columns = ("what", "seconds", "of our processor", "of the server's", "resident, MiB")
+    with ground() as server:
+        fill(server, rows)
+        source, lake = MySqlServer(server.settings()), server.folder / "lake"
+        structure = source.structure(TableName(DATABASE, "t"))
+        copy(source, structure, lake)
+        hasher = RowHasher(structure, "mysql")
+        lines = Lines(console, f"{rows:,} rows", columns)
+        for what, measure in {
+            "the server counts its rows": lambda: server.execute(
+                f"select count(*), sum(length(h)) from {DATABASE}.t"
+            ),
+            "the server sums its rows": lambda: source.row_sum(structure).sum,
+            "we sum the mirror's": lambda: summed(hasher, lake),
+            "the server tells hashes row by row": lambda: told(source, structure),
+            "all rows are selected, for comparison": lambda: selected(source, structure),
+        }.items():
+            seconds = timed(measure)
+            resident = highest_resident_size() / 2**20
+            lines.add(what, *(f"{second:.1f}" for second in seconds), f"{resident:,.0f}")
+        if source.row_sum(structure).sum != summed(hasher, lake):
+            raise SystemExit("the sums differ")
 
 
 def fill(server: Ground, rows: int) -> None:

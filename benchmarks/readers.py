@@ -4,27 +4,19 @@ vectors, and seconds of reading all rows after them."""
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from time import perf_counter
 
 import numpy as np
 import pyarrow as pa
-from rich import box
 from rich.console import Console
-from rich.table import Table
 
+from benchmarks.ground import scratch, size
+from benchmarks.lines import Lines
+from benchmarks.mirrors import append, spark_process
 from benchmarks.resident import processor_seconds
-from lockstep.pipeline.ports.mirror_writes import (
-    Append,
-    FoldedChanges,
-    Merge,
-    MirrorTarget,
-    MirrorWrite,
-    PartColumn,
-    StagedFiles,
-)
+from lockstep.pipeline.ports.mirror_writes import FoldedChanges, Merge, MirrorTarget, MirrorWrite
 from lockstep.pipeline.values.policies import Readers
 from lockstep.resources.lake.mirror.mirror import SparkMirrors
 from lockstep.resources.lake.spark.session import SparkProcess
@@ -41,36 +33,29 @@ SCHEMA = pa.schema(
 def measure_readers(console: Console) -> None:
     """Print a line for each kind of merge and of mirror. BENCH_READERS_ROWS: rows of the mirrors
     (5,000,000)."""
-    rows = int(os.environ.get("BENCH_READERS_ROWS", "5000000"))
-    lines = Table(title=f"Merges into {rows:,} rows", title_justify="left", box=box.MARKDOWN)
-    for column in ("changed keys", "readers", "seconds", "of processors", "MB written"):
-        lines.add_column(column, justify="left" if column == "changed keys" else "right")
-    with tempfile.TemporaryDirectory(prefix="lockstep-bench-") as folder:
-        spark = SparkProcess({}, on_warning=console.print)
-        try:
-            for readers in Readers:
-                for cells in _merges(Path(folder) / readers, spark, readers, rows):
-                    lines.add_row(*cells)
-        finally:
-            spark.stop()
-    console.print(lines)
+    rows = size("BENCH_READERS_ROWS", 5_000_000)
+    columns = ("changed keys", "readers", "seconds", "of processors", "MB written")
+    lines = Lines(console, f"Merges into {rows:,} rows", columns, texts=2)
+    with scratch() as folder, spark_process(console) as spark:
+        for readers in Readers:
+            for cells in _merges(folder / readers, spark, readers, rows):
+                lines.add(*cells)
 
 
 def _merges(folder: Path, spark: SparkProcess, readers: Readers, rows: int) -> Iterator[list[str]]:
     mirrors = SparkMirrors(folder / "lake", staging=folder / "staging", spark=spark)
     staged = mirrors.stage("all", _changes(np.arange(rows), "insert", 0))
-    columns = tuple(PartColumn(field.name, field.type) for field in SCHEMA)
     number = 1
-    mirrors.write(Append(_target(number, readers), (StagedFiles((staged,), columns),)))
+    mirrors.write(append(_target(number, readers), staged))
     chance = np.random.default_rng(1)
-    for where, size in CHANGES:
+    for where, count in CHANGES:
         taken = []
         for _ in range(ROUNDS):
             number += 1
             keys = (
-                np.sort(chance.choice(rows, size, replace=False))
+                np.sort(chance.choice(rows, count, replace=False))
                 if where == "scattered"
-                else np.arange(rows - size, rows)
+                else np.arange(rows - count, rows)
             )
             changed = _changes(keys, "update_postimage", number)
             file = mirrors.stage(f"changes {number}", changed)
@@ -80,7 +65,7 @@ def _merges(folder: Path, spark: SparkProcess, readers: Readers, rows: int) -> I
             sum(one) / (ROUNDS - 1) for one in zip(*taken[1:], strict=True)
         )
         yield [
-            f"{size:,}, {where}",
+            f"{count:,}, {where}",
             readers,
             f"{seconds:.1f}",
             f"{processors:.1f}",

@@ -4,19 +4,15 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
-import tempfile
-from dataclasses import dataclass
 from pathlib import Path
 from shutil import which
 
-from rich import box
 from rich.console import Console
-from rich.table import Table
 
 from benchmarks.engine import SERVER_OPTIONS
-from benchmarks.ground import DATABASE, Ground, ground, timed
+from benchmarks.ground import DATABASE, Ground, ground, size, timed
+from benchmarks.lines import Lines
 from benchmarks.tables import READERS, Pass
 
 _CREATE = (
@@ -39,33 +35,17 @@ PASSES = 2
 """Number of passes of a process; the first one loads compiled code."""
 
 
-@dataclass(frozen=True, slots=True)
-class Sizes:
-    """The number of rows, and how often each reader reads them."""
-
-    rows: int
-    rounds: int
-
-    @classmethod
-    def of(cls, environment: os._Environ[str]) -> Sizes:
-        """Read BENCH_READING_ROWS and BENCH_BEST_OF."""
-        rows = int(environment.get("BENCH_READING_ROWS", "1000000"))
-        return cls(rows, int(environment.get("BENCH_BEST_OF", "3")))
-
-
 def measure_reading(console: Console) -> None:
-    """Print a line for each reader."""
-    sizes = Sizes.of(os.environ)
-    with (
-        tempfile.TemporaryDirectory(prefix="lockstep-bench-") as folder,
-        ground(Path(folder), SERVER_OPTIONS) as place,
-    ):
-        fill(place, "large", sizes.rows)
-        fill(place, "small", few := min(sizes.rows // 5, _SLOW_ROWS))
+    """Print a line for each reader. BENCH_READING_ROWS: number of rows; BENCH_BEST_OF: how often
+    each reader reads them."""
+    most = size("BENCH_READING_ROWS", 1_000_000)
+    with ground(SERVER_OPTIONS) as place:
+        fill(place, "large", most)
+        fill(place, "small", few := min(most // 5, _SLOW_ROWS))
         readers = [reader for reader in READERS if _at_hand(reader, console)]
-        tables = {"small": few, "large": sizes.rows}
+        tables = {"small": few, "large": most}
         passes: dict[str, list[Pass]] = {reader: [] for reader in readers}
-        for _ in range(sizes.rounds):
+        for _ in range(size("BENCH_BEST_OF", 3)):
             for reader in readers:
                 table, count = ("small", 1) if reader == _SLOW else ("large", PASSES)
                 passes[reader].append(_read(place, reader, table, tables[table], count))
@@ -73,7 +53,7 @@ def measure_reading(console: Console) -> None:
     best = {
         reader: min(each, key=lambda measured: measured.seconds) for reader, each in passes.items()
     }
-    console.print(_table(best, sizes.rows, few))
+    _print(console, best, most, few)
     for rows, measured in flat.items():
         console.print(
             f"ours, once over {rows:,} rows: {measured.peak / 2**20:,.0f} MiB resident at most"
@@ -121,15 +101,14 @@ def _read(place: Ground, reader: str, table: str, rows: int, passes: int) -> Pas
     return Pass(**json.loads(timed(command, place.folder, {}, json.dumps(given))[1]))
 
 
-def _table(best: dict[str, Pass], rows: int, few: int) -> Table:
-    lines = Table(title="A table read whole", title_justify="left", box=box.MARKDOWN)
-    for name in ("reader", "rows/s", "MB/s", "µs/row: reader", "server", "peak MiB", "of socket"):
-        lines.add_column(name, justify="left" if name == "reader" else "right")
+def _print(console: Console, best: dict[str, Pass], rows: int, few: int) -> None:
+    columns = ("reader", "rows/s", "MB/s", "µs/row: reader", "server", "peak MiB", "of socket")
+    lines = Lines(console, "A table read whole", columns)
     socket = best["socket"]
     for reader, measured in best.items():
         count = few if reader == _SLOW else rows
         rate = count / measured.seconds
-        lines.add_row(
+        lines.add(
             reader,
             f"{rate:,.0f}",
             f"{rate * socket.received / rows / 1e6:,.0f}",
@@ -138,4 +117,3 @@ def _table(best: dict[str, Pass], rows: int, few: int) -> Table:
             f"{measured.peak / 2**20:,.0f}",
             f"{rate / (rows / socket.seconds):.2f}",
         )
-    return lines

@@ -3,17 +3,13 @@ reads as many rows from MySQL."""
 
 from __future__ import annotations
 
-import os
-import sys
-import tempfile
 from pathlib import Path
 from typing import Final
 
-from rich import box
 from rich.console import Console
-from rich.table import Table
 
-from benchmarks.ground import DATABASE, Ground, ground, timed
+from benchmarks.ground import DATABASE, LOCKSTEP, Ground, ground, size, timed
+from benchmarks.lines import Lines
 from benchmarks.runs import COLUMNS, insert_rows
 
 _ASKED: Final = ("Innodb_rows_read", "Bytes_sent")
@@ -21,15 +17,10 @@ _ASKED: Final = ("Innodb_rows_read", "Bytes_sent")
 
 def measure_renames(console: Console) -> None:
     """Print a line for each of the two. BENCH_RENAMES_ROWS: rows of each table (200,000)."""
-    rows = int(os.environ.get("BENCH_RENAMES_ROWS", "200000"))
-    title = f"Two tables of {rows:,} rows change their names"
-    table = Table(title=title, title_justify="left", box=box.MARKDOWN)
-    for column in ("their rows", "s", "of it merging", "rows read by MySQL", "MB that it sent"):
-        table.add_column(column, justify="left" if column == "their rows" else "right")
-    with (
-        tempfile.TemporaryDirectory(prefix="lockstep-bench-") as folder,
-        ground(Path(folder)) as place,
-    ):
+    rows = size("BENCH_RENAMES_ROWS", 200_000)
+    columns = ("their rows", "s", "of it merging", "rows read by MySQL", "MB that it sent")
+    lines = Lines(console, f"Two tables of {rows:,} rows change their names", columns)
+    with ground() as place:
         place.execute(*(f"create table {DATABASE}.{name} {COLUMNS}" for name in "ab"))
         project = place.project("renames", f"{DATABASE}.*")
         for name in "ab":
@@ -38,13 +29,11 @@ def measure_renames(console: Console) -> None:
         a, b, t = (f"{DATABASE}.{name}" for name in "abt")
         place.execute(f"update {a} set a = 1 where id % 100 = 0", f"rename table {a} to {t}")
         place.execute(f"rename table {b} to {a}, {t} to {b}")
-        table.add_row("are copied inside the lake", *_run(place, project))
+        lines.add("are copied inside the lake", *_run(place, project))
         place.execute(f"update {a} set a = 1 where id % 100 = 0")
         order = ("reload", a, b, "--from", "source", "--reason", "to compare")
-        secret = {"BENCH_PASSWORD": place.server.password}
-        timed([sys.executable, "-m", "lockstep.cli", *order], project, secret)
-        table.add_row("are read from MySQL", *_run(place, project))
-    console.print(table)
+        timed([*LOCKSTEP, *order], project, place.secret)
+        lines.add("are read from MySQL", *_run(place, project))
 
 
 def _run(place: Ground, project: Path) -> list[str]:

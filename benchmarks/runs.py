@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from pathlib import Path
 from typing import Any
 
-from rich import box
 from rich.console import Console
-from rich.table import Table
 
-from benchmarks.ground import DATABASE, Ground, ground, plain, tuned
+from benchmarks.ground import DATABASE, Ground, ground, plain, size, tuned
+from benchmarks.lines import Lines
 
 CHANGES = 10
 
@@ -103,20 +100,15 @@ def _values(first: int, last: int) -> str:
 
 def measure_runs(console: Console) -> None:
     """Perform the runs, then print their table. BENCH_ROWS, BENCH_TABLES: sizes."""
-    rows = int(os.environ.get("BENCH_ROWS", "1000000"))
-    tables = int(os.environ.get("BENCH_TABLES", "500"))
-    with (
-        tempfile.TemporaryDirectory(prefix="lockstep-bench-") as folder,
-        ground(Path(folder)) as place,
-    ):
+    rows, tables = size("BENCH_ROWS", 1_000_000), size("BENCH_TABLES", 500)
+    with ground() as place:
         lines = [*big_table(place, rows), many_tables(place, tables)]
-    table = Table(title="Seconds of wall time", title_justify="left", box=box.MARKDOWN)
-    for column in ("workload", "run", "capture", "rest", "plain", "x plain", "tuned", "x tuned"):
-        table.add_column(column, justify="left" if column == "workload" else "right")
+    columns = ("workload", "run", "capture", "rest", "plain", "x plain", "tuned", "x tuned")
+    table = Lines(console, "Seconds of wall time", columns)
     for line in lines:
         rest = line["seconds"] - line["capture"]
         figures = (line["seconds"], line["capture"], rest)
-        table.add_row(
+        table.add(
             line["what"],
             *(f"{figure:.1f}" for figure in figures),
             f"{line['plain']:.1f}",
@@ -124,7 +116,6 @@ def measure_runs(console: Console) -> None:
             f"{line['tuned']:.1f}",
             f"{line['seconds'] / line['tuned']:.2f}",
         )
-    console.print(table)
     first = lines[0]
     console.print(
         f"capture: {first['rows'] / first['capture']:,.0f} rows/s, "

@@ -10,43 +10,35 @@ import os
 import resource
 import socket
 import subprocess
-import sys
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
-from rich import box
 from rich.console import Console
-from rich.table import Table
 
-from benchmarks.ground import DATABASE, Ground, environment, ground
+from benchmarks.ground import DATABASE, LOCKSTEP, Ground, environment, ground, size
+from benchmarks.lines import Lines
 from benchmarks.runs import CHANGES, COLUMNS
 from lockstep.pipeline.values.retries import SPARK
 
-_RUNS: Final = int(os.environ.get("BENCH_SERVED_RUNS", "5"))
+_RUNS: Final = size("BENCH_SERVED_RUNS", 5)
 
 
 def measure_served(console: Console) -> None:
     """Print a line for each kind of run. Each run has as many changes of one table; the first
     runs warm Java up."""
-    table = Table(title="Seconds of a run", title_justify="left", box=box.MARKDOWN)
-    for column in ("Spark", "first", "best", "of it merging", "processors, first", "best"):
-        table.add_column(column, justify="left" if column == "Spark" else "right")
-    with (
-        tempfile.TemporaryDirectory(prefix="lockstep-bench-") as folder,
-        ground(Path(folder)) as place,
-    ):
+    columns = ("Spark", "first", "best", "of it merging", "processors, first", "best")
+    table = Lines(console, "Seconds of a run", columns)
+    with ground() as place:
         own = place.project("own", f"{DATABASE}.own")
-        table.add_row("a Java of its own", *_runs(place, "own", own))
-        table.add_row("none: without changes", *_idle(place, own))
+        table.add("a Java of its own", *_runs(place, "own", own))
+        table.add("none: without changes", *_idle(place, own))
         project = place.project("served", f"{DATABASE}.served")
         with served(place, project) as server:
-            table.add_row("`lockstep spark serve`", *_runs(place, "served", project, server))
+            table.add("`lockstep spark serve`", *_runs(place, "served", project, server))
             without = "`lockstep spark serve`, without changes"
-            table.add_row(without, *_idle(place, project, server))
-    console.print(table)
+            table.add(without, *_idle(place, project, server))
 
 
 def _runs(place: Ground, name: str, folder: Path, *stay: int) -> list[str]:
@@ -96,8 +88,7 @@ def served(place: Ground, folder: Path) -> Iterator[int]:
     (folder / "token").write_text(os.urandom(16).hex())
     with (folder / "lockstep.toml").open("a") as file:
         file.write(f'[spark]\nremote = "sc://127.0.0.1:{port}"\ntoken = "file:token"\n')
-    command = [sys.executable, "-m", "lockstep.cli", "spark", "serve"]
-    variables = environment({"BENCH_PASSWORD": place.server.password})
+    command, variables = [*LOCKSTEP, "spark", "serve"], environment(place.secret)
     process = subprocess.Popen(command, cwd=folder, env=variables, stderr=subprocess.DEVNULL)
     try:
         for _ in SPARK.tries():

@@ -3,16 +3,13 @@ settings."""
 
 from __future__ import annotations
 
-import os
-import tempfile
 from pathlib import Path
 from typing import Final
 
-from rich import box
 from rich.console import Console
-from rich.table import Table
 
-from benchmarks.ground import DATABASE, Ground, ground
+from benchmarks.ground import DATABASE, Ground, ground, size
+from benchmarks.lines import Lines
 from benchmarks.runs import COLUMNS, insert_rows
 
 _KEY: Final = "a key of sixteen bytes or more"
@@ -35,12 +32,8 @@ AIMS: Final = {
 
 def measure_shapes(console: Console) -> None:
     """Print how long each capture takes. BENCH_ROWS: number of inserted rows."""
-    rows = int(os.environ.get("BENCH_ROWS", "1000000"))
-    times = int(os.environ.get("BENCH_BEST_OF", "3"))
-    with (
-        tempfile.TemporaryDirectory(prefix="lockstep-bench-") as folder,
-        ground(Path(folder)) as place,
-    ):
+    rows, times = size("BENCH_ROWS", 1_000_000), size("BENCH_BEST_OF", 3)
+    with ground() as place:
         place.execute(f"create table {DATABASE}.big {COLUMNS}")
         projects = [
             (what, _project(place, f"shape{number}-{turn}", block))
@@ -56,16 +49,13 @@ def measure_shapes(console: Console) -> None:
         }
         for figure in ("seconds", "processor")
     }
-    table = Table(title=f"Captures of {rows:,} inserts", title_justify="left", box=box.MARKDOWN)
-    heads = ("the lake shows the table", "seconds", "x as it is", "of the processor", "x", "aim")
-    for column in heads:
-        table.add_column(column, justify="left" if column.startswith("the") else "right")
+    columns = ("the lake shows the table", "seconds", "x as it is", "of the processor", "x", "aim")
+    table = Lines(console, f"Captures of {rows:,} inserts", columns)
     for what in SETTINGS:
         figures = []
         for each in best.values():
             figures += [f"{each[what]:.2f}", f"{each[what] / each[PLAIN]:.2f}"]
-        table.add_row(what, *figures, f"{AIMS[what]:.0f} x" if what in AIMS else "")
-    console.print(table)
+        table.add(what, *figures, f"{AIMS[what]:.0f} x" if what in AIMS else "")
 
 
 def _project(place: Ground, name: str, block: str) -> Path:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -14,18 +13,12 @@ from time import perf_counter
 
 import pyarrow as pa
 from rich.console import Console
-from rich.table import Table
 
+from benchmarks.ground import scratch
+from benchmarks.lines import Lines
+from benchmarks.mirrors import append, merge, spark_process
 from lockstep.pipeline.mirror.strategy import NOTHING, Size
-from lockstep.pipeline.ports.mirror_writes import (
-    Append,
-    FoldedChanges,
-    Merge,
-    MirrorTarget,
-    MirrorWrite,
-    PartColumn,
-    StagedFiles,
-)
+from lockstep.pipeline.ports.mirror_writes import MirrorTarget
 from lockstep.resources.lake.mirror.mirror import SparkMirrors
 from lockstep.resources.lake.spark.session import SparkProcess
 
@@ -51,17 +44,12 @@ _MOMENT = datetime(2026, 1, 1, tzinfo=UTC)
 def measure_small(console: Console) -> None:
     """Print a line for each size: the seconds of the first merge of at most `CHANGES` rows into
     a table, one table after another."""
-    lines = Table("rows of the mirror", "as many, s", "as few, s", "ratio")
-    with tempfile.TemporaryDirectory(prefix="lockstep-bench-") as folder:
-        spark = SparkProcess({}, on_warning=console.print)
-        try:
-            for size in SIZES:
-                many, few = _pairs(Path(folder), spark, size)
-                ratio = f"{few / many:.2f}"
-                lines.add_row(f"{size:,}", f"{many:.2f}", f"{few:.2f}", ratio)
-        finally:
-            spark.stop()
-    console.print(lines)
+    columns = ("rows of the mirror", "as many, s", "as few, s", "ratio")
+    lines = Lines(console, "Merges into small mirrors", columns, texts=0)
+    with scratch() as folder, spark_process(console) as spark:
+        for size in SIZES:
+            many, few = _pairs(folder, spark, size)
+            lines.add(f"{size:,}", f"{many:.2f}", f"{few:.2f}", f"{few / many:.2f}")
 
 
 def _pairs(folder: Path, spark: SparkProcess, size: int) -> tuple[float, float]:
@@ -102,14 +90,9 @@ def _seconds(
     changes = pa.table(
         [pa.array([kind] * len(ids)), *arrays], names=["_change_type", *schema.names]
     )
-    files = (mirrors.stage("small", changes),)
+    file = mirrors.stage("small", changes)
     target = MirrorTarget(mirror, schema, "bench", 1 if mode == "append" else 2, "")
-    write: MirrorWrite = Append(
-        target, (StagedFiles(files, tuple(PartColumn(f.name, f.type) for f in schema)),)
-    )
-    if mode == "merge":
-        bounds = (("id", str(ids[0]), str(ids[-1])),)
-        write = Merge(target, ("id",), FoldedChanges(files), bounds)
+    write = append(target, file) if mode == "append" else merge(target, file, ids)
     clock = perf_counter()
     mirrors.write(write)
     return perf_counter() - clock

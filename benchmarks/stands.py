@@ -4,8 +4,6 @@ a Spark that each run starts or one that keeps running; and the requests of each
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -14,7 +12,7 @@ from typing import Final
 
 from rich.console import Console
 
-from benchmarks.ground import DATABASE, Ground, ground
+from benchmarks.ground import DATABASE, Ground, ground, size
 from benchmarks.lines import Lines
 from benchmarks.runs import CHANGES, COLUMNS, insert_rows
 from benchmarks.served import served, spent
@@ -46,15 +44,9 @@ class _Cost:
 def measure_stands(console: Console) -> None:
     """Print a line for each stand and each kind of run. BENCH_STANDS_ROWS: number of changes
     (1,000,000)."""
-    rows = int(os.environ.get("BENCH_STANDS_ROWS", "1000000"))
-    lines = Lines(console, texts=2)
-    lines.head("Seconds of a run", _COLUMNS)
-    with (
-        tempfile.TemporaryDirectory(prefix="lockstep-bench-") as folder,
-        ground(Path(folder)) as place,
-        object_store(Path(folder)) as store,
-        ExitStack() as open_,
-    ):
+    rows = size("BENCH_STANDS_ROWS", 1_000_000)
+    lines = Lines(console, "Seconds of a run", _COLUMNS, texts=2)
+    with ground() as place, object_store(place.folder) as store, ExitStack() as open_:
         place.execute(f"create table {DATABASE}.big {COLUMNS}")
         stands = [*_stands(place, store, open_)]
         insert_rows(place, "big", 1, rows)

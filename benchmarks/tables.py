@@ -34,6 +34,7 @@ class Pass:
 
 
 Given = dict[str, Any]
+_EOF_BYTES = 9
 COLUMNS = "id, big, num, amount, name, note, made, seen, ratio, flag"
 
 
@@ -73,7 +74,7 @@ def socket(task: Given) -> int:
         cursor.execute(BEGIN)
         cursor.ask(f"select {COLUMNS} from {task['database']}.{task['table']}")
         stream: Any = connection
-        received = _throw_away(stream._sock)
+        received = throw_away(stream._sock)
         stream._force_close()
     return received
 
@@ -164,16 +165,17 @@ def _require(task: Given, rows: int) -> None:
         raise SystemExit(f"{task['reader']} read {rows} rows of {task['rows']}")
 
 
-def _throw_away(sock: Any) -> int:
-    """Receive until the last bytes are an EOF packet."""
+def throw_away(sock: Any, least: int = 0) -> int:
+    """Receive until at least so many bytes arrived and the last of them are an EOF packet (MySQL
+    manual, "Protocol::EOF_Packet"); return their number."""
     buffer = bytearray(1 << 20)
     received, tail = 0, b""
-    while not (tail[:3] == b"\5\0\0" and tail[4:5] == b"\xfe" and len(tail) == 9):
+    while received < least or not (tail[:3] == b"\5\0\0" and tail[4:5] == b"\xfe"):
         count = sock.recv_into(buffer)
         if count == 0:
-            raise SystemExit(f"the server closed the answer after {received} bytes")
+            raise SystemExit(f"the server closed the connection after {received} bytes")
         received += count
-        tail = (tail + buffer[max(0, count - 9) : count])[-9:]
+        tail = (tail + buffer[max(0, count - _EOF_BYTES) : count])[-_EOF_BYTES:]
     return received
 
 

@@ -8,10 +8,7 @@ have.
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from statistics import median
@@ -20,23 +17,18 @@ from time import perf_counter
 import pyarrow as pa
 from rich.console import Console
 
+from benchmarks.ground import scratch, size
+from benchmarks.lines import Lines
+from benchmarks.mirrors import append, merge, spark_process
 from lockstep.pipeline.mirror.strategy import FEW
-from lockstep.pipeline.ports.mirror_writes import (
-    Append,
-    FoldedChanges,
-    Merge,
-    MirrorTarget,
-    MirrorWrite,
-    PartColumn,
-    StagedFiles,
-)
+from lockstep.pipeline.ports.mirror_writes import MirrorTarget, MirrorWrite
 from lockstep.pipeline.upkeep.decide import UpkeepPolicy, decide
 from lockstep.resources.lake.mirror.mirror import SparkMirrors
 from lockstep.resources.lake.mirror.upkeep import SparkUpkeep
 from lockstep.resources.lake.spark.session import SparkProcess
 
-ROUNDS = int(os.environ.get("BENCH_UPKEEP_ROUNDS", "60"))
-TABLES = int(os.environ.get("BENCH_UPKEEP_TABLES", "2"))
+ROUNDS = size("BENCH_UPKEEP_ROUNDS", 60)
+TABLES = size("BENCH_UPKEEP_TABLES", 2)
 EVERY = 20
 ROWS = 100
 KEEP = timedelta(seconds=20)
@@ -44,34 +36,20 @@ KEEP = timedelta(seconds=20)
 _SCHEMA = pa.schema([("id", pa.int64()), ("name", pa.string())])
 
 
-@dataclass(frozen=True, slots=True)
-class _Seen:
-    rounds: int
-    files: int
-    bytes: int
-    live: int
-    seconds: float
-    upkeep: float
+_COLUMNS = ("upkeep", "rounds", "files", "KiB", "files listed", "s a round", "s of upkeep")
 
 
 def measure_upkeep(console: Console) -> None:
     """Print a line for each `EVERY` rounds of both lakes. A round writes to each table: half of
     them get rows, the rows of the others change."""
-    console.print("upkeep, rounds, files, KiB, files listed, seconds a round, seconds of upkeep")
-    with tempfile.TemporaryDirectory(prefix="lockstep-bench-") as folder:
-        spark = SparkProcess({}, on_warning=console.print)
-        try:
-            for name, keeps in (("without", False), ("with", True)):
-                for seen in _lake(Path(folder) / name, spark, keeps=keeps):
-                    console.print(
-                        f"| {name} | {seen.rounds:,} | {seen.files:,} | {seen.bytes >> 10:,} "
-                        f"| {seen.live:,} | {seen.seconds:.2f} | {seen.upkeep:.1f} |"
-                    )
-        finally:
-            spark.stop()
+    lines = Lines(console, "Rounds of writes", _COLUMNS)
+    with scratch() as folder, spark_process(console) as spark:
+        for name, keeps in (("without", False), ("with", True)):
+            for cells in _lake(folder / name, spark, keeps=keeps):
+                lines.add(name, *cells)
 
 
-def _lake(lake: Path, spark: SparkProcess, *, keeps: bool) -> Iterator[_Seen]:
+def _lake(lake: Path, spark: SparkProcess, *, keeps: bool) -> Iterator[list[str]]:
     mirrors = SparkMirrors(lake, staging=lake / "staging", spark=spark, few=FEW, keep=KEEP)
     upkeep = SparkUpkeep(lake, spark=spark, keep=KEEP)
     names = [f"t{number}" for number in range(TABLES)]
@@ -88,9 +66,10 @@ def _lake(lake: Path, spark: SparkProcess, *, keeps: bool) -> Iterator[_Seen]:
                     _keep(upkeep, mirrors, name)
             spent = perf_counter() - clock
             files = [file for name in names for file in (lake / name).glob("*.parquet")]
-            live = [size for name in names for size in upkeep.files(name).sizes]
-            size = sum(file.stat().st_size for file in files)
-            yield _Seen(number, len(files), size, len(live), median(seconds), spent)
+            listed = sum(len(upkeep.files(name).sizes) for name in names)
+            kilobytes = sum(file.stat().st_size for file in files) >> 10
+            counts = (number, len(files), kilobytes, listed)
+            yield [*(f"{n:,}" for n in counts), f"{median(seconds):.2f}", f"{spent:.1f}"]
             seconds.clear()
 
 
@@ -111,10 +90,8 @@ def _write(mirrors: SparkMirrors, name: str, number: int, *, adds: bool) -> Mirr
     rows = pa.table(
         {"_change_type": ["insert" if adds or number == 1 else "update_postimage"] * ROWS, **values}
     )
-    files = (mirrors.stage("upkeep", rows),)
+    file = mirrors.stage("upkeep", rows)
     target = MirrorTarget(name, _SCHEMA, "bench", number, "")
     if adds or number == 1:
-        columns = tuple(PartColumn(field.name, field.type) for field in _SCHEMA)
-        return Append(target, (StagedFiles(files, columns),))
-    bounds = (("id", str(ids[0]), str(ids[-1])),)
-    return Merge(target, ("id",), FoldedChanges(files), bounds)
+        return append(target, file)
+    return merge(target, file, ids)

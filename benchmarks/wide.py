@@ -4,9 +4,6 @@ Dagster's part."""
 
 from __future__ import annotations
 
-import os
-import sys
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from subprocess import STDOUT, Popen
@@ -14,7 +11,7 @@ from time import perf_counter, sleep
 
 from rich.console import Console
 
-from benchmarks.ground import DATABASE, Ground, environment, ground
+from benchmarks.ground import DATABASE, LOCKSTEP, Ground, environment, ground, size
 from benchmarks.lines import Lines
 from benchmarks.resident import processor_seconds, resident_sizes
 from lockstep import exits
@@ -59,12 +56,9 @@ class Cost:
 def measure_wide(console: Console) -> None:
     """Print a line for each command by the number of tables, then by the number of sources.
     BENCH_WIDE_TABLES, BENCH_WIDE_SOURCES: the larger number of each."""
-    many = int(os.environ.get("BENCH_WIDE_TABLES", str(TABLES[-1])))
-    sources = int(os.environ.get("BENCH_WIDE_SOURCES", str(SOURCES[-1])))
-    with (
-        tempfile.TemporaryDirectory(prefix="lockstep-bench-") as folder,
-        ground(Path(folder), _OPTIONS) as place,
-    ):
+    many = size("BENCH_WIDE_TABLES", TABLES[-1])
+    sources = size("BENCH_WIDE_SOURCES", SOURCES[-1])
+    with ground(_OPTIONS) as place:
         existing = 0
         for tables in (TABLES[0], many):
             place.execute(
@@ -92,27 +86,26 @@ def _sources(place: Ground, number: int) -> Path:
 
 
 def _day(console: Console, place: Ground, project: Path, title: str) -> None:
-    lines = Lines(console, texts=1)
-    lines.head(title, ("command", "seconds", "of processors", "resident, MiB"))
+    lines = Lines(console, title, ("command", "seconds", "of processors", "resident, MiB"))
     row = "select coalesce(max(id), 0) + 1, 'n', 1.5, now(), 'a note', 1 from"
     for name, words, changes in DAY:
         if changes:
             names = [f"{DATABASE}.t{n}" for n in range(CHANGED)]
             place.execute(*(f"insert into {table} {row} {table}" for table in names))
-        cost = _cost(project, words, place.server.password)
+        cost = _cost(place, project, words)
         lines.add(
             name, f"{cost.wall:.1f}", f"{cost.processors:.1f}", f"{cost.resident / 2**20:,.0f}"
         )
 
 
-def _cost(project: Path, words: tuple[str, ...], password: str) -> Cost:
+def _cost(place: Ground, project: Path, words: tuple[str, ...]) -> Cost:
     clock = perf_counter()
     output = project / "output.txt"
     with output.open("w") as file:
         process = Popen(
-            [sys.executable, "-m", "lockstep.cli", *words],
+            [*LOCKSTEP, *words],
             cwd=project,
-            env=environment({"BENCH_PASSWORD": password}),
+            env=environment(place.secret),
             stdout=file,
             stderr=STDOUT,
         )

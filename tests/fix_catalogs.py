@@ -16,6 +16,7 @@ from xml.sax.saxutils import escape
 import pytest
 
 from lockstep.resources.lake.spark.java import require_java
+from tests.fix_connect import free_port
 
 UNITY = "LOCKSTEP_TEST_UNITY"
 """The address of a Unity Catalog that tests may write to."""
@@ -28,8 +29,7 @@ _PATIENCE = 120.0
 def metastore(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Its address; an embedded Derby keeps what is in it."""
     folder = tmp_path_factory.mktemp("metastore")
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     settings = {
         "javax.jdo.option.ConnectionURL": f"jdbc:derby:;databaseName={folder}/meta;create=true",
         "datanucleus.schema.autoCreateAll": "true",
@@ -49,15 +49,8 @@ def metastore(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(
             [
-                java,
-                "-Xmx512m",
-                "-XX:TieredStopAtLevel=1",
-                "-XX:+UseSerialGC",
-                "-cp",
-                f"{folder}:{jars}/*",
-                _MAIN,
-                "-p",
-                str(port),
+                *(java, "-Xmx512m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"),
+                *("-cp", f"{folder}:{jars}/*", _MAIN, "-p", str(port)),
             ],
             cwd=folder,
             stdout=log,

@@ -13,7 +13,7 @@ import shutil
 import tempfile
 import weakref
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
@@ -28,6 +28,7 @@ from psycopg2.extensions import make_dsn
 
 from lockstep.pipeline.ports.ledger import LAST_BATCH
 from lockstep.pipeline.values.decisions import Lease
+from lockstep.pipeline.values.errors import LedgerUnavailable
 from lockstep.pipeline.values.segment import Segment, SegmentFile, SourceTable
 from lockstep.pipeline.values.table import TableName
 from lockstep.resources.postgres.connection import LedgerAddress
@@ -90,10 +91,12 @@ def server_dsn() -> str:
 
 
 def _stop_left() -> None:
-    """The servers of processes that were killed, which could not stop them."""
+    """The servers of processes that were killed, which could not stop them. Another process that
+    begins may be removing the same folder: no server starts in that any more."""
     for folder in Path(tempfile.gettempdir()).glob("ledgers-*-*"):
         if not is_running(int(folder.name.split("-")[1])):
-            EmbeddedServer(folder, QUICKLY).close()
+            with suppress(LedgerUnavailable):
+                EmbeddedServer(folder, QUICKLY).close()
             shutil.rmtree(folder, ignore_errors=True)
 
 

@@ -69,13 +69,17 @@ def mariadb11(
 @pytest.fixture
 def mariadb_database(mariadb: MySqlStand) -> Iterator[str]:
     """A database of the test's own on MariaDB 10.11, dropped afterwards."""
-    yield from _database(mariadb)
+    mariadb.begin_file()
+    with mariadb.own_database() as name:
+        yield name
 
 
 @pytest.fixture
 def mariadb11_database(mariadb11: MySqlStand) -> Iterator[str]:
     """A database of the test's own on MariaDB 11.4, dropped afterwards."""
-    yield from _database(mariadb11)
+    mariadb11.begin_file()
+    with mariadb11.own_database() as name:
+        yield name
 
 
 def _stand(program: Program, folder: Path) -> Iterator[MySqlStand]:
@@ -84,11 +88,3 @@ def _stand(program: Program, folder: Path) -> Iterator[MySqlStand]:
         stand = MySqlStand(server)
         stand.execute(*_ACCOUNT)
         yield stand
-
-
-def _database(stand: MySqlStand) -> Iterator[str]:
-    stand.begin_file()
-    name = stand.fresh_name()
-    stand.execute(f"create database `{name}` character set utf8mb4")
-    yield name
-    stand.execute(f"drop database if exists `{name}`")

@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from lockstep.resources.lake.spark.session import SparkProcess
-from tests.e2e.held_ledgers import HeldLedgers
-from tests.e2e.warm import WarmProcess
+from tests.e2e.warm import HeldLedgers, WarmProcess
 from tests.fix_objects import ObjectStore
 from tests.uncompiled import UNCOMPILED
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
+import lockstep
 from lockstep.pipeline.mirror.generations import next_generation
 from lockstep.pipeline.mirror.layout import (
     application_id,
@@ -25,6 +26,7 @@ from lockstep.pipeline.schema.rows import schema_of
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.segment import RowCounts, Segment
 from lockstep.pipeline.values.table import Column, TableName, TableStructure
+from lockstep.reading import ChangelogConsumer, ChangelogDelivery
 from lockstep.resources.lake.changelog.changelog import DeltaChangelog
 from lockstep.resources.lake.changelog.segments import ParquetSegments
 from tests.ledger.made import ANCHOR, begun, following, merged, place, position
@@ -79,6 +81,15 @@ class Shop:
     @property
     def lake(self) -> Path:
         return self.folder / "lake"
+
+    def consume(self, name: str = "billing") -> AbstractContextManager[ChangelogConsumer]:
+        return lockstep.consume(self.source, name, config=self.config)
+
+    @contextmanager
+    def delivered(self, name: str = "billing") -> Iterator[ChangelogDelivery]:
+        """The next delivery of a consumer, within a session of its own."""
+        with self.consume(name) as consumer:
+            yield next_delivery(consumer)
 
     def changelog(self, table: TableName) -> Path:
         return self.lake / new_table(self.source, table).changelog
@@ -186,28 +197,19 @@ def opened_shop(folder: Path, source: str, ledger: Ledger) -> Iterator[Shop]:
         yield Shop(folder, source, ledger, lease)
 
 
-def with_column(shop: Shop, table: TableName, name: str) -> None:
-    """From now on the table has one column more."""
-    last = shop.versions[table][-1]
-    columns = (*last.columns, Column(name, "int"))
-    shop.versions[table].append(replace(last, columns=columns))
-
-
-def with_type(shop: Shop, table: TableName, name: str, kind: str) -> None:
-    """From now on a column has another type."""
-    last = shop.versions[table][-1]
-    columns = (
-        replace(column, type=kind) if column.name == name else column for column in last.columns
-    )
-    shop.versions[table].append(replace(last, columns=tuple(columns)))
-
-
 def with_columns(shop: Shop, table: TableName, *columns: Column) -> None:
-    """From now on the table has these columns, in place of those of their names."""
+    """From now on the table has these columns besides, or in place of those of their names."""
     last = shop.versions[table][-1]
     new = {column.name: column for column in columns}
     kept = [new.pop(column.name, column) for column in last.columns]
     shop.versions[table].append(replace(last, columns=(*kept, *new.values())))
+
+
+def next_delivery(consumer: ChangelogConsumer, max_batches: int | None = None) -> ChangelogDelivery:
+    """Return the next delivery, which must not be None."""
+    delivery = consumer.get(max_batches=max_batches)
+    assert delivery is not None
+    return delivery
 
 
 def inserts(*ids: int) -> Images:

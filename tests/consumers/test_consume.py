@@ -16,7 +16,8 @@ from deltalake import DeltaTable
 
 import lockstep
 from lockstep.pipeline.values.errors import ConsumerRefused, NothingMatches
-from tests.consumers.shop import NOTES, ORDERS, Shop, inserts, with_column, with_type
+from lockstep.pipeline.values.table import Column
+from tests.consumers.shop import NOTES, ORDERS, Shop, inserts, next_delivery, with_columns
 
 MOMENT = datetime(2026, 11, 1, 6, 0, 0, 123456)
 DAY = date(2026, 11, 1)
@@ -33,9 +34,8 @@ def test_a_delivery_has_the_rows_of_its_batches(billing: Shop) -> None:
     second = billing.batch({NOTES: inserts(8)})
     third = billing.batch({ORDERS: inserts(4, 3)})
     billing.batch({ORDERS: inserts(5)})
-    with lockstep.consume(billing.source, "billing", config=billing.config) as consumer:
-        delivery = consumer.get(max_batches=3)
-        assert delivery is not None
+    with billing.consume() as consumer:
+        delivery = next_delivery(consumer, 3)
         orders = delivery.arrow("shop.orders")
         assert in_order(orders) == [(first, 1), (first, 2), (third, 4), (third, 3)]
         assert in_order(delivery.arrow(str(NOTES))) == [(first, 9), (second, 8)]
@@ -49,7 +49,7 @@ def test_all_deliveries_together_are_the_changelog(billing: Shop) -> None:
     for number in range(0, 12, 3):
         billing.batch({ORDERS: inserts(number, number + 1, number + 2)})
     tables = []
-    with lockstep.consume(billing.source, "billing", config=billing.config) as consumer:
+    with billing.consume() as consumer:
         while delivery := consumer.get(max_changes=6):
             tables.append(delivery.arrow("shop.orders"))
             delivery.ack()
@@ -65,9 +65,7 @@ def test_values_come_as_they_were_captured(billing: Shop) -> None:
     """Moments with and without a zone, text, and NULL."""
     values = {"id": 1, "name": "ü", "at": MOMENT, "seen": MOMENT.replace(tzinfo=UTC)}
     billing.batch({ORDERS: [("insert", values), ("delete", {"id": 2})]})
-    with lockstep.consume(billing.source, "billing", config=billing.config) as consumer:
-        delivery = consumer.get()
-        assert delivery is not None
+    with billing.delivered() as delivery:
         table = delivery.arrow("shop.orders").select(["_change_type", "id", "name", "at", "seen"])
     nothing = {"name": None, "at": None, "seen": None}
     assert table.to_pylist() == [
@@ -79,11 +77,9 @@ def test_values_come_as_they_were_captured(billing: Shop) -> None:
 def test_a_column_that_was_added_is_null_before(billing: Shop) -> None:
     """A delivery over both structures has the columns of the newer one."""
     billing.batch({ORDERS: inserts(1)})
-    with_column(billing, ORDERS, "price")
+    with_columns(billing, ORDERS, Column("price", "int"))
     billing.batch({ORDERS: [("insert", {"id": 2, "price": 7})]}, publish=False)
-    with lockstep.consume(billing.source, "billing", config=billing.config) as consumer:
-        delivery = consumer.get()
-        assert delivery is not None
+    with billing.delivered() as delivery:
         table = delivery.arrow("shop.orders")
     assert table.select(["id", "price"]).to_pylist() == [
         {"id": 1, "price": None},
@@ -95,15 +91,11 @@ def test_a_column_of_another_type_is_of_the_newest(billing: Shop) -> None:
     """As far as values fit it; others stand in a column named after their generation. Either
     reader gives the same."""
     billing.batch({ORDERS: inserts(1)})
-    with_column(billing, ORDERS, "price")
-    with_column(billing, ORDERS, "count")
+    with_columns(billing, ORDERS, Column("price", "int"), Column("count", "int"))
     billing.batch({ORDERS: [("insert", {"id": 2, "price": 7, "count": 3})]})
-    with_type(billing, ORDERS, "price", "bigint")
-    with_type(billing, ORDERS, "count", "date")
+    with_columns(billing, ORDERS, Column("price", "bigint"), Column("count", "date"))
     billing.batch({ORDERS: [("insert", {"id": 3, "price": 1 << 40, "count": DAY})]})
-    with lockstep.consume(billing.source, "billing", config=billing.config) as consumer:
-        delivery = consumer.get()
-        assert delivery is not None
+    with billing.delivered() as delivery:
         table = delivery.arrow("shop.orders").select(["id", "price", "count", "count@1"])
     assert table.to_pylist() == [
         {"id": 1, "price": None, "count": None, "count@1": None},
@@ -116,10 +108,8 @@ def test_a_table_without_changes_is_empty(billing: Shop) -> None:
     """It has its columns, and no row; a table that was never captured is an error."""
     billing.batch({ORDERS: inserts(1), NOTES: inserts(1)})
     billing.batch({NOTES: inserts(2)})
-    with lockstep.consume(billing.source, "billing", config=billing.config) as consumer:
-        full, empty = consumer.get(max_batches=1), consumer.get(max_batches=1)
-        assert full is not None
-        assert empty is not None
+    with billing.consume() as consumer:
+        full, empty = next_delivery(consumer, 1), next_delivery(consumer, 1)
         orders = empty.arrow("shop.orders")
         assert (orders.num_rows, orders.schema) == (0, full.arrow("shop.orders").schema)
         with pytest.raises(NothingMatches):
@@ -129,16 +119,14 @@ def test_a_table_without_changes_is_empty(billing: Shop) -> None:
 def test_what_is_rolled_back_is_the_same_again(billing: Shop) -> None:
     """Under another id; the old id is refused."""
     billing.batch({ORDERS: inserts(1, 2)})
-    with lockstep.consume(billing.source, "billing", config=billing.config) as consumer:
-        before = consumer.get()
-        assert before is not None
+    with billing.consume() as consumer:
+        before = next_delivery(consumer)
         rows = before.arrow("shop.orders")
-    with lockstep.consume(billing.source, "billing", config=billing.config) as consumer:
+    with billing.consume() as consumer:
         assert [one.id for one in consumer.out()] == [before.id]
         assert consumer.get() is None
         assert consumer.rollback() == [before.id]
-        again = consumer.get()
-        assert again is not None
+        again = next_delivery(consumer)
         assert again.arrow("shop.orders") == rows
         with pytest.raises(ConsumerRefused):
             consumer.ack(before.id)
@@ -165,7 +153,7 @@ def test_two_of_one_name(billing: Shop) -> None:
 
     def worker(_: int) -> list[tuple[int, int]]:
         given = []
-        with lockstep.consume(billing.source, "billing", config=billing.config) as consumer:
+        with billing.consume() as consumer:
             together.wait(60)
             while delivery := consumer.get(max_batches=1):
                 (number,) = delivery.arrow("shop.orders")["id"].to_pylist()
@@ -175,7 +163,7 @@ def test_two_of_one_name(billing: Shop) -> None:
     with ThreadPoolExecutor(2) as threads:
         given = sorted(chain.from_iterable(threads.map(worker, range(2))))
     assert [number for _, number in given] == list(range(BATCHES))
-    with lockstep.consume(billing.source, "billing", config=billing.config) as consumer:
+    with billing.consume() as consumer:
         for delivery, _ in given:
             consumer.ack(delivery)
         assert consumer.out() == []

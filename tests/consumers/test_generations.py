@@ -17,7 +17,15 @@ from lockstep.pipeline.ports.ledger import Ledger
 from lockstep.pipeline.values.errors import NothingMatches
 from lockstep.pipeline.values.table import Column
 from lockstep.resources.lake.spark.session import SparkProcess
-from tests.consumers.shop import NOTES, ORDERS, Shop, inserts, opened_shop, with_columns
+from tests.consumers.shop import (
+    NOTES,
+    ORDERS,
+    Shop,
+    inserts,
+    next_delivery,
+    opened_shop,
+    with_columns,
+)
 from tests.typed_pages import pasted
 
 DAY = date(2026, 11, 1)
@@ -100,10 +108,9 @@ def test_spark_reads_the_same_of_a_delivery(notes: Shop, spark: SparkProcess) ->
     is empty."""
     lockstep.make_consumer(notes.source, "by spark", start="earliest", config=notes.config)
     session = spark.session()
-    with lockstep.consume(notes.source, "by spark", config=notes.config) as consumer:
+    with notes.consume("by spark") as consumer:
         assert consumer.get(max_batches=1) is not None
-        delivery = consumer.get()
-        assert delivery is not None
+        delivery = next_delivery(consumer)
         arrow = delivery.arrow(str(NOTES))
         frame = delivery.spark(str(NOTES), session)
         none = delivery.spark("shop.orders", session)
@@ -149,10 +156,8 @@ def test_a_changelog_of_one_generation(notes: Shop) -> None:
 def test_a_delivery_tells_its_generations(notes: Shop) -> None:
     """With the columns of each; deliveries before and behind the change of type have one."""
     lockstep.make_consumer(notes.source, "billing", start="earliest", config=notes.config)
-    with lockstep.consume(notes.source, "billing", config=notes.config) as consumer:
-        before, behind = consumer.get(max_batches=2), consumer.get()
-        assert before is not None
-        assert behind is not None
+    with notes.consume() as consumer:
+        before, behind = next_delivery(consumer, 2), next_delivery(consumer)
         told = [
             (generation.number, str(generation.schema.field("n").type))
             for delivery in (before, behind)
@@ -162,8 +167,7 @@ def test_a_delivery_tells_its_generations(notes: Shop) -> None:
         assert before.arrow(str(NOTES))["id"].to_pylist() == [0, 1]
         assert behind.arrow(str(NOTES))["id"].to_pylist() == [2]
         consumer.rollback()
-        both = consumer.get()
-        assert both is not None
+        both = next_delivery(consumer)
         assert [generation.number for generation in both.generations(str(NOTES))] == [1, 2]
         _require_all(both.arrow(str(NOTES)))
         assert both.generations("shop.orders")[0].schema.names[-4:] == ["id", "name", "at", "seen"]

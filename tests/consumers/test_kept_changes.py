@@ -21,7 +21,7 @@ from lockstep.pipeline.values.segment import SegmentFile, SourcePart, SourceTabl
 from lockstep.pipeline.values.table import TableName
 from lockstep.resources.adapters import Adapters
 from lockstep.resources.config import load_settings
-from tests.consumers.shop import NOTES, ORDERS, Images, Shop, inserts, opened_shop
+from tests.consumers.shop import NOTES, ORDERS, Images, Shop, inserts, next_delivery, opened_shop
 
 SOURCE = "kept"
 BATCHES, READ = 12, 4
@@ -68,9 +68,8 @@ def test_what_is_unread_stays_and_what_is_old_goes(shop: Shop, ledger_dsn: str) 
     batches = [one.id for one in reversed(shop.ledger.batches(SOURCE, limit=99))]
     orders, notes = shop.changelog(ORDERS), shop.changelog(NOTES)
     lockstep.make_consumer(SOURCE, "billing", start="earliest", config=shop.config)
-    with lockstep.consume(SOURCE, "billing", config=shop.config) as consumer:
-        delivery = consumer.get(max_batches=READ)
-        assert delivery is not None
+    with shop.consume() as consumer:
+        delivery = next_delivery(consumer, READ)
         consumer.ack(delivery.id)
     kept = set(batches[READ:])
     with Adapters(load_settings(shop.config), on_warning=print) as adapters:
@@ -100,15 +99,13 @@ def test_what_is_unread_stays_and_what_is_old_goes(shop: Shop, ledger_dsn: str) 
         cursor.execute("select id from lockstep.batches where source = %s order by id", (SOURCE,))
         assert [number for (number,) in cursor] == [*batches[:2], *batches[READ - 1 :]]
 
-    with lockstep.consume(SOURCE, "billing", config=shop.config) as consumer:
-        rest = consumer.get()
-        assert rest is not None
+    with shop.consume() as consumer:
+        rest = next_delivery(consumer)
         assert rest.batches == tuple(batches[READ:])
         assert rest.arrow("shop.orders")["id"].to_pylist() == [*range(READ, BATCHES)]
     lockstep.make_consumer(SOURCE, "audit", start="earliest", config=shop.config)
-    with lockstep.consume(SOURCE, "audit", config=shop.config) as consumer:
-        delivery = consumer.get()
-        assert delivery is not None
+    with shop.consume("audit") as consumer:
+        delivery = next_delivery(consumer)
         assert delivery.batches == rest.batches
     with pytest.raises(ConsumerRefused, match="were deleted"):
         lockstep.make_consumer(SOURCE, "late", start=batches[0], config=shop.config)

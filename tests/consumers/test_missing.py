@@ -14,7 +14,7 @@ from lockstep.pipeline.values.errors import (
     SegmentsLost,
     TableQuarantined,
 )
-from tests.consumers.shop import NOTES, ORDERS, Shop, inserts
+from tests.consumers.shop import NOTES, ORDERS, Shop, inserts, next_delivery
 from tests.ledger.made import DECISION, position, record
 
 
@@ -24,9 +24,8 @@ def test_files_that_are_gone(billing: Shop) -> None:
     billing.batch({ORDERS: inserts(1), NOTES: inserts(1)})
     (file,) = billing.changelog(ORDERS).glob("*.parquet")
     content = file.read_bytes()
-    with lockstep.consume(billing.source, "billing", config=billing.config) as consumer:
-        delivery = consumer.get()
-        assert delivery is not None
+    with billing.consume() as consumer:
+        delivery = next_delivery(consumer)
         for damage in (file.unlink, lambda: file.write_bytes(content[:-1] + b"?")):
             damage()
             with pytest.raises(SegmentsLost, match=file.name) as lost:
@@ -44,11 +43,8 @@ def test_a_table_that_is_quarantined(billing: Shop) -> None:
     billing.batch({ORDERS: inserts(1)})
     billing.batch({ORDERS: inserts(2)}, ORDERS)
     billing.batch({NOTES: inserts(1)})
-    with lockstep.consume(billing.source, "billing", config=billing.config) as consumer:
-        before, delivery, later = (consumer.get(max_batches=1) for _ in range(3))
-        assert before is not None
-        assert delivery is not None
-        assert later is not None
+    with billing.consume() as consumer:
+        before, delivery, later = (next_delivery(consumer, 1) for _ in range(3))
         assert before.arrow("shop.orders")["id"].to_pylist() == [1]
         with pytest.raises(TableQuarantined, match="a type is not supported") as quarantined:
             delivery.arrow("shop.orders")
@@ -68,10 +64,8 @@ def test_a_gap_is_told_with_the_batch_behind_it(billing: Shop) -> None:
     ledger.record_capture(lease, batch.id, record(batch))
     ledger.mark_merged(lease)
     ledger.acknowledge(lease, batch.id)
-    with lockstep.consume(billing.source, "billing", config=billing.config) as consumer:
-        first, second = consumer.get(max_batches=1), consumer.get()
-        assert first is not None
-        assert second is not None
+    with billing.consume() as consumer:
+        first, second = next_delivery(consumer, 1), next_delivery(consumer)
         assert first.gaps == []
         assert [(gap.batch, gap.tables) for gap in second.gaps] == [(batch.id, ("shop.orders",))]
 
@@ -80,15 +74,14 @@ def test_mistakes_are_named(billing: Shop) -> None:
     """A consumer that was not made, a source that is not configured, a table's short name."""
     with (
         pytest.raises(ConsumerUnknown, match="'audit'"),
-        lockstep.consume(billing.source, "audit", config=billing.config),
+        billing.consume("audit"),
     ):
         pass
     with pytest.raises(ConfigurationError, match="no source 'shoop'"):
         lockstep.make_consumer("shoop", "billing", start="latest", config=billing.config)
     billing.batch({ORDERS: inserts(1)})
-    with lockstep.consume(billing.source, "billing", config=billing.config) as consumer:
-        delivery = consumer.get()
-        assert delivery is not None
+    with billing.consume() as consumer:
+        delivery = next_delivery(consumer)
         with pytest.raises(ConfigurationError, match="'orders'"):
             delivery.arrow("orders")
         with pytest.raises(ConfigurationError, match="max_batches"):

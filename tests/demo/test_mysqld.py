@@ -29,14 +29,6 @@ def asked(server: RunningMySql, query: str) -> tuple[object, ...]:
         return tuple(cursor.fetchone() or ())
 
 
-def write(server: RunningMySql) -> None:
-    with (
-        pymysql.connect(host=server.host, port=server.port, user=server.user) as connection,
-        connection.cursor() as cursor,
-    ):
-        cursor.execute("create database kept")
-
-
 def test_two_servers_at_once_are_two(mysql_program: MySql, tmp_path: Path) -> None:
     """Servers made from one prepared folder have ports and UUIDs of their own, and each is the
     first process of a session. What a source needs is set without asking: row format, full images
@@ -56,7 +48,7 @@ def test_two_servers_at_once_are_two(mysql_program: MySql, tmp_path: Path) -> No
         assert asked(first, needed) == ("ROW", "FULL", "FULL", "ON")
         assert asked(second, needed) == ("ROW", "FULL", "FULL", "OFF")
         port = first.port
-        write(first)
+        asked(first, "create database kept")
         first.stop()
         first.start()
         after_stop = asked(first, kept)

@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import cache
@@ -20,6 +20,8 @@ from typing import Any
 import pyarrow as pa
 from deltalake import DeltaTable, QueryBuilder
 
+import lockstep
+from lockstep.reading import VersionSet
 from lockstep.resources.postgres.embedded import EmbeddedServer
 from lockstep.resources.postgres.ledger import open_ledger
 from tests.e2e.killer import KILLED, died_at
@@ -39,6 +41,18 @@ def head(mysql: MySqlStand) -> str:
     """The log's present end, as a `start`: what other tests wrote before is not read."""
     file, offset = mysql.head()
     return f"{file}:{offset}"
+
+
+def place_of(position: Mapping[str, Any]) -> str:
+    """FILE:OFFSET of a position in an answer."""
+    return f"{position['file']}:{position['offset']}"
+
+
+def without_java() -> dict[str, str]:
+    """The variables of a process that finds no Java."""
+    folders = os.environ["PATH"].split(os.pathsep)
+    kept = (folder for folder in folders if not Path(folder, "java").exists())
+    return {"PATH": os.pathsep.join(kept), "JAVA_HOME": ""}
 
 
 @cache
@@ -177,8 +191,21 @@ class Project:
         return _expected(done, expect)
 
     @property
+    def config(self) -> Path:
+        return self.folder / "lockstep.toml"
+
+    @property
     def lake(self) -> Path:
         return self.folder / "lake"
+
+    def read_at(self, place: str | None = None) -> VersionSet:
+        """The mirrors as of a place, or the newest."""
+        return lockstep.read_at("shop", place, config=self.config)
+
+    def sets(self) -> list[dict[str, Any]]:
+        """All version sets, the newest first."""
+        found: list[dict[str, Any]] = self.json("versions", "--list")["sources"]["shop"]["sets"]
+        return found
 
     def commits(self, table: str) -> list[dict[str, Any]]:
         """The commits of a mirror in order: each a dict of its actions by kind."""
@@ -224,6 +251,23 @@ class Project:
             for commit in self.commits(table)
             if "txn" in commit
         ]
+
+
+def followed(
+    mysql: MySqlStand,
+    database: str,
+    folder: Path,
+    warm: WarmProcess | None,
+    *statements: str,
+    **options: Any,
+) -> Project:
+    """Return a project that follows a database from here on, in which the statements are executed
+    then. The database is created if it is missing. `options`: those of `Project.made`."""
+    mysql.execute(f"create database if not exists {database} character set utf8mb4")
+    start = head(mysql)
+    mysql.execute(*statements, database=database)
+    chosen = {"tables": [f"{database}.*"], "start": start, **options}
+    return Project.made(folder, port=mysql.port, warm=warm, **chosen)
 
 
 def _expected(

@@ -132,7 +132,7 @@ def runs(recording: Recording, project: Project, first: str) -> None:
     """A first run, one to a place, one to the end, one that finds nothing; a consumer."""
     ask, happen = recording.ask, recording.happen
     ask("run-first", project, "run")
-    config = project.folder / "lockstep.toml"
+    config = project.config
     lockstep.make_consumer("shop", "billing", start="earliest", config=config)
     there = happen(
         "orders changed",
@@ -302,7 +302,7 @@ key = "file:key"
 
 def shapes(recording: Recording, project: Project, first: str) -> None:
     """A table that is shown in part from some day on."""
-    ask, config = recording.ask, project.folder / "lockstep.toml"
+    ask, config = recording.ask, project.config
     plain = config.read_text()
     (project.folder / "key").write_text("a key that nobody guesses")
     config.write_text(plain + HIDING.replace('["name"]', '["nam", "price"]'))

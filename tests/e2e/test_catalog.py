@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from lockstep.pipeline.catalog import EntryName, place
 from lockstep.resources.hive.catalog import HiveCatalog
-from tests.e2e.project import Project, head
-from tests.e2e.warm import WarmProcess
+from tests.e2e.conftest import Follow
 from tests.fix_mysql import MySqlStand
 
 pytestmark = pytest.mark.acceptance
@@ -19,13 +17,12 @@ DOWN = "thrift://127.0.0.1:9"
 
 
 def test_runs_keep_mirrors_registered(
-    mysql: MySqlStand, database: str, tmp_path: Path, warm: WarmProcess, metastore: str
+    mysql: MySqlStand, database: str, follow: Follow, metastore: str
 ) -> None:
     """What is new, altered, commented on, renamed and dropped is so in the metastore behind the
     next run; one that is down costs no run anything, and is caught up with; what somebody did to
     an entry is told, and put right when a person says so."""
-    start = head(mysql)
-    mysql.execute(
+    project = follow(
         f"create table {database}.Orders (id int primary key comment 'the key', v int) "
         "comment 'What is ordered'",
         f"create table {database}.stock (id int primary key)",
@@ -37,13 +34,6 @@ def test_runs_keep_mirrors_registered(
         f"insert into {database}.Orders values (1, 2)",
         f"insert into {database}.stock values (1)",
         f"insert into {database}.brief values (1)",
-    )
-    project = Project.made(
-        tmp_path / "project",
-        port=mysql.port,
-        tables=[f"{database}.*"],
-        start=start,
-        warm=warm,
         top=f'[catalog]\nkind = "hive"\nuri = "{metastore}"\nschemas = "m_{{database}}"\n',
         extra='dropped_tables = "drop"\n'
         f'[[sources.table]]\nmatch = "{database}.people"\n'
@@ -77,7 +67,7 @@ def test_runs_keep_mirrors_registered(
         f"insert into {database}.pieces values (4, 5)",
         f"drop table {database}.brief",
     )
-    toml = project.folder / "lockstep.toml"
+    toml = project.config
     told = toml.read_text()
     project.at_rest()
     toml.write_text(told.replace(metastore, DOWN))

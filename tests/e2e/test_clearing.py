@@ -7,32 +7,24 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from tests.e2e.project import Project, head
-from tests.e2e.warm import WarmProcess
+from tests.e2e.conftest import Follow
+from tests.e2e.project import Project
 from tests.fix_mysql import MySqlStand
 
 WORD = "canary"
 
 
 def test_no_file_of_the_lake_has_what_is_hidden_now(
-    mysql: MySqlStand,
-    database: str,
-    tmp_path: Path,
-    warm: WarmProcess,
-    monkeypatch: pytest.MonkeyPatch,
+    mysql: MySqlStand, database: str, follow: Follow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A word stands in rows, in a default, in texts of statements and, as statistics, in the
     mirror's log. A person has it stay at first, and the run leaves it; the next one clears it."""
     monkeypatch.setenv("LOCKSTEP_TEST_PASSWORD", "")
-    start = head(mysql)
-    mysql.execute(
+    project = follow(
         "set session binlog_rows_query_log_events = on",
-        f"create table {database}.c (id int primary key, secret varchar(50) default '{WORD} 0')",
-        f"insert into {database}.c values (1, '{WORD} 1'), (2, '{WORD} 2')",
+        f"create table c (id int primary key, secret varchar(50) default '{WORD} 0')",
+        f"insert into c values (1, '{WORD} 1'), (2, '{WORD} 2')",
     )
-    tables = [f"{database}.*"]
-    folder = tmp_path / "project"
-    project = Project.made(folder, port=mysql.port, tables=tables, start=start, warm=warm)
     project.run("run")
     mysql.execute(
         "set session binlog_rows_query_log_events = on",
@@ -41,7 +33,7 @@ def test_no_file_of_the_lake_has_what_is_hidden_now(
     )
     project.run("run")
     assert len(found(project)) >= 4
-    settings = project.folder / "lockstep.toml"
+    settings = project.config
     text = settings.read_text()
     block = f'\n[[sources.table]]\nmatch = "{database}.c"\nexclude_columns = ["secret"]\n'
     keep = 'keep_clear = "until the audit"\n'

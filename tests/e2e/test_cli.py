@@ -1,4 +1,4 @@
-"""The command line over real parts: JSON, exit codes, and no secret anywhere."""
+"""The command line over real parts: JSON, exit codes, what `check` finds, no secret anywhere."""
 
 from __future__ import annotations
 
@@ -7,34 +7,26 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.project import Project, head
-from tests.e2e.warm import WarmProcess
+from tests.e2e.conftest import Follow
+from tests.e2e.project import Project
 from tests.fix_mysql import MySqlStand
 
 pytestmark = pytest.mark.acceptance
 
 
 @pytest.fixture
-def project(mysql: MySqlStand, database: str, tmp_path: Path, warm: WarmProcess) -> Project:
+def project(mysql: MySqlStand, follow: Follow) -> Project:
     """A project of the account with the least privileges; one table, and one that a session
     with binlog_row_value_options=PARTIAL_JSON writes to."""
-    start = head(mysql)
-    mysql.execute(
-        f"create table {database}.orders (id int primary key, v varchar(9))",
-        f"create table {database}.notes (id int primary key, j json)",
-        f"insert into {database}.orders values (1, 'a'), (2, 'b')",
-        f"insert into {database}.notes values (1, json_object('a', 1, 'b', repeat('x', 50)))",
-        f"update {database}.orders set v = 'c' where id = 2",
+    return follow(
+        "create table orders (id int primary key, v varchar(9))",
+        "create table notes (id int primary key, j json)",
+        "insert into orders values (1, 'a'), (2, 'b')",
+        "insert into notes values (1, json_object('a', 1, 'b', repeat('x', 50)))",
+        "update orders set v = 'c' where id = 2",
         "set session binlog_row_value_options = PARTIAL_JSON",
-        f"update {database}.notes set j = json_set(j, '$.a', 2)",
-    )
-    return Project.made(
-        tmp_path / "project",
-        port=mysql.port,
-        tables=[f"{database}.*"],
-        start=start,
+        "update notes set j = json_set(j, '$.a', 2)",
         user=mysql.account,
-        warm=warm,
         first=True,
     )
 
@@ -73,3 +65,44 @@ def leaks(folder: Path, canary: str) -> list[str]:
     files = [path for path in folder.rglob("*") if path.is_file() and not path.is_symlink()]
     assert len(files) > 100
     return [str(path) for path in files if canary.encode() in path.read_bytes()]
+
+
+def test_a_good_source(mysql: MySqlStand, database: str, follow: Follow) -> None:
+    """0, and more than thirty lines that are fine; the schedule is weighed as well."""
+    project = follow(
+        "create table orders (id int primary key)",
+        "create table notes (id int primary key) engine = MyISAM",
+        start="earliest",
+        extra='schedule = "0 6 * * 1"\n',
+        first=True,
+    )
+    password = mysql.server.password
+    with mysql.durable():
+        told = json.loads(project.run("check", "--json", LOCKSTEP_TEST_PASSWORD=password).stdout)
+    levels = [finding["level"] for finding in told["sources"]["shop"]["findings"]]
+    assert levels.count("ok") > 30
+    assert {finding["level"] for finding in told["machine"]["findings"]} == {"ok"}
+    shown = project.run("check", LOCKSTEP_TEST_PASSWORD=password).stdout
+    assert f"  warning  {database}.notes: MyISAM" in shown
+    assert "  ok       retention: logs are kept for 30 days" in shown
+    assert len(shown.splitlines()) < 50
+
+
+def test_an_account_that_may_not_read_the_log(
+    mysql: MySqlStand, database: str, follow: Follow
+) -> None:
+    """5, with the GRANT to run for this very account, and nothing is made."""
+    project = follow(
+        "create table orders (id int primary key)",
+        f"create user if not exists peeks@'127.0.0.1' identified by '{mysql.password}'",
+        f"create user if not exists peeks@localhost identified by '{mysql.password}'",
+        f"grant select on {database}.* to peeks@'127.0.0.1', peeks@localhost",
+        start="earliest",
+        user="peeks",
+        first=True,
+    )
+    done = project.run("check", expect=5, LOCKSTEP_TEST_PASSWORD=mysql.password)
+    assert "hint: GRANT REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO 'peeks'@'" in done.stdout
+    assert "refusal  replication privileges" in done.stdout
+    assert sorted(path.name for path in project.folder.iterdir()) == ["lockstep.toml"]
+    mysql.execute("drop user peeks@'127.0.0.1', peeks@localhost")

@@ -15,9 +15,9 @@ from lockstep.resources.config import load_settings
 from lockstep.resources.lake import room
 from lockstep.resources.lake.store.paths import LakePath
 from lockstep.resources.postgres.ledger import open_ledger
+from tests.e2e.conftest import Follow
 from tests.e2e.points import Point
 from tests.e2e.project import Project
-from tests.e2e.warm import WarmProcess
 from tests.fix_connect import ConnectServer
 from tests.fix_mysql import MySqlStand
 
@@ -32,7 +32,7 @@ def test_a_server_of_spark_connect(
     database: str,
     tmp_path: Path,
     connect_server: ConnectServer,
-    warm: WarmProcess,
+    follow: Follow,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Equal though a run was killed while the server carried out its write, without a Java here.
@@ -40,20 +40,13 @@ def test_a_server_of_spark_connect(
     hide is hidden there as well, also from what was shown before."""
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     monkeypatch.setenv("SPARK_TOKEN", "of-tests")
-    mysql.execute(
-        f"use {database}",
+    project = follow(
         "create table a (id int primary key, s varchar(40))",
         "insert into a values (1, 'one'), (2, 'two'), (3, 'three')",
         "create table b (s varchar(40))",
         "insert into b values ('twice'), ('twice')",
-    )
-    project = Project.made(
-        tmp_path / "project",
-        port=mysql.port,
-        tables=[f"{database}.*"],
         start="snapshot",
         top=connect_server.toml(),
-        warm=warm,
     )
     project.killed(Point.STATEMENT_SENT, "soon", 2)
     assert len(left_at_the_server(project)) == 1
@@ -63,7 +56,7 @@ def test_a_server_of_spark_connect(
     assert project.proven() == {f"{database}.a", f"{database}.b"}
 
     project.at_rest()
-    with (project.folder / "lockstep.toml").open("a") as settings:
+    with (project.config).open("a") as settings:
         settings.write(
             f'\n[[sources.table]]\nmatch = "{database}.a"\nmask_columns = {{ s = "first:1" }}\n'
             'rows = "id < 10"\ncluster_by = ["s"]\n'
@@ -89,7 +82,7 @@ def test_check_tries_the_server(
     tried = list[tuple[LakePath, Path]]()
     monkeypatch.setattr(room, "require_kept", lambda _, *where: tried.append(where))
     project = Project.made(tmp_path, port=1, tables=["a.*"], top=connect_server.toml())
-    settings = load_settings(project.folder / "lockstep.toml")
+    settings = load_settings(project.config)
     with Adapters(settings, on_warning=print) as adapters:
         told = {one.subject: one for one in machine_findings(adapters, settings)}
     assert told["spark"].sentence.startswith(f"Spark 4.2.0 at {connect_server.server};")

@@ -6,7 +6,12 @@ run is killed at one call, and the next one is not. Then moments of chance.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
 from decimal import Decimal
 from pathlib import Path
 from random import Random
@@ -16,12 +21,12 @@ import pytest
 from deltalake import DeltaTable
 
 import lockstep
+from demo import shop
 from demo.revenue import revenue, revenue_asset
 from tests.chance import seed_of
 from tests.e2e.points import Point
-from tests.e2e.power_cuts import kill_runs
-from tests.e2e.project import Project, head
-from tests.e2e.warm import WarmProcess
+from tests.e2e.project import Project, environment, followed, head
+from tests.e2e.warm import TIMEOUT, StartedProcess, WarmProcess
 from tests.fix_mysql import MySqlStand
 
 READING = [
@@ -56,16 +61,15 @@ select coalesce(sum(quantity * price), 0)
 @pytest.fixture
 def project(mysql: MySqlStand, tmp_path: Path, warm: WarmProcess) -> Iterator[Project]:
     """After its first run over two tables with rows."""
-    start = head(mysql)
-    mysql.execute(
-        "create database crash",
+    made = followed(
+        mysql,
+        "crash",
+        tmp_path / "project",
+        warm,
         "create table crash.a (id int primary key, v varchar(20))",
         "create table crash.b (id int primary key, v decimal(10, 2))",
         "insert into crash.a values (1, 'one'), (2, 'two'), (3, 'three')",
         "insert into crash.b values (1, 1.5), (2, 2.5), (3, 3.5)",
-    )
-    made = Project.made(
-        tmp_path / "project", port=mysql.port, tables=["crash.*"], start=start, warm=warm
     )
     made.run("run")
     yield made
@@ -133,3 +137,115 @@ def test_kills_at_random_moments(
     assert told["version set"].value == str(last.position)
     assert sums - {total}, "nobody shopped meanwhile"
     mysql.execute("drop database shop")
+
+
+KILLS = int(os.environ.get("SOAK_KILLS", "100"))
+
+
+@pytest.mark.soak
+def test_a_hundred_kills_at_random_moments(mysql: MySqlStand, tmp_path: Path) -> None:
+    """Under write load, run after run is killed; the last one is not, and all is there."""
+    kill_runs(mysql, tmp_path / "project", "soak", kills=KILLS, seed=seed_of("SOAK_SEED"))
+
+
+# -- runs under write load, killed all over their length ----------------------------------------
+
+WORKERS = 3
+_OF_THE_SOURCE = ("_ddl", "_transactions")
+PAUSE = 0.05
+"""Seconds that each worker rests between two transactions: some fifty of them a second."""
+
+FIRST = 30
+"""Transactions before the first run: with so many, somebody has bought something."""
+
+
+def kill_runs(
+    mysql: MySqlStand,
+    folder: Path,
+    database: str,
+    *,
+    kills: int,
+    seed: int,
+    warm: WarmProcess | None = None,
+    after_each: Callable[[Project], None] = lambda project: None,
+) -> Project:
+    """Runs of a shop that is written to, killed all over their length; the last one is not, and
+    MySQL and the lake are equal, with one commit for each write. Without a `warm` process their
+    Java dies with them."""
+    start = head(mysql)
+    connection = mysql.connect()
+    shop.create(connection, database)
+    connection.close()
+    project = Project.made(
+        folder, port=mysql.port, tables=[f"{database}.*"], start=start, warm=warm
+    )
+    project.run("run")
+    chance = Random(seed)
+    with shop.Traffic(lambda: mysql.connect(database), WORKERS, seed, pause=PAUSE) as traffic:
+        while traffic.counts.committed < FIRST:
+            traffic.check()
+            time.sleep(PAUSE)
+        began = time.monotonic()
+        project.run("run")
+        length = time.monotonic() - began
+        cut = 0
+        for moment in _moments(chance, kills, length):
+            traffic.check()
+            cut += _killed_after(project, moment)
+            after_each(project)
+    print(f"{cut} of {kills} runs were killed, the others were done before")
+    assert cut
+    project.run("run")
+    _require_whole(project, database)
+    return project
+
+
+def _moments(chance: Random, kills: int, length: float) -> Iterator[float]:
+    """Seconds after the beginning: one in each part of a run, in any order."""
+    parts = list(range(kills))
+    chance.shuffle(parts)
+    for part in parts:
+        yield (part + chance.random()) / kills * length
+
+
+def _killed_after(project: Project, seconds: float) -> bool:
+    """Whether the run was still going on; one that ended by itself ended well."""
+    with _begun(project) as process:
+        try:
+            said = process.communicate(timeout=seconds)[1]
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGKILL)
+            code = process.wait(TIMEOUT)
+            assert code in (-signal.SIGKILL, 0), f"neither killed nor well: {code}"
+            return code != 0
+    assert process.returncode == 0, f"after a kill: {process.returncode}\n{said}"
+    return False
+
+
+def _begun(project: Project) -> subprocess.Popen[str] | StartedProcess:
+    if project.warm is not None:
+        return project.start("lockstep.cli", "run")
+    return subprocess.Popen(
+        [sys.executable, "-m", "lockstep.cli", "run"],
+        cwd=project.folder,
+        env=environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def _require_whole(project: Project, database: str) -> None:
+    """Equal, no write twice, nothing open, no file that belongs to nothing."""
+    tables = [f"{database}.{table}" for table in shop.TABLES]
+    assert project.proven() == set(tables)
+    appended = [*(f"_changes.{name}" for name in tables), *_OF_THE_SOURCE]
+    project.require_once(*tables, *appended)
+    for folder in appended:
+        path = project.lake / "shop" / folder.replace(".", "/")
+        published = {Path(uri).name for uri in DeltaTable(path).file_uris()}
+        assert {file.name for file in path.glob("*.parquet")} == published
+    read = DeltaTable(project.lake / "shop" / "_transactions").to_pyarrow_table()["_gtid"]
+    assert len(read) == len(set(read.to_pylist()))
+    assert project.status()["open_batches"] == []

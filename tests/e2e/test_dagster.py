@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +17,7 @@ import pytest
 from lockstep.assets.catalogue import read_catalogue
 from lockstep.assets.definitions import build
 from lockstep.assets.names import SourceNames, job_name
+from lockstep.pipeline.run.capture import capture
 from lockstep.pipeline.run.context import Unwatched
 from lockstep.pipeline.run.proof.verify_rows import verify
 from lockstep.pipeline.run.run import RunRecord
@@ -78,15 +80,9 @@ class Place:
     def _definitions(self, record: RunRecord) -> dg.Definitions:
         catalogue = {"shop": read_catalogue(self.settings.state_folder, "shop")}
         adapters = self.adapters
-
-        class Kept:
-            def __enter__(self) -> Adapters:
-                return adapters
-
-            def __exit__(self, *_: object) -> None:
-                return None
-
-        return build(self.settings, catalogue, Kept, record=lambda _: record)
+        return build(
+            self.settings, catalogue, lambda: nullcontext(adapters), record=lambda _: record
+        )
 
 
 @pytest.fixture
@@ -130,12 +126,8 @@ def test_awkward_names(place: Place, mysql: MySqlStand) -> None:
     assert place.equal(*AWKWARD)
 
 
-def _only_capture(place: Place) -> int:
-    """A capture by itself, as if the run had ended there; its batch."""
-    from lockstep.pipeline.run.capture import capture
-
+def _only_capture(place: Place) -> None:
+    """A capture by itself, as if the run had ended there."""
     work = place.adapters.workplace("shop", Unwatched())
     with work.ledger.lock("shop", "a test", None) as lease:
-        report = capture(work, lease)
-    assert report.batch is not None
-    return report.batch
+        assert capture(work, lease).batch is not None

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.e2e.project import Project, environment, head
+from tests.e2e.project import Project, environment, followed
 from tests.e2e.warm import WarmProcess
 from tests.fix_mysql import MySqlStand
 from tests.lake.duck import duck
@@ -82,10 +82,8 @@ print(json.dumps({
 def project(
     mysql: MySqlStand, tmp_path_factory: pytest.TempPathFactory, warm: WarmProcess
 ) -> Project:
-    start = head(mysql)
-    mysql.execute(f"create database {DATABASE}", *SCHEMA.split(";"))
     folder = tmp_path_factory.mktemp("dbt") / "project"
-    made = Project.made(folder, port=mysql.port, tables=[f"{DATABASE}.*"], start=start, warm=warm)
+    made = followed(mysql, DATABASE, folder, warm, *SCHEMA.split(";"))
     made.run("run")
     return made
 
@@ -137,7 +135,7 @@ def test_a_dbt_project_joins_the_graph(project: Project, tmp_path: Path, prefix:
     """With dagster-dbt and dbt-duckdb: dbt builds its models of mirrors and tests their keys, its
     source is fresh, and each model depends on the mirrors themselves in Dagster. Without a prefix
     dbt needs no names of ours for that."""
-    settings = project.folder / "lockstep.toml"
+    settings = project.config
     text = settings.read_text()
     settings.write_text(f"[dagster]\nkey_prefix = {prefix}\n{text}")
     try:

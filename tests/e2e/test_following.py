@@ -242,7 +242,7 @@ def test_every_transaction_is_a_row(stages: Stages) -> None:
 def test_a_changelog_tells_all_through_its_generations(stages: Stages, mysql: MySqlStand) -> None:
     """Another type begins the next one: read together, the last image of each row is the
     row; a consumer is given the same."""
-    config, table = stages.project.folder / "lockstep.toml", f"{DATABASE}.widened"
+    config, table = stages.project.config, f"{DATABASE}.widened"
     changelog = lockstep.read_changelog("shop", table, config=config)
     assert [generation.number for generation in changelog.generations] == [1, 2, 3]
     changes = changelog.arrow().to_pylist()

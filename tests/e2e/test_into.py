@@ -7,26 +7,21 @@ from pathlib import Path
 
 import yaml
 
-from tests.e2e.project import Project, head
-from tests.e2e.warm import WarmProcess
+from tests.e2e.conftest import Follow
+from tests.e2e.project import Project
 from tests.fix_mysql import MySqlStand
 
 
 def test_a_mirror_goes_where_the_settings_say(
-    mysql: MySqlStand, database: str, tmp_path: Path, warm: WarmProcess
+    mysql: MySqlStand, database: str, follow: Follow
 ) -> None:
     """Its rows are those of MySQL at each place, and an earlier version is read from the place it
     had then. Settings that have two mirrors meet are told by `check`."""
-    start = head(mysql)
-    mysql.execute(
+    project = follow(
         "create table customers (id int primary key, v int)",
         "create table stock (id int primary key, v int)",
         "insert into customers values (1, 1), (2, 2)",
         "insert into stock values (1, 1)",
-        database=database,
-    )
-    project = Project.made(
-        tmp_path, port=mysql.port, tables=[f"{database}.*"], start=start, warm=warm
     )
     named(project, database, "crm.{table}_{database}")
     project.run("run")
@@ -59,7 +54,7 @@ def test_a_mirror_goes_where_the_settings_say(
 
 def named(project: Project, database: str, into: str) -> None:
     """The settings name the mirror of the customers so, from now on."""
-    file = project.folder / "lockstep.toml"
+    file = project.config
     before = file.read_text().partition("\n[[sources.table]]")[0]
     file.write_text(
         f'{before}\n[[sources.table]]\nmatch = "{database}.customers"\ninto = "{into}"\n'

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import json
-import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from typing import Any
 
 import pytest
 from openlineage.client import event_v2, facet_v2
 
 from tests.chance import by_chance
+from tests.e2e.conftest import Follow
 from tests.e2e.points import Point
-from tests.e2e.project import Project
-from tests.e2e.warm import WarmProcess
+from tests.fix_connect import free_port
 from tests.fix_mysql import MySqlStand
 
 pytestmark = pytest.mark.acceptance
@@ -67,37 +65,24 @@ def valid(told: dict[str, Any]) -> dict[str, Any]:
     return told
 
 
-def project_with(
-    folder: Path, mysql: MySqlStand, database: str, warm: WarmProcess, transport: str
-) -> Project:
-    return Project.made(
-        folder,
-        port=mysql.port,
-        tables=[f"{database}.*"],
-        start="snapshot",
-        top=f"[lineage]\ntransport = {transport}\n",
-        extra='dropped_tables = "drop"\n',
-        warm=warm,
-    )
-
-
 def by_name(datasets: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
     return {one["name"]: {**one["facets"], "namespace": one["namespace"]} for one in datasets}
 
 
 def test_what_runs_did_can_be_read_as_events(
-    mysql: MySqlStand, database: str, tmp_path: Path, warm: WarmProcess
+    mysql: MySqlStand, database: str, follow: Follow
 ) -> None:
     """A START and an end for each run that found something, every facet in the client's words; none
     for an idle one; and the end of one that was killed, from the run that finds it."""
-    mysql.execute(
-        f"use {database}",
+    file = '{ type = "file", log_file_path = "events.jsonl", append = true }'
+    project = follow(
         "create table a (id int primary key comment 'number', s varchar(40))",
         *(f"create table {t} (id int primary key, s varchar(40))" for t in "bcx"),
         *(f"insert into {t} values (1, 'one'), (2, 'two')" for t in "abcx"),
+        start="snapshot",
+        top=f"[lineage]\ntransport = {file}\n",
+        extra='dropped_tables = "drop"\n',
     )
-    file = '{ type = "file", log_file_path = "events.jsonl", append = true }'
-    project = project_with(tmp_path, mysql, database, warm, file)
     assert "OpenLineage events are sent by the client" in project.run("check", expect=None).stdout
 
     def events(*command: str) -> list[dict[str, Any]]:
@@ -188,24 +173,23 @@ def listening(backend: Backend) -> Iterator[Backend]:
 
 
 def test_no_backend_stands_in_the_way_of_a_run(
-    mysql: MySqlStand, database: str, tmp_path: Path, warm: WarmProcess
+    mysql: MySqlStand, database: str, follow: Follow
 ) -> None:
     """It acknowledges, and says in one line what was not sent, whether the backend refuses, is
     silent or away (one of the three, by chance). One that answers has both events, and the key that
     the file refers to."""
-    mysql.execute(f"create table {database}.a (id int primary key)")
-    project = project_with(tmp_path, mysql, database, warm, '{ type = "noop" }')
-    toml = project.folder / "lockstep.toml"
+    project = follow(
+        "create table a (id int primary key)",
+        start="snapshot",
+        top='[lineage]\ntransport = { type = "noop" }\n',
+    )
+    toml = project.config
     kept = toml.read_text()
     for number, answer in enumerate((201, by_chance().choice((401, None, "nobody")))):
         print(answer)
         mysql.execute(f"insert into {database}.a values ({number})")
         with listening(Backend(None if isinstance(answer, str) else answer)) as backend:
-            port = backend.port
-            if answer == "nobody":
-                with socket.socket() as free:
-                    free.bind(("127.0.0.1", 0))
-                    port = free.getsockname()[1]
+            port = free_port() if answer == "nobody" else backend.port
             transport = (
                 f'{{ type = "http", url = "http://127.0.0.1:{port}", '
                 'auth = { type = "api_key", apiKey = "env:LINEAGE_KEY" } }'

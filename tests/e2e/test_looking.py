@@ -16,41 +16,23 @@ from lockstep.resources.adapters import Adapters
 from lockstep.resources.config import load_settings
 from lockstep.resources.lake.spark.session import SparkProcess
 from lockstep.resources.postgres.embedded import EmbeddedServer
+from tests.e2e.conftest import Follow
 from tests.e2e.project import Project, head
 from tests.e2e.warm import WarmProcess
 from tests.fix_mysql import MySqlStand
 
-
-def made(
-    mysql: MySqlStand,
-    database: str,
-    folder: Path,
-    warm: WarmProcess | None = None,
-    **options: str | None,
-) -> Project:
-    """A project of a database with one table and two rows; all its log is to be read."""
-    start = head(mysql)
-    mysql.execute(
-        f"create table {database}.orders (id int primary key, v varchar(9))",
-        f"insert into {database}.orders values (1, 'a'), (2, 'b')",
-    )
-    chosen: dict[str, str | None] = {"start": start, "user": "root", **options}
-    return Project.made(
-        folder / "project",
-        port=mysql.port,
-        tables=[f"{database}.*"],
-        start=chosen["start"],
-        user=chosen["user"] or "root",
-        warm=warm,
-    )
+ORDERS = (
+    "create table orders (id int primary key, v varchar(9))",
+    "insert into orders values (1, 'a'), (2, 'b')",
+)
 
 
 def test_looking_and_choosing_before_the_first_run(
-    mysql: MySqlStand, database: str, tmp_path: Path, warm: WarmProcess
+    mysql: MySqlStand, database: str, follow: Follow
 ) -> None:
     """A plan leaves no lake, no decision and no lease behind; a choice is one row, which the
     next plan follows; both have a first line that says what to type."""
-    project = made(mysql, database, tmp_path, warm)
+    project = follow(*ORDERS)
     plan = project.json("plan")["sources"]["shop"]
     assert plan["tables"][f"{database}.orders"]["inserted"] == 2
     assert ("error" in plan, plan["exit_code"]) == (False, 0)
@@ -77,12 +59,10 @@ def test_looking_and_choosing_before_the_first_run(
     assert "as ann chose" in status["sentence"]
 
 
-def test_a_refusal_is_a_plan_with_a_runs_exit_code(
-    mysql: MySqlStand, database: str, tmp_path: Path, warm: WarmProcess
-) -> None:
+def test_a_refusal_is_a_plan_with_a_runs_exit_code(follow: Follow) -> None:
     """5 where a run would give 5, with the rule and the hint; `check` and the run refuse it in the
     same words."""
-    project = made(mysql, database, tmp_path, warm, start=None)
+    project = follow(*ORDERS, start=None)
     plan = project.json("plan", expect=5)["sources"]["shop"]
     assert plan["start"]["rule"] == "start-not-chosen"
     (start,) = (
@@ -108,7 +88,7 @@ def test_everything_answers_while_the_server_is_away(tmp_path: Path, warm: WarmP
     refused = project.run("metrics", "--output", "no/such/folder.prom", expect=2).stderr
     assert "cannot be written to no/such/folder.prom" in refused
     assert project.json("plan", expect=3)["sources"]["shop"]["error"]["kind"] == "SourceUnavailable"
-    toml = project.folder / "lockstep.toml"
+    toml = project.config
     kept = toml.read_text()
     toml.write_text(kept.replace("LOCKSTEP_TEST_PASSWORD", "NOBODY_SET_THIS"))
     said = project.run("status", expect=2).stdout.splitlines()
@@ -148,17 +128,14 @@ def files_of(project: Project) -> dict[str, tuple[int, int]]:
 
 
 def test_looking_changes_no_row_and_no_file(
-    mysql: MySqlStand,
-    database: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    mysql: MySqlStand, database: str, follow: Follow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With a captured batch that waits, one that never came to its end, a transaction larger
     than the ring, and rows to read: `plan` and `status` leave Postgres and the lake alone."""
     monkeypatch.setenv("LOCKSTEP_TEST_PASSWORD", mysql.password)
     monkeypatch.setattr(SparkProcess, "prepare", lambda *_: None)  # nobody waits for it here
-    project = made(mysql, database, tmp_path, user=mysql.account)
-    settings = load_settings(project.folder / "lockstep.toml")
+    project = follow(*ORDERS, user=mysql.account)
+    settings = load_settings(project.config)
 
     def work(adapters: Adapters) -> Workplace:
         return adapters.workplace("shop", Unwatched())

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.project import Project, head
+from tests.e2e.project import Project, followed, head
 from tests.e2e.warm import WarmProcess
 from tests.fix_mysql import MySqlStand
 
@@ -69,19 +69,17 @@ def test_no_name_of_a_column_stops_a_source(
 ) -> None:
     """Columns that Parquet, Delta or Spark would not take are followed, also those that are added
     and renamed later. Two that are one to Delta set their table aside."""
-    start = head(server)
     columns = ", ".join(f"`{name}` int default 5" for name in COLUMNS)
-    server.execute(
-        f"use {PLAIN}",
+    project = followed(
+        server,
+        PLAIN,
+        tmp_path,
+        warm,
         f"create table odd (id int primary key, {columns})",
         "create table later (id int primary key, v int)",
         f"create table twins (id int primary key, `{TWINS[0]}` int, `{TWINS[1]}` int)",
         *(f"insert into {table} (id) values (1), (2)" for table in ("odd", "later", "twins")),
-    )
-    extra = f'readers = "{readers}"\n'
-    tables = [f"{PLAIN}.*"]
-    project = Project.made(
-        tmp_path, port=server.port, tables=tables, start=start, extra=extra, warm=warm
+        extra=f'readers = "{readers}"\n',
     )
     told = project.json("run", expect=6)["sources"]["shop"]
     assert f"{PLAIN}.twins" in json.dumps(told)

@@ -3,18 +3,16 @@ repeated, and readers that know nothing of Lockstep."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
 
-import lockstep
 from lockstep.resources.lake.store.paths import AGENT, DELTA_AGENT
 from tests.chance import by_chance
+from tests.e2e.conftest import Follow
 from tests.e2e.points import Point
 from tests.e2e.project import Project
 from tests.e2e.test_recovery import forget
-from tests.e2e.warm import WarmProcess
 from tests.fix_mysql import MySqlStand
 from tests.fix_objects import ObjectStore
 from tests.lake.faults import Faults
@@ -39,29 +37,15 @@ WATCHED = 2
 
 
 @pytest.fixture
-def project(
-    mysql: MySqlStand,
-    database: str,
-    tmp_path: Path,
-    object_store: ObjectStore,
-    warm: WarmProcess,
-    monkeypatch: pytest.MonkeyPatch,
-) -> Project:
+def project(follow: Follow, object_store: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> Project:
     """Two tables that the first run reads, in a lake below a prefix."""
     monkeypatch.setenv("LAKE_KEY", "tests")
-    mysql.execute(
-        f"use {database}",
+    project = follow(
         *(f"create table {t} (id int primary key, s varchar(40))" for t in "ab"),
         *(f"insert into {t} values (1, 'one'), (2, 'two'), (3, 'three')" for t in "ab"),
-    )
-    project = Project.made(
-        tmp_path / "project",
-        port=mysql.port,
-        tables=[f"{database}.*"],
         start="snapshot",
-        warm=warm,
     )
-    file = project.folder / "lockstep.toml"
+    file = project.config
     lake = f'path = "{object_store.faulty_prefix()}"\n{object_store.toml()}'
     file.write_text(file.read_text().replace('path = "lake"\n', lake))
     return project
@@ -93,7 +77,7 @@ def test_a_lake_of_objects(
     mysql.execute(f"delete from {database}.b where id >= 3")
     project.run("run")
     assert project.proven() == {f"{database}.{table}" for table in "ab"}
-    told = lockstep.read_at("shop", config=project.folder / "lockstep.toml")
+    told = project.read_at()
     for table in "ab":
         rows = told[f"{database}.{table}"].arrow().sort_by("id").to_pylist()
         there = mysql.rows(f"select id, s from {database}.{table} order by id")
@@ -132,7 +116,7 @@ def test_requests_do_not_grow(
     """Checkpoints take back what commits add; a table without changes is asked for once."""
     faults = Faults(object_store.faulty_port)
     counts = []
-    file = project.folder / "lockstep.toml"
+    file = project.config
     checkpoints = '"spark.databricks.delta.properties.defaults.checkpointInterval" = "10"'
     file.write_text(f"{file.read_text()}\n[spark]\n{checkpoints}\n")
     project.run("run")

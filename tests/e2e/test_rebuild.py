@@ -11,10 +11,10 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
 from tests.chance import by_chance
+from tests.e2e.conftest import Follow
 from tests.e2e.points import Point
-from tests.e2e.project import Project, head
+from tests.e2e.project import Project, head, place_of
 from tests.e2e.test_replay import note_size
-from tests.e2e.warm import WarmProcess
 from tests.fix_mysql import MySqlStand
 
 EVERY = 4
@@ -22,24 +22,21 @@ Rows = list[dict[str, Any]]
 
 
 def test_a_table_as_of_any_transaction(
-    mysql: MySqlStand, database: str, tmp_path: Path, warm: WarmProcess
+    mysql: MySqlStand, database: str, tmp_path: Path, follow: Follow
 ) -> None:
     """What MySQL showed after every fourth statement, over DDL that rewrites, widens and renames
     columns; a live mirror that is wrong, written again from its changelog, though that was killed
     before the mirror's one commit, or after it. `tests/positions/test_reloads.py` kills such
     reloads at any step."""
     name, seen = f"{database}.t", list[tuple[str, Rows]]()
-    start = head(mysql)
+    project = follow()
 
     def do(*statements: str) -> None:
         for statement in statements:
-            mysql.execute(f"use {database}", statement)
+            mysql.execute(statement, database=database)
             seen.append((head(mysql), _shown(mysql, database)))
 
     do("create table t (id int primary key, v int, d datetime(3))")
-    project = Project.made(
-        tmp_path / "project", port=mysql.port, tables=[f"{database}.*"], start=start, warm=warm
-    )
     do(*(f"insert into t values ({n}, {n}, '2026-11-01 06:00:00.{n:03d}')" for n in range(1, 4)))
     project.run("run")
     do("update t set v = v + 10 where id > 1", "alter table t modify v bigint")
@@ -77,27 +74,21 @@ def test_a_table_as_of_any_transaction(
     print("killed", when)
     project.killed(Point.MIRROR_WRITTEN, when)
     project.run("run")
-    at = ("file", "offset")
-    assert [project.status()["acknowledged"][one] for one in at] == [newest[one] for one in at]
+    assert place_of(project.status()["acknowledged"]) == place_of(newest)
     do("update t set value = 0")
     project.run("run")
     assert project.proven() == {name}
 
 
-def test_what_is_gone_is_refused(
-    mysql: MySqlStand, database: str, tmp_path: Path, warm: WarmProcess
-) -> None:
+def test_what_is_gone_is_refused(mysql: MySqlStand, database: str, follow: Follow) -> None:
     """Before a table was read, and versions that were vacuumed: the earliest that works is told,
     and works. The mirror is written again from the earliest version; once that is gone too, only
     MySQL can supply it."""
     name = f"{database}.t"
-    mysql.execute(
-        f"use {database}",
+    project = follow(
         "create table t (id int primary key, v int)",
         "insert into t values (1, 1), (2, 2)",
-    )
-    project = Project.made(
-        tmp_path / "project", port=mysql.port, tables=[f"{database}.*"], start="snapshot", warm=warm
+        start="snapshot",
     )
     project.run("run")
     ends = [project.status()["acknowledged"]]
@@ -109,7 +100,7 @@ def test_what_is_gone_is_refused(
 
     changed(10)
     changed(11)
-    places = [f"{end['file']}:{end['offset']}" for end in ends]
+    places = [place_of(end) for end in ends]
     assert project.json("rebuild", name, "--as-of", places[1], "--dry-run")["base"]["batch"] < 3
     mirror = project.lake / "shop" / database / "t"
     reload = ("reload", name, "--from", "changelog", "--reason", "a test")
@@ -125,7 +116,7 @@ def test_what_is_gone_is_refused(
     assert DeltaTable(mirror).version() > before
     assert project.proven() == {name}
     changed(12)
-    places.append(f"{ends[-1]['file']}:{ends[-1]['offset']}")
+    places.append(place_of(ends[-1]))
     listed = {Path(uri).name for uri in DeltaTable(mirror).file_uris()}
     for file in mirror.glob("*.parquet"):
         if file.name not in listed:

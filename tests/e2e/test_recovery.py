@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import json
 import shutil
-from pathlib import Path
 from random import Random
 
 import pyarrow as pa
@@ -15,9 +14,9 @@ from deltalake import DeltaTable
 
 from lockstep.pipeline.values.gtid import GtidSet
 from tests.chance import seed_of
+from tests.e2e.conftest import Follow
 from tests.e2e.points import Point
-from tests.e2e.project import Project, empty_ledger, head
-from tests.e2e.warm import WarmProcess
+from tests.e2e.project import Project, empty_ledger
 from tests.fix_mysql import MySqlStand
 
 KILLS = [
@@ -94,15 +93,10 @@ DRAWN = 1
 
 
 @pytest.mark.parametrize("kills", [DRAWN, pytest.param(len(KILLS), marks=pytest.mark.soak)])
-def test_a_ledger_thrown_away(
-    mysql: MySqlStand, database: str, tmp_path: Path, warm: WarmProcess, kills: int
-) -> None:
+def test_a_ledger_thrown_away(mysql: MySqlStand, database: str, follow: Follow, kills: int) -> None:
     seed = seed_of("SOAK_SEED")
-    start, before = head(mysql), executed(mysql)
+    project, before = follow(), executed(mysql)
     writer = Writer(mysql, database, seed)
-    project = Project.made(
-        tmp_path / "project", port=mysql.port, tables=[f"{database}.*"], start=start, warm=warm
-    )
     project.run("run")
     for number, kill in enumerate(writer.random.sample(KILLS, kills)):
         print(number, kill)
@@ -124,28 +118,21 @@ def test_a_ledger_thrown_away(
 
 
 def test_a_ledger_lost_while_a_run_was_undone(
-    mysql: MySqlStand, database: str, tmp_path: Path, warm: WarmProcess
+    mysql: MySqlStand, database: str, follow: Follow
 ) -> None:
     """A table that was renamed, and altered by the same statement, was read from the source, in a
     batch without transactions, and its mirror shows that all the time. The recovery is killed, and
     the ledger lost twice."""
-    start = head(mysql)
-    mysql.execute(
-        f"use {database}",
-        "create table d (id int primary key, v int)",
-        "create table b (id int primary key, v int)",
-        "insert into d values (1, 1), (2, 2)",
-        "insert into b values (1, 1), (2, 2)",
-    )
-    project = Project.made(
-        tmp_path / "project", port=mysql.port, tables=[f"{database}.*"], start=start, warm=warm
+    project = follow(
+        *(f"create table {table} (id int primary key, v int)" for table in "db"),
+        *(f"insert into {table} values (1, 1), (2, 2)" for table in "db"),
     )
     project.run("run")
     mysql.execute(
-        f"use {database}",
         "alter table d rename to d2, add column w int",
         "create table d (id int primary key, v int)",
         "update b set v = v + 10",
+        database=database,
     )
     project.run("run")
     forget(project)

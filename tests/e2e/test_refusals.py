@@ -11,11 +11,16 @@ from typing import Any
 
 import pytest
 
-from demo.mysql_search import MySql
+from demo.mysql_search import MySql, cache_folder
 from demo.mysqld import mysql_server
-from tests.e2e.project import Project, head
+from lockstep.pipeline.values.errors import SetupIncomplete
+from lockstep.resources.postgres.embedded import account_of, programs, reachable
+from tests.e2e.conftest import Follow
+from tests.e2e.project import Project, head, place_of, without_java
 from tests.e2e.warm import WarmProcess
 from tests.fix_mysql import UNHURRIED, MySqlStand, killed_at_last
+from tests.ledger.poolers import pgbouncer
+from tests.ledger.servers import debian_server, run
 
 
 @pytest.fixture
@@ -90,11 +95,6 @@ def test_wrong_password(mysql: MySqlStand, orders: str, remade: Make) -> None:
     assert "not-the-one" not in said
 
 
-def test_unreachable_server(orders: str, remade: Make) -> None:
-    """3: it may be there again at the next tick."""
-    refused(remade(orders, port=1), 3, "127.0.0.1:1")
-
-
 def test_missing_privilege(mysql: MySqlStand, orders: str, remade: Make) -> None:
     """5: the GRANT to run is in the hint."""
     mysql.execute(
@@ -132,19 +132,24 @@ def test_binlog_off(mysql_program: MySql, tmp_path: Path, remade: Make) -> None:
 def test_a_literal_password(orders: str, remade: Make) -> None:
     """2: refused, and not repeated."""
     made = remade(orders)
-    file = made.folder / "lockstep.toml"
+    file = made.config
     file.write_text(file.read_text().replace("env:LOCKSTEP_TEST_PASSWORD", "hunter2"))
     assert "hunter2" not in refused(made, 2, "password", "env:")
 
 
-def test_a_pattern_that_matches_nothing(orders: str, remade: Make) -> None:
-    """2: the pattern is named."""
-    refused(remade(orders, tables=["shoop.*"]), 2, "shoop.*")
-
-
-def test_no_start(orders: str, remade: Make) -> None:
-    """5: the choice loses data, so it must be written down."""
-    refused(remade(orders, start=None), 5, "start = 'snapshot'")
+@pytest.mark.parametrize(
+    ("settings", "code", "word"),
+    [
+        pytest.param({"port": 1}, 3, "127.0.0.1:1", id="a server that is away"),
+        pytest.param({"tables": ["shoop.*"]}, 2, "shoop.*", id="a pattern that matches nothing"),
+        pytest.param({"start": None}, 5, "start = 'snapshot'", id="no start"),
+    ],
+)
+def test_settings_that_no_run_begins_with(
+    orders: str, remade: Make, settings: dict[str, Any], code: int, word: str
+) -> None:
+    """3: the next tick may succeed. 5: the choice loses data, so it must be written down."""
+    refused(remade(orders, **settings), code, word)
 
 
 def test_a_start_that_is_nowhere(mysql: MySqlStand, orders: str, remade: Make) -> None:
@@ -155,10 +160,7 @@ def test_a_start_that_is_nowhere(mysql: MySqlStand, orders: str, remade: Make) -
 
 def test_java_is_missing(orders: str, remade: Make) -> None:
     """2, before anything is captured: the command that installs it."""
-    path = os.pathsep.join(
-        part for part in os.environ["PATH"].split(os.pathsep) if not Path(part, "java").exists()
-    )
-    refused(remade(orders), 2, "Java", "openjdk", PATH=path, JAVA_HOME="")
+    refused(remade(orders), 2, "Java", "openjdk", **without_java())
 
 
 FOR_EVENTS_ALONE = {"grpc", "llvmlite", "numba", "pandas", "pyspark"}
@@ -181,10 +183,7 @@ def test_an_idle_run_needs_no_java(mysql: MySqlStand, orders: str, project: Make
     made = project(orders, start=head(mysql))
     made.run("run")
     mysql.execute("create database if not exists elsewhere")
-    path = os.pathsep.join(
-        part for part in os.environ["PATH"].split(os.pathsep) if not Path(part, "java").exists()
-    )
-    told = made.run("run", "--json", PATH=path, JAVA_HOME="")
+    told = made.run("run", "--json", expect=0, **without_java())
     source = json.loads(told.stdout)["sources"]["shop"]
     assert (source["rows"], source["tables"]) == (0, {})
     assert source["acknowledged"] == source["end"]
@@ -218,10 +217,34 @@ def test_a_statement_that_may_change_any_table_ends_the_run(
     said = made.run("run", expect=5).stderr
     assert "instead of rows" in said
     assert f"`lockstep start-at {behind} --source shop --reason …`" in said
-    acknowledged = made.status()["acknowledged"]
-    assert f"{acknowledged['file']}:{acknowledged['offset']}" == place
+    assert place_of(made.status()["acknowledged"]) == place
     assert len(made.transactions(f"{orders}.orders")) == 1
     assert made.json("plan", expect=5)["sources"]["shop"]["error"]["hint"] in said
     assert made.json("run", expect=5)["sources"]["shop"]["error"]["hint"] in said
     made.run("start-at", behind, "--reason", "the rows are read later")
     assert made.json("plan")["sources"]["shop"]["transactions"] == 1
+
+
+def test_every_command_refuses_it_before_anything_is_locked(follow: Follow) -> None:
+    """`check` and a run name the pooler and the cure, and leave nothing behind. (Each mode of it:
+    `tests/ledger/test_poolers.py`.)"""
+    project = follow(start="earliest", first=True)
+    found = programs()
+    with debian_server(reachable(account_of(found / "none"), found)) as server:
+        try:
+            with pgbouncer(cache_folder(os.environ), server, "transaction") as dsn:
+                refuse(project, dsn)
+        except SetupIncomplete as missing:
+            pytest.skip(f"{missing.message}; {missing.hint}")
+        assert run(server, "select to_regnamespace('lockstep')") == [(None,)]
+
+
+def refuse(project: Project, dsn: str) -> None:
+    settings = project.config
+    settings.write_text(settings.read_text().replace('"embedded"', '"env:LEDGER_DSN"'))
+    for command in ("check", "run"):
+        done = project.run(command, expect=2, LEDGER_DSN=dsn)
+        said = done.stdout + done.stderr
+        assert "A connection pooler (pgbouncer, or one like it) lies before the ledger" in said
+        assert "pool_mode = session" in said
+        assert "canary" not in said

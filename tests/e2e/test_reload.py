@@ -7,10 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
+import pytest
 from deltalake import write_deltalake
 
-from tests.e2e.project import Project, head
-from tests.e2e.warm import WarmProcess
+from tests.e2e.conftest import Follow
+from tests.e2e.points import Point
 from tests.fix_mysql import MySqlStand
 
 
@@ -43,19 +44,14 @@ DAMAGE: dict[str, Callable[[Path], object]] = {
 
 
 def test_damaged_mirrors_are_made_whole_by_a_command(
-    mysql: MySqlStand, database: str, tmp_path: Path, warm: WarmProcess
+    mysql: MySqlStand, database: str, follow: Follow
 ) -> None:
     """Each is quarantined alone with the command that helps, and the source goes on; afterwards
     each is equal, without a row read from the source."""
-    start = head(mysql)
     tables = [*DAMAGE, "whole"]
-    mysql.execute(
-        f"use {database}",
+    project = follow(
         *(f"create table `{table}` (id int primary key, v int)" for table in tables),
         *(f"insert into `{table}` values (1, 1), (2, 2), (3, 3)" for table in tables),
-    )
-    project = Project.made(
-        tmp_path / "project", port=mysql.port, tables=[f"{database}.*"], start=start, warm=warm
     )
     project.run("run")
     for table, damage in DAMAGE.items():
@@ -77,3 +73,32 @@ def test_damaged_mirrors_are_made_whole_by_a_command(
     mysql.execute(f"use {database}", *(f"insert into `{t}` values (9, 9)" for t in tables))
     project.run("run")
     assert project.proven() == {f"{database}.{table}" for table in tables}
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_killed_as_a_table_is_quarantined(
+    mysql: MySqlStand, database: str, follow: Follow, when: str
+) -> None:
+    """The other table's write is not settled then, so their batch waits; the one that was
+    refused comes back all the same, and both end equal."""
+    project = follow(
+        "create table plain (id int primary key, n int)",
+        "create table named (id int primary key)",
+        "insert into plain values (1, 1), (2, 2)",
+        "insert into named values (1), (2)",
+    )
+    project.run("run")
+    mysql.execute("update plain set n = 3", "insert into named values (3)", database=database)
+    shutil.rmtree(project.lake / "shop" / database / "named")
+    project.killed(Point.TABLE_QUARANTINED, when)
+    mysql.execute(
+        "insert into named values (4)", "insert into plain values (4, 4)", database=database
+    )
+    if when == "before":
+        project.run("run", expect=6)
+    project.run("reload", f"{database}.named", "--reason", "somebody deleted it")
+    assert project.json("run")["sources"]["shop"]["stopped"] == []
+    names = (f"{database}.plain", f"{database}.named")
+    assert project.proven() == set(names)
+    project.require_once(*names)

@@ -11,9 +11,9 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
 from tests.chance import by_chance
+from tests.e2e.conftest import Follow
 from tests.e2e.points import Point
-from tests.e2e.project import Project, head
-from tests.e2e.warm import WarmProcess
+from tests.e2e.project import Project
 from tests.fix_mysql import MySqlStand
 
 KILLS = (
@@ -26,19 +26,14 @@ SPAN = ("--from", "earliest", "--to", "latest")
 
 
 def test_a_damaged_span_is_whole_behind_a_replay(
-    mysql: MySqlStand, database: str, tmp_path: Path, warm: WarmProcess
+    mysql: MySqlStand, database: str, follow: Follow
 ) -> None:
     """A file of the changelog, and a row of the mirror: both are told first and put right then,
     though the replay is killed. What is right is not written, and the position stays."""
     name = f"{database}.t"
-    start = head(mysql)
-    mysql.execute(
-        f"use {database}",
+    project = follow(
         "create table t (id int primary key, v int, s varchar(40))",
         *(f"insert into t values ({n}, {n}, 'row {n}')" for n in range(1, 9)),
-    )
-    project = Project.made(
-        tmp_path / "project", port=mysql.port, tables=[f"{database}.*"], start=start, warm=warm
     )
     project.run("run")
     mysql.execute(

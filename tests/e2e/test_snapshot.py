@@ -81,7 +81,7 @@ def test_killed_while_it_reads(project: Project, mysql: MySqlStand, drawn: int) 
     told."""
     more = customers(range(3001, 15_001))
     secretly(mysql, f"insert into customers values {more}", "analyze table customers")
-    config = project.folder / "lockstep.toml"
+    config = project.config
     kept = config.read_text()
     others = by_chance().sample([one for one in KILLS if one != TOLD], drawn)
     for number, kill in enumerate(one for one in KILLS if one == TOLD or one in others):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import dagster as dg
@@ -17,9 +16,10 @@ from lockstep.assets.names import SourceNames, job_name
 from lockstep.pipeline.values.table import TableName
 from lockstep.resources.adapters import Adapters
 from lockstep.resources.config import load_settings
+from tests.e2e.conftest import Follow
 from tests.e2e.dagster_run import DAGSTER
 from tests.e2e.points import Point
-from tests.e2e.project import Project, head
+from tests.e2e.project import Project
 from tests.e2e.warm import TIMEOUT, WarmProcess
 from tests.fix_mysql import MySqlStand
 from tests.hostile.takeovers import asleep, taking_over
@@ -28,19 +28,11 @@ TRANSPORT = '{ type = "file", log_file_path = "events.jsonl", append = true }'
 
 
 @pytest.fixture
-def project(mysql: MySqlStand, database: str, tmp_path: Path, warm: WarmProcess) -> Project:
+def project(follow: Follow) -> Project:
     """A project with one table, a schedule, and no run yet."""
-    start = head(mysql)
-    mysql.execute(
-        f"create table {database}.orders (id int primary key, v int)",
-        f"insert into {database}.orders values (1, 1), (2, 2)",
-    )
-    return Project.made(
-        tmp_path / "project",
-        port=mysql.port,
-        tables=[f"{database}.*"],
-        start=start,
-        warm=warm,
+    return follow(
+        "create table orders (id int primary key, v int)",
+        "insert into orders values (1, 1), (2, 2)",
         extra='schedule = "*/10 * * * *"\n',
         top=f"[lineage]\ntransport = {TRANSPORT}\n",
     )
@@ -66,7 +58,7 @@ def test_the_next_tick_works_after_a_kill(
     """Nobody touches anything: the tick asks for a run, and the run repairs."""
     monkeypatch.setenv("LOCKSTEP_TEST_PASSWORD", "")
     project.killed(Point.WRITE_SETTLED, "after")
-    settings = load_settings(project.folder / "lockstep.toml")
+    settings = load_settings(project.config)
     definitions = build(settings, {}, lambda: Adapters(settings, on_warning=print))
     schedule = definitions.resolve_schedule_def(f"{job_name('shop')}_schedule")
     tick = schedule.evaluate_tick(dg.build_schedule_context())
@@ -89,7 +81,7 @@ class Sensor:
     """`lockstep_other_runs` and its cursor; `told`: every event that its ticks yielded."""
 
     def __init__(self, project: Project, instance: dg.DagsterInstance) -> None:
-        definitions = definitions_of(project.folder / "lockstep.toml")
+        definitions = definitions_of(project.config)
         self._sensor = definitions.resolve_sensor_def("lockstep_other_runs")
         self._instance = instance
         self._cursor: str | None = None
@@ -168,9 +160,7 @@ def test_the_end_of_a_run_that_hangs_is_told_once_when_it_is_taken_over(
         return [one["eventType"] for one in events if one["run"]["runId"] == begun]
 
     def dead() -> str | None:
-        sensor = definitions_of(project.folder / "lockstep.toml").resolve_sensor_def(
-            "lockstep_dead_runs"
-        )
+        sensor = definitions_of(project.config).resolve_sensor_def("lockstep_dead_runs")
         return sensor.evaluate_tick(dg.build_sensor_context(instance=instance)).skip_message
 
     with asleep(project, Point.WRITE_INTENDED, command=hanging) as hung:

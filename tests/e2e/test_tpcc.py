@@ -7,11 +7,10 @@ from typing import Any
 
 import pytest
 
-import lockstep
 from lockstep.pipeline.values.errors import VersionSetUnknown
 from tests.e2e import tpcc
 from tests.e2e.points import Point
-from tests.e2e.project import Project
+from tests.e2e.project import Project, place_of
 from tests.e2e.warm import WarmProcess
 from tests.fix_mysql import MySqlStand
 
@@ -44,12 +43,10 @@ def test_its_conditions_hold_in_every_version_set(
         project.run("run")
         project.killed(Point.WRITE_SETTLED, "after", 3)
         project.run("run")
-    config = project.folder / "lockstep.toml"
-    sets = project.json("versions", "--list")["sources"]["shop"]["sets"]
+    sets = project.sets()
     compared, numbers = 0, set()
     for listed in sets:
-        place = f"{listed['position']['file']}:{listed['position']['offset']}"
-        found = lockstep.read_at("shop", place, config=config)
+        found = project.read_at(place_of(listed["position"]))
         assert found.batch == listed["batch"]
         assert {*found, *found.missing} == {f"{database}.{name}" for name in tpcc.NAMES}
         if found.missing:
@@ -57,7 +54,7 @@ def test_its_conditions_hold_in_every_version_set(
                 with pytest.raises(VersionSetUnknown):
                     found[name]
                 whole = lacks.hint.split("`")[1].removeprefix("lockstep versions --at ")
-                assert name in lockstep.read_at("shop", whole, config=config)
+                assert name in project.read_at(whole)
             continue
         rows = {name: found[f"{database}.{name}"].arrow().to_pylist() for name in tpcc.NAMES}
         assert tpcc.broken(rows) == []

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+import json
+import os
 import shlex
 import shutil
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
-import lockstep
 from lockstep.pipeline.values.errors import VersionGone
-from lockstep.reading import VersionSet
-from tests.e2e.aged import age
+from tests.e2e.conftest import Follow
 from tests.e2e.points import Point
-from tests.e2e.project import Project, head
+from tests.e2e.project import Project, place_of
 from tests.e2e.warm import WarmProcess
 from tests.fix_mysql import MySqlStand
 from tests.hostile.takeovers import asleep
@@ -31,24 +31,14 @@ def tables(database: str) -> tuple[str, str]:
 
 
 @pytest.fixture
-def project(
-    mysql: MySqlStand, database: str, tables: tuple[str, str], tmp_path: Path, warm: WarmProcess
-) -> Project:
+def project(mysql: MySqlStand, tables: tuple[str, str], follow: Follow) -> Project:
     """A table to which each of `RUNS` runs added rows, in a file of its own, and one whose row each
     of them changed."""
     added, changed = tables
-    start = head(mysql)
-    mysql.execute(
+    made = follow(
         f"create table {added} (id int primary key, v int)",
         f"create table {changed} (id int primary key, v int)",
         f"insert into {changed} values (1, 0)",
-    )
-    made = Project.made(
-        tmp_path / "project",
-        port=mysql.port,
-        tables=[f"{database}.*"],
-        start=start,
-        warm=warm,
         top="[upkeep]\nsmall_files = 3\n",
     )
     for number in range(RUNS):
@@ -67,10 +57,6 @@ def password(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def upkeep(project: Project, *more: str) -> Any:
     return project.json("upkeep", *more)["sources"]["shop"]["tables"]
-
-
-def read(project: Project, at: str | None = None) -> VersionSet:
-    return lockstep.read_at("shop", at, config=project.folder / "lockstep.toml")
 
 
 def files(project: Project, table: str) -> int:
@@ -99,18 +85,15 @@ def test_fewer_files_show_the_same_rows_then_and_now(
     if met:
         require_that_runs_go_first(mysql, added, project, request.getfixturevalue("rival"))
         runs += 1
-    sets = project.json("versions", "--list")["sources"]["shop"]["sets"]
-    first, last = (
-        f"{one['position']['file']}:{one['position']['offset']}" for one in (sets[-1], sets[0])
-    )
+    last, *_, first = (place_of(one["position"]) for one in project.sets())
 
     project.killed(Point.UPKEEP_STEP, "after", 1, "upkeep")
-    assert read(project)[added].version == runs - 1
+    assert project.read_at()[added].version == runs - 1
     told = upkeep(project)
     assert (told[added]["files"], told[added]["done"]) == (1, [])
-    assert read(project)[added].version == runs
+    assert project.read_at()[added].version == runs
     assert len(project.commits(added)) == runs + 1
-    rows = {place: read(project, place)[added].arrow().num_rows for place in (first, last)}
+    rows = {place: project.read_at(place)[added].arrow().num_rows for place in (first, last)}
     assert rows == {first: 1, last: runs}
     assert project.run("verify").returncode == 0
 
@@ -125,10 +108,10 @@ def test_fewer_files_show_the_same_rows_then_and_now(
     gone = tuple(told[table]["done"][0]["deleted_files"] for table in tables)
     assert gone == (runs + met, RUNS - 1)  # with the file that no commit named
     assert (files(project, added), files(project, changed)) == (before[0] - runs - met, 1)
-    assert read(project)[changed].arrow().to_pylist() == [{"id": 1, "v": RUNS}]
-    assert read(project, last)[added].arrow().num_rows == runs
+    assert project.read_at()[changed].arrow().to_pylist() == [{"id": 1, "v": RUNS}]
+    assert project.read_at(last)[added].arrow().num_rows == runs
     with pytest.raises(VersionGone) as refused:
-        read(project, first)[added].arrow()
+        project.read_at(first)[added].arrow()
     assert f"the earliest place that it can be read as of is {last}" in refused.value.hint
     assert all(not one["planned"] and not one["left"] for one in upkeep(project).values())
 
@@ -137,7 +120,7 @@ def test_fewer_files_show_the_same_rows_then_and_now(
     project.run("recover", "--yes")
     project.run("run")
     assert project.unequal(mysql, *tables) == {}
-    assert set(read(project)) == set(tables)
+    assert set(project.read_at()) == set(tables)
 
 
 def require_that_runs_go_first(
@@ -164,8 +147,37 @@ def test_the_page_is_carried_out_as_typed(
     """docs/upkeep.md: its commands, with its keys."""
     page = PAGE.read_text().replace("shop.orders", tables[0])
     (typed,), (keys, *_) = blocks(page, "sh"), blocks(page, "toml")
-    config = project.folder / "lockstep.toml"
+    config = project.config
     config.write_text(config.read_text().replace("[upkeep]\nsmall_files = 3\n", keys))
     for line in typed.splitlines():
         project.run(*shlex.split(line)[1:])
     assert project.unequal(mysql, *tables) == {}
+
+
+# -- a lake as it will be when time has passed ----------------------------------------------------
+
+_MOMENTS: Final = ("inCommitTimestamp", "timestamp", "deletionTimestamp", "modificationTime")
+_DAY: Final = 86_400
+
+
+def age(table: Path, days: int) -> None:
+    """Have every commit of a Delta table be so many days older: the moments in it and those of its
+    files. The log has no checkpoint yet."""
+    log = table / "_delta_log"
+    assert not [*log.glob("*.checkpoint*")], "what is in checkpoints cannot be moved"
+    for checksum in [*log.glob("*.crc")]:
+        checksum.unlink()
+    for commit in sorted(log.glob("*.json")):
+        lines = [_moved(json.loads(line), days) for line in commit.read_text().splitlines() if line]
+        commit.write_text("".join(f"{json.dumps(line, separators=(',', ':'))}\n" for line in lines))
+    for file in (file for file in table.rglob("*") if file.is_file()):
+        told = file.stat()
+        os.utime(file, (told.st_atime - days * _DAY, told.st_mtime - days * _DAY))
+
+
+def _moved(action: dict[str, Any], days: int) -> dict[str, Any]:
+    for found in action.values():
+        for name in _MOMENTS:
+            if isinstance(found, dict) and isinstance(found.get(name), int):
+                found[name] -= days * _DAY * 1000
+    return action

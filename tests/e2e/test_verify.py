@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.e2e.project import Project, head
+from tests.e2e.project import Project, followed
 from tests.e2e.warm import WarmProcess
 from tests.fix_mysql import MySqlStand
 
@@ -17,19 +17,16 @@ ORDERS, VISITS = f"{DATABASE}.orders", f"{DATABASE}.visits"
 def project(
     mysql: MySqlStand, tmp_path_factory: pytest.TempPathFactory, warm: WarmProcess
 ) -> Project:
-    start = head(mysql)
     rows = ", ".join(f"({n}, 'name {n}', {n} / 3)" for n in range(200))
-    mysql.execute(
-        f"create database {DATABASE}",
-        f"use {DATABASE}",
+    project = followed(
+        mysql,
+        DATABASE,
+        tmp_path_factory.mktemp("verified") / "project",
+        warm,
         "create table orders (id int primary key, name varchar(20), price double)",
         "create table visits (at datetime, who varchar(20))",
         f"insert into orders values {rows}",
         "insert into visits values ('2024-01-01', 'a'), ('2024-01-01', 'a'), (null, null)",
-    )
-    folder = tmp_path_factory.mktemp("verified") / "project"
-    project = Project.made(
-        folder, port=mysql.port, tables=[f"{DATABASE}.*"], start=start, warm=warm
     )
     project.run("run")
     return project
@@ -105,7 +102,7 @@ def test_some_rows_are_compared(project: Project, mysql: MySqlStand) -> None:
     assert 20 <= found["compared"] < 200
     project.run("verify", "--sample", "0", expect=2)
     assert project.json("verify", "--sample", "9", expect=3)["sources"]["shop"]["not_proven"]
-    config = project.folder / "lockstep.toml"
+    config = project.config
     config.write_text(config.read_text() + "prove_rows = 2000\n")
     secretly(mysql, "update orders set name = 'another' where id = 7")
     mysql.execute(f"insert into {ORDERS} values (203, 'logged', 0)")

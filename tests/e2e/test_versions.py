@@ -12,10 +12,9 @@ from typing import Any
 import pyarrow.compute as pc
 import pytest
 
-import lockstep
 from lockstep.pipeline.values.errors import VersionGone
 from lockstep.reading import VersionSet
-from tests.e2e.project import Project, head
+from tests.e2e.project import Project, followed, place_of
 from tests.e2e.warm import WarmProcess
 from tests.fix_mysql import MySqlStand
 from tests.typed_pages import blocks, chapter
@@ -34,34 +33,19 @@ def project(
     mysql: MySqlStand, tmp_path_factory: pytest.TempPathFactory, warm: WarmProcess
 ) -> Project:
     """Two tables of accounts whose balances are `TOTAL` together, after their first run."""
-    start = head(mysql)
     values = ", ".join(f"({n}, {TOTAL // (2 * ROWS)})" for n in range(ROWS))
-    mysql.execute(
-        f"create database {DATABASE}",
+    project = followed(
+        mysql,
+        DATABASE,
+        tmp_path_factory.mktemp("accounts") / "project",
+        warm,
         *(f"create table {name} (id int primary key, v int)" for name in (HERE, THERE)),
         "begin",
         *(f"insert into {name} values {values}" for name in (HERE, THERE)),
         "commit",
     )
-    folder = tmp_path_factory.mktemp("accounts") / "project"
-    project = Project.made(
-        folder, port=mysql.port, tables=[f"{DATABASE}.*"], start=start, warm=warm
-    )
     project.run("run")
     return project
-
-
-def listed(project: Project) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = project.json("versions", "--list")["sources"]["shop"]["sets"]
-    return found
-
-
-def place(one: dict[str, Any]) -> str:
-    return f"{one['position']['file']}:{one['position']['offset']}"
-
-
-def read(project: Project, at: str | None = None) -> VersionSet:
-    return lockstep.read_at("shop", at, config=project.folder / "lockstep.toml")
 
 
 def total(found: VersionSet) -> int:
@@ -81,7 +65,7 @@ def test_the_page_is_carried_out_as_typed(
 ) -> None:
     """The chapter of docs/reading.md from top to bottom, with the names and places of this
     source."""
-    (one,) = listed(project)
+    (one,) = project.sets()
     page = chapter(PAGE.read_text(), "Versions: all tables as of one moment")
     page = page.replace("shop.orders", HERE)
     page = page.replace("shop.items", THERE).replace("0f3c1d2e", one["run"])
@@ -92,9 +76,12 @@ def test_the_page_is_carried_out_as_typed(
         assert DATABASE in said or line.endswith("--list")
     monkeypatch.chdir(project.folder)
     exec(code, {})
-    assert f"{place(one)}: {ROWS} orders, {ROWS} items\nmissing: []" in capsys.readouterr().out
+    assert (
+        f"{place_of(one['position'])}: {ROWS} orders, {ROWS} items\nmissing: []"
+        in capsys.readouterr().out
+    )
     (keep,) = re.findall(r"^```toml\n\[lake\]\n(.*?)^```$", page, flags=re.M | re.S)
-    config = project.folder / "lockstep.toml"
+    config = project.config
     kept = config.read_text()
     config.write_text(config.read_text().replace("[lake]\n", f"[lake]\n{keep}"))
     findings = project.json("check", expect=None)["sources"]["shop"]["findings"]
@@ -112,10 +99,10 @@ def test_a_table_is_read_as_of_a_place_by_what_is_printed(
     mysql: MySqlStand, project: Project
 ) -> None:
     """The snippets open the version of the place; one that shows nothing is a refusal."""
-    (before,) = listed(project)
+    (before,) = project.sets()
     mysql.execute(f"delete from {HERE}")
     project.run("run")
-    told = project.json("read", HERE, "--at", place(before))
+    told = project.json("read", HERE, "--at", place_of(before["position"]))
     assert told["delta_version"] == 0
     loads, table = told["snippets"]["delta-rs"].split("\n")
     names: dict[str, Any] = {}
@@ -130,8 +117,8 @@ def test_a_table_is_read_as_of_a_place_by_what_is_printed(
 def test_a_set_outlives_its_tables(mysql: MySqlStand, project: Project) -> None:
     """A table that is dropped and made again keeps the versions of before; where another Delta
     table is in its folder, nothing of that is read under their numbers."""
-    before = listed(project)[-1]
-    told = project.json("versions", "--at", place(before))["sources"]["shop"]
+    before = project.sets()[-1]
+    told = project.json("versions", "--at", place_of(before["position"]))["sources"]["shop"]
     mysql.execute(
         f"drop table {HERE}",
         f"create table {HERE} (id int primary key, v int)",
@@ -139,14 +126,14 @@ def test_a_set_outlives_its_tables(mysql: MySqlStand, project: Project) -> None:
         f"update {THERE} set v = 0",
     )
     project.run("run")
-    assert total(read(project)) == TOTAL
-    assert read(project)[HERE].arrow().num_rows == 1
-    assert total(read(project, place(before))) == TOTAL
-    assert read(project, place(before))[HERE].arrow().num_rows == ROWS
-    assert project.json("versions", "--at", place(before))["sources"]["shop"] == told
+    assert total(project.read_at()) == TOTAL
+    assert project.read_at()[HERE].arrow().num_rows == 1
+    assert total(project.read_at(place_of(before["position"]))) == TOTAL
+    assert project.read_at(place_of(before["position"]))[HERE].arrow().num_rows == ROWS
+    assert project.json("versions", "--at", place_of(before["position"]))["sources"]["shop"] == told
 
-    entry = read(project, place(before))[HERE]
-    other = read(project)[THERE].path
+    entry = project.read_at(place_of(before["position"]))[HERE]
+    other = project.read_at()[THERE].path
     assert isinstance(entry.path, Path)
     assert isinstance(other, Path)
     shutil.rmtree(entry.path)

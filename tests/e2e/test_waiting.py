@@ -7,7 +7,6 @@ MySQL and the lake equal.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -16,7 +15,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.points import Point
-from tests.e2e.project import Project, head
+from tests.e2e.project import Project, followed, without_java
 from tests.e2e.warm import TIMEOUT, WarmProcess
 from tests.fix_mysql import MySqlStand
 
@@ -25,27 +24,27 @@ TABLES = ("a", "b")
 
 
 @pytest.fixture(scope="module")
-def followed(
+def waiting(
     mysql: MySqlStand, tmp_path_factory: pytest.TempPathFactory, warm: WarmProcess
 ) -> Project:
-    start = head(mysql)
-    mysql.execute(
-        f"create database {DATABASE}",
-        *(f"create table {DATABASE}.{table} (id int primary key, v int)" for table in TABLES),
-        *(f"insert into {DATABASE}.{table} values (0, 0), (1, 0)" for table in TABLES),
+    made = followed(
+        mysql,
+        DATABASE,
+        tmp_path_factory.mktemp("waiting") / "project",
+        warm,
+        *(f"create table {table} (id int primary key, v int)" for table in TABLES),
+        *(f"insert into {table} values (0, 0), (1, 0)" for table in TABLES),
     )
-    folder = tmp_path_factory.mktemp("waiting") / "project"
-    made = Project.made(folder, port=mysql.port, tables=[f"{DATABASE}.*"], start=start, warm=warm)
     made.run("run")
     return made
 
 
 @pytest.fixture
-def project(followed: Project, mysql: MySqlStand) -> Iterator[Project]:
+def project(waiting: Project, mysql: MySqlStand) -> Iterator[Project]:
     """At the end of each test a run that nothing holds up was right."""
-    yield followed
-    assert followed.unequal(mysql, *(f"{DATABASE}.{table}" for table in TABLES)) == {}
-    assert open_batches(followed) == []
+    yield waiting
+    assert waiting.unequal(mysql, *(f"{DATABASE}.{table}" for table in TABLES)) == {}
+    assert open_batches(waiting) == []
 
 
 def write(mysql: MySqlStand) -> None:
@@ -79,12 +78,9 @@ def test_batches_wait_until_they_can_be_merged(project: Project, mysql: MySqlSta
     acknowledged = project.status()["acknowledged"]
     write(mysql)
     project.killed(Point.MIRROR_WRITTEN, "before")
-    path = os.pathsep.join(
-        part for part in os.environ["PATH"].split(os.pathsep) if not Path(part, "java").exists()
-    )
     for _ in range(2):
         write(mysql)
-        assert "Java" in project.run("run", expect=2, PATH=path, JAVA_HOME="").stderr
+        assert "Java" in project.run("run", expect=2, **without_java()).stderr
     assert [batch["state"] for batch in open_batches(project)] == ["captured"] * 3
     assert project.status()["acknowledged"] == acknowledged
     project.run("run")

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from tests.e2e.conftest import follow
 from tests.fix_mysql import MySqlStand
 from tests.hostile.histories import History, Made, Real, make_history
 from tests.lake.conftest import disk, folder
 from tests.positions.fake import FakeServer
 from tests.positions.one_table import NOBODY
 
-__all__ = ["disk", "folder"]
+__all__ = ["disk", "folder", "follow"]
 
 
 @pytest.fixture(scope="session")

@@ -287,12 +287,12 @@ def go_on(follower: Follower) -> bool:
 
 
 def changelog(follower: Follower, name: str, table: str) -> list[tuple[Any, ...]]:
-    """Where each row image of the changelog comes from."""
-    commits = follower.lake.tables.get(f"{SOURCE}/_changes/{name}/{table}") or []
-    rows = commits[-1].rows.to_pylist() if commits else []
+    """Where each row image of a table's changelogs comes from."""
     return [
         (row["_file"], row["_offset"], row["_row"], row["_change_type"])
-        for row in rows
+        for folder, commits in follower.lake.tables.items()
+        if folder.partition("@")[0] == f"{SOURCE}/_changes/{name}/{table}"
+        for row in commits[-1].rows.to_pylist()
         if row["_change_type"] not in ("truncate", "resnapshot")
     ]
 

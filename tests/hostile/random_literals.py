@@ -175,13 +175,8 @@ def _float(chance: Random, session: Session, kind: str) -> str:
 def _day(chance: Random) -> str:
     year = chance.choice((1, 1000, 1969, 1970, 1999, 2000, 2024, 2037, 2038, 9999))
     month, day = chance.choice((1, 2, 6, 12)), chance.choice((1, 9, 28, 29, 30, 31))
-    form = ("{:04}-{:02}-{:02}",) * 5 + (
-        "{}-{}-{}",
-        "{}/{}/{}",
-        "{:04}{:02}{:02}",
-        "{:04}.{:02}.{}",
-    )
-    return chance.choice(form).format(year, month, day)
+    others = ("{}-{}-{}", "{}/{}/{}", "{:04}{:02}{:02}", "{:04}.{:02}.{}")
+    return chance.choice(("{:04}-{:02}-{:02}",) * 5 + others).format(year, month, day)
 
 
 def _clock(chance: Random) -> str:
@@ -246,29 +241,18 @@ def _text(chance: Random, session: Session, _: str) -> str:
     if form < 0.6:
         return text
     odd = (
+        *("5", "-7", "010", "1.50", "1e3", "true", "0x41", "x'c3a9'", "b'1000001'", "'a' 'b'"),
+        *("''", "_latin1 x'E9'", "_utf8mb4 x'C3A9'", "_binary 'ab'", "date '2020-1-2'", "N'abc'"),
+        *("'a  '", "_latin1'abc'", f"_latin1{text}", f"_utf8mb4{text}", f"N{text}", "' a'"),
         *(
-            "5",
-            "-7",
-            "010",
-            "1.50",
-            "1e3",
-            "true",
-            "0x41",
-            "x'c3a9'",
-            "b'1000001'",
-            "'a' 'b'",
-            "''",
+            "'a\\0b'",
+            "0",
+            "_cp1251 x'E6'",
+            "time '1:2:3'",
+            "'123456789012345678901234567890'",
+            "00",
+            "-0",
         ),
-        *(
-            "_latin1 x'E9'",
-            "_utf8mb4 x'C3A9'",
-            "_binary 'ab'",
-            "date '2020-1-2'",
-            "N'abc'",
-            "'a  '",
-        ),
-        *("_latin1'abc'", f"_latin1{text}", f"_utf8mb4{text}", f"N{text}", "' a'", "'a\\0b'", "0"),
-        *("_cp1251 x'E6'", "time '1:2:3'", "'123456789012345678901234567890'", "00", "-0"),
     )
     return chance.choice(odd)
 
@@ -284,18 +268,7 @@ def _member(chance: Random, session: Session, kind: str) -> str:
         change = chance.choice((str.upper, str.lower, lambda one: one + " ", lambda one: " " + one))
         return _quoted(change(chance.choice(members)))
     odd = (
-        "1",
-        "'1'",
-        "3",
-        "''",
-        "0",
-        "'V'",
-        "'w'",
-        "'I'",
-        "'i'",
-        "'\\u00e9'",
-        "'ß'",
-        "x'61'",
+        *("1", "'1'", "3", "''", "0", "'V'", "'w'", "'I'", "'i'", "'\\u00e9'", "'ß'", "x'61'"),
         "'a,'",
     )
     return chance.choice((*odd, _quoted(chance.choice(session.letters))))

@@ -110,12 +110,20 @@ def require_told(shop: Shop) -> None:
             assert state.reason
 
 
-def test_engines_at_random(mysql: MySqlStand, database: str) -> None:
-    drawn(mysql, database, 1, 20)
-
-
-def test_mariadb_s_engines_at_random(mariadb: MySqlStand, mariadb_database: str) -> None:
-    drawn(mariadb, mariadb_database, 7, 14)
+@pytest.mark.parametrize(
+    ("flavour", "seed", "tables"),
+    [
+        ("mysql", 1, 20),
+        ("mariadb", 7, 14),
+        *(pytest.param("mysql", seed, 40, marks=pytest.mark.soak) for seed in range(100, 130)),
+    ],
+)
+def test_engines_at_random(
+    request: pytest.FixtureRequest, flavour: str, seed: int, tables: int
+) -> None:
+    stand: MySqlStand = request.getfixturevalue(flavour)
+    with stand.own_database() as name:
+        drawn(stand, name, seed, tables)
 
 
 def test_a_table_that_became_innodb_again_comes_back(mysql: MySqlStand, database: str) -> None:
@@ -136,9 +144,3 @@ def test_a_table_that_became_innodb_again_comes_back(mysql: MySqlStand, database
     shop.resume("t")
     shop.run()
     shop.require_whole("t", rereads=1)
-
-
-@pytest.mark.soak
-@pytest.mark.parametrize("seed", range(100, 130))
-def test_engines_at_random_for_long(mysql: MySqlStand, database: str, seed: int) -> None:
-    drawn(mysql, database, seed, 40)

@@ -526,44 +526,36 @@ BY_SPARK = {
     "TRUNCATE": ("truncate table {t}",),
 }
 SOME = ("auto-compaction", "DELETE by deletion vectors")
+"""What `make test` has of them; `make soak` has all."""
 COMPACTS = {
     "spark.databricks.delta.autoCompact.minNumFiles": "2",
     "spark.databricks.delta.allowArbitraryProperties.enabled": "true",
 }
 
 
-def test_what_spark_did_is_set_right(source: Source, spark: SparkProcess) -> None:
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[] if name in SOME else [SOAK]) for name in BY_SPARK]
+)
+def test_what_spark_did_is_set_right(source: Source, spark: SparkProcess, name: str) -> None:
     """Columns, properties and what the table asks of readers, too: delta-rs reads it again."""
-    for name in SOME:
-        done_by_spark(source, spark, name)
-
-
-@SOAK
-@pytest.mark.parametrize("name", BY_SPARK)
-def test_whatever_spark_did_is_set_right(source: Source, spark: SparkProcess, name: str) -> None:
-    done_by_spark(source, spark, name)
-
-
-def done_by_spark(source: Source, spark: SparkProcess, name: str) -> None:
-    with noted(name):
-        for key in (1, 2, 3):
-            source.write(key, 1)
-            source.run()
-        names = {"t": f"delta.`{source.folder / CHANGELOG}`", "other": str(source.folder / "other")}
-        session = spark.session(COMPACTS)
-        with delta_as_it_comes(session):
-            for statement in BY_SPARK[name]:
-                session.sql(statement.format(**names)).collect()
-        operations = {entry["operation"] for entry in source.table().history()}
-        assert name != "auto-compaction" or "OPTIMIZE" in operations
-        assert source.told()
-        source.write(9)
-        source.come_back()
-        source.require_right()
-        assert source.table().schema().to_json() == source.schema
-        source.replay()
-        source.require_right()
-        assert source.told() == []
+    for key in (1, 2, 3):
+        source.write(key, 1)
+        source.run()
+    names = {"t": f"delta.`{source.folder / CHANGELOG}`", "other": str(source.folder / "other")}
+    session = spark.session(COMPACTS)
+    with delta_as_it_comes(session):
+        for statement in BY_SPARK[name]:
+            session.sql(statement.format(**names)).collect()
+    operations = {entry["operation"] for entry in source.table().history()}
+    assert name != "auto-compaction" or "OPTIMIZE" in operations
+    assert source.told()
+    source.write(9)
+    source.come_back()
+    source.require_right()
+    assert source.table().schema().to_json() == source.schema
+    source.replay()
+    source.require_right()
+    assert source.told() == []
 
 
 # -- at random ----------------------------------------------------------------------------------

@@ -85,10 +85,7 @@ def _made(
 ) -> dict[str, list[str]]:
     """Two tables with one row each that took all defaults; what was written in them."""
     with stand.connect(database) as connection:
-        for statement in session.statements:
-            connection.query(statement)
-        taken = list(itertools.islice(_taken(connection, session, chance, done), _COLUMNS))
-        texts = [f"c{n} {kind} default {literal}" for n, (kind, literal) in enumerate(taken)]
+        texts = _defaults(connection, session, chance, done, _COLUMNS)
         added = ", ".join(f"add column {text}" for text in texts)
         for statement in (
             f"create table {name}c (id int primary key, {', '.join(texts)})",
@@ -100,6 +97,16 @@ def _made(
             connection.query(_bytes(statement, session))
     told = [f"{session}: {text}" for text in texts]
     return {f"{name}c": told, f"{name}a": told}
+
+
+def _defaults(
+    connection: pymysql.Connection[Any], session: Session, chance: Random, done: Trial, count: int
+) -> list[str]:
+    """Definitions of columns that the server takes in such a session, which begins."""
+    for statement in session.statements:
+        connection.query(statement)
+    taken = itertools.islice(_taken(connection, session, chance, done), count)
+    return [f"c{n} {kind} default {literal}" for n, (kind, literal) in enumerate(taken)]
 
 
 def _bytes(statement: str, session: Session) -> Any:
@@ -192,36 +199,39 @@ def _check(stand: MySqlStand, database: str, seed: int, tables: int) -> None:
     assert counts["derived LiteralDefault"] > 0.25 * columns
 
 
-SOAK: Final = [pytest.param(seed, marks=pytest.mark.soak) for seed in range(2, 60)]
+SEEDS: Final = [1, *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(2, 60))]
 
 
-@pytest.mark.parametrize("seed", [1, *SOAK])
-def test_mysql(mysql: MySqlStand, database: str, seed: int) -> None:
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize(("flavour", "tables"), [("mysql", 24), ("mariadb", 13), ("mariadb11", 13)])
+def test_values_of_defaults(
+    request: pytest.FixtureRequest, flavour: str, tables: int, seed: int
+) -> None:
     """Hundreds of pairs, those among them that no session may write left out."""
-    _check(mysql, database, seed, 24)
-
-
-@pytest.mark.parametrize("seed", [1, *SOAK])
-def test_mariadb(mariadb: MySqlStand, mariadb_database: str, seed: int) -> None:
-    """The same of MariaDB 10.11."""
-    _check(mariadb, mariadb_database, seed, 13)
-
-
-@pytest.mark.parametrize("seed", [1, *SOAK])
-def test_mariadb_11(mariadb11: MySqlStand, mariadb11_database: str, seed: int) -> None:
-    """The same of MariaDB 11.4."""
-    _check(mariadb11, mariadb11_database, seed, 13)
+    stand: MySqlStand = request.getfixturevalue(flavour)
+    with stand.own_database() as database:
+        _check(stand, database, seed, tables)
 
 
 # -- mirrors ------------------------------------------------------------------------------
 
+ROUNDS: Final = 2
 
-def _mirrored(stand: MySqlStand, database: str, seed: int, rounds: int) -> None:
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("flavour", ["mysql", "mariadb"])
+def test_mirrors_of_defaults(request: pytest.FixtureRequest, flavour: str, seed: int) -> None:
     """Rows that name no value, logged with MINIMAL images, and columns that are added to rows:
     mirrors are equal to their tables after every run, and none is quarantined."""
+    stand: MySqlStand = request.getfixturevalue(flavour)
+    with stand.own_database() as database:
+        _require_mirrored(stand, database, seed)
+
+
+def _require_mirrored(stand: MySqlStand, database: str, seed: int) -> None:
     mariadb = facts_of(stand).mariadb
     chance, done = Random(seed), Trial()
-    sessions = chance.sample([*SESSIONS, *(MARIADB if mariadb else MYSQL)], rounds)
+    sessions = chance.sample([*SESSIONS, *(MARIADB if mariadb else MYSQL)], ROUNDS)
     stand.execute("create table t (id int primary key)", database=database)
     follower = Follower(server(stand), [f"{database}.*"])
     follower.run()
@@ -246,29 +256,15 @@ def _write(
     """A table, a row, columns that are added, a row, another default, a row."""
     with stand.connect(database) as connection:
         connection.query("set binlog_row_image = minimal")
-        for statement in session.statements:
-            connection.query(statement)
-        taken = list(itertools.islice(_taken(connection, session, chance, done), 16))
-        texts = [f"c{n} {kind} default {literal}" for n, (kind, literal) in enumerate(taken)]
+        texts = _defaults(connection, session, chance, done, 16)
+        another = texts[1].partition(" default ")[2]
         added = ", ".join(f"add column {text}" for text in texts[8:])
         for statement in (
             f"create table {name} (id int primary key, {', '.join(texts[:8])})",
             f"insert into {name} (id) values (1), (2)",
             f"alter table {name} {added}",
             f"insert into {name} (id) values (3)",
-            f"alter table {name} alter c0 drop default, alter c1 set default {taken[1][1]}",
+            f"alter table {name} alter c0 drop default, alter c1 set default {another}",
             f"insert into {name} (id, c0) select 4, c0 from {name} where id = 3",
         ):
             connection.query(_bytes(statement, session))
-
-
-@pytest.mark.parametrize("seed", [1, *SOAK])
-def test_mirrors_of_mysql(mysql: MySqlStand, database: str, seed: int) -> None:
-    """Through the whole of a run: captured, read from the source where need be, merged."""
-    _mirrored(mysql, database, seed, 2)
-
-
-@pytest.mark.parametrize("seed", [1, *SOAK])
-def test_mirrors_of_mariadb(mariadb: MySqlStand, mariadb_database: str, seed: int) -> None:
-    """The same of MariaDB."""
-    _mirrored(mariadb, mariadb_database, seed, 2)

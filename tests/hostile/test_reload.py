@@ -247,7 +247,11 @@ STATEMENTS = (
 )
 
 
-def drawn(shop: Shop, seed: int, steps: int) -> None:
+@pytest.mark.parametrize(
+    ("seed", "steps"),
+    [(1, 12), *(pytest.param(seed, 40, marks=pytest.mark.soak) for seed in range(100, 140))],
+)
+def test_reloads_at_random(shop: Shop, seed: int, steps: int) -> None:
     """Changes, statements, runs, losses and orders by chance: each reload ends with the
     source's rows."""
     chance = random.Random(seed)
@@ -286,13 +290,3 @@ def drawn(shop: Shop, seed: int, steps: int) -> None:
     shop.run()
     reload(shop, "a")
     shop.run()
-
-
-def test_reloads_at_random(shop: Shop) -> None:
-    drawn(shop, 1, 12)
-
-
-@pytest.mark.soak
-@pytest.mark.parametrize("seed", range(100, 140))
-def test_reloads_at_random_for_long(shop: Shop, seed: int) -> None:
-    drawn(shop, seed, 40)

@@ -101,15 +101,11 @@ def drawn(pairs: list[tuple[int, int]], each: int) -> list[tuple[int, int]]:
     return found
 
 
-def test_two_moments_drawn_at_random(real: History) -> None:
+@pytest.mark.parametrize("count", [DRAWN, pytest.param(None, marks=pytest.mark.soak)])
+def test_pairs_of_moments_of_a_real_server(real: History, count: int | None) -> None:
     numbers = range(len(real.moments))
-    tried(real, by_chance().sample(list(product(numbers, numbers)), DRAWN))
-
-
-@pytest.mark.soak
-def test_all_pairs_of_moments_of_a_real_server(real: History) -> None:
-    numbers = range(len(real.moments))
-    tried(real, list(product(numbers, numbers)))
+    pairs = list(product(numbers, numbers))
+    tried(real, by_chance().sample(pairs, count or len(pairs)))
 
 
 def test_a_replay_hides_no_commit_of_others(history: History) -> None:

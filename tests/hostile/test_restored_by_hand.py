@@ -15,9 +15,10 @@ from deltalake import DeltaTable, write_deltalake
 
 import lockstep
 from tests.chance import by_chance
+from tests.e2e.conftest import Follow
 from tests.e2e.points import Point
-from tests.e2e.project import Project, head
-from tests.e2e.warm import REPOSITORY, WarmProcess
+from tests.e2e.project import Project
+from tests.e2e.warm import REPOSITORY
 from tests.fix_mysql import MySqlStand
 from tests.typed_pages import blocks
 
@@ -77,14 +78,10 @@ def healed(project: Project, chapter: str, told: str, block: int = 0) -> None:
 
 
 def test_the_chapters_as_they_are_written(
-    mysql: MySqlStand, database: str, tmp_path: Path, warm: WarmProcess
+    mysql: MySqlStand, database: str, tmp_path: Path, follow: Follow
 ) -> None:
     """One behind the other, while the source is written to."""
-    start = head(mysql)
-    mysql.execute(f"create table {database}.a (id int primary key, v int)")
-    project = Project.made(
-        tmp_path / "project", port=mysql.port, tables=[f"{database}.*"], start=start, warm=warm
-    )
+    project = follow("create table a (id int primary key, v int)")
     numbers = count(1)
 
     def write() -> None:
@@ -128,21 +125,14 @@ def test_the_chapters_as_they_are_written(
     ],
 )
 def test_a_run_is_undone(
-    mysql: MySqlStand,
-    database: str,
-    tmp_path: Path,
-    warm: WarmProcess,
-    altered: str,
-    killed: int,
+    mysql: MySqlStand, database: str, follow: Follow, altered: str, killed: int
 ) -> None:
     """Its chapter, behind statements that changed a structure and dropped a table; the lake shows
     what it showed before them, until the log is read again; killed on the way. Then one run more,
     by its id."""
-    start, kills = head(mysql), sorted(by_chance().sample(KILLS, killed), key=KILLS.index)
+    kills = sorted(by_chance().sample(KILLS, killed), key=KILLS.index)
     print(kills)
-    project = Project.made(
-        tmp_path / "project", port=mysql.port, tables=[f"{database}.*"], start=start, warm=warm
-    )
+    project = follow()
     for statements in (
         (
             "create table a (id int primary key, v int, w varchar(9) default 'w')",
@@ -155,7 +145,7 @@ def test_a_run_is_undone(
         mysql.execute(f"use {database}", *statements, "insert ignore into a (id) values (9)")
         project.run("run")
     project.at_rest()
-    config = project.folder / "lockstep.toml"
+    config = project.config
     lockstep.make_consumer("shop", "ahead", start="latest", config=config)
     lockstep.make_consumer("shop", "there", start=1, config=config)
     lockstep.make_consumer("shop", "late", start="earliest", config=config)
@@ -191,19 +181,14 @@ def test_a_run_is_undone(
     assert "1 of 1 table is equal" in compared
 
 
-def test_a_mirror_that_somebody_else_loaded(
-    mysql: MySqlStand, database: str, tmp_path: Path, warm: WarmProcess
-) -> None:
+def test_a_mirror_that_somebody_else_loaded(database: str, follow: Follow) -> None:
     """Its chapter, with a table of ours for the page's."""
-    mysql.execute(
-        f"use {database}",
+    project = follow(
         "create table orders (id int primary key, v varchar(9))",
         "insert into orders values (1, 'a'), (2, 'b')",
         "create table a (id int primary key)",
         "insert into a values (1)",
-    )
-    project = Project.made(
-        tmp_path / "project", port=mysql.port, tables=[f"{database}.*"], start="snapshot", warm=warm
+        start="snapshot",
     )
     rows = {"id": pa.array([1, 2], pa.int64()), "of_others": ["a", "b"]}
     write_deltalake(project.lake / "shop" / database / "orders", pa.table(rows))

@@ -20,7 +20,7 @@ from lockstep.resources.lake.spark import log_store
 from lockstep.resources.lake.spark.jars import jars_folder
 from tests.chance import by_chance
 from tests.e2e.points import Point
-from tests.e2e.project import Project, head
+from tests.e2e.project import Project, followed
 from tests.e2e.warm import WarmProcess
 from tests.fix_mysql import MySqlStand
 from tests.hostile.takeovers import Hanging, asleep, asleep_in_java, taking_over
@@ -78,9 +78,11 @@ def begun(
     mysql: MySqlStand, tmp_path_factory: pytest.TempPathFactory, warm: WarmProcess
 ) -> Project:
     """A project after its first run; then a column was renamed and another came in its name."""
-    start = head(mysql)
-    mysql.execute(
-        "create database taken",
+    made = followed(
+        mysql,
+        "taken",
+        tmp_path_factory.mktemp("taken") / "project",
+        warm,
         "create table taken.changed (id int primary key, x int)",
         "create table taken.plain (id int primary key, v int)",
         "insert into taken.changed values (1, 1), (2, 2), (3, 3)",
@@ -89,13 +91,6 @@ def begun(
         "insert into taken.plain values (4, 4)",
         "xa end 'taken'",
         "xa prepare 'taken'",
-    )
-    made = Project.made(
-        tmp_path_factory.mktemp("taken") / "project",
-        port=mysql.port,
-        tables=["taken.*"],
-        start=start,
-        warm=warm,
     )
     made.run("run")
     mysql.execute(*EXAMPLE)
@@ -154,17 +149,10 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("held")
     against = f"{build_log_store.compile_path(jars_folder(sys.prefix))}:{log_store.JAR}"
     source = Path(__file__).with_name("HeldLogStore.java")
-    quick = ["-J-XX:TieredStopAtLevel=1", "-J-XX:+UseSerialGC"]
-    command = [
-        "javac",
-        *quick,
-        "--release",
-        build_log_store.RELEASE,
-        "-d",
-        str(folder),
-        "-cp",
-        against,
-    ]
+    command = (
+        *("javac", "-J-XX:TieredStopAtLevel=1", "-J-XX:+UseSerialGC"),
+        *("--release", build_log_store.RELEASE, "-d", str(folder), "-cp", against),
+    )
     subprocess.run([*command, str(source)], check=True)
     shutil.make_archive(str(folder / "held"), "zip", folder, "lockstep")
     (folder / "held.zip").rename(folder / "held.jar")

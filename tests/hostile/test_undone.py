@@ -32,7 +32,7 @@ from lockstep.pipeline.values.table import TableName
 from lockstep.resources.lake.changelog.claims import FileClaims
 from tests.chance import by_chance, seed_of
 from tests.fix_mysql import MySqlStand
-from tests.hostile.histories import brought_together, go_on, lake_of, replayed
+from tests.hostile.histories import brought_together, changelog, go_on, lake_of, replayed
 from tests.hostile.test_recovered import recovered, undone
 from tests.mysql.logged import head
 from tests.mysql.reading import server
@@ -44,6 +44,21 @@ from tests.twins.lake import MemoryCommit, MemoryLake
 def followed(mysql: MySqlStand, name: str) -> Follower:
     """A source of one database, from here on."""
     return Follower(server(mysql), [f"{name}.*"], start=str(head(mysql)))
+
+
+TWO_TABLES = (
+    "create table a (id int primary key)",
+    "create table b (id int primary key)",
+    "insert into a values (1)",
+)
+
+
+def begun(mysql: MySqlStand, name: str, *statements: str) -> Follower:
+    """A source after its first run, in which these statements were read."""
+    follower = followed(mysql, name)
+    mysql.execute(*statements, database=name)
+    follower.run()
+    return follower
 
 
 def require_equal(follower: Follower, mysql: MySqlStand, name: str) -> None:
@@ -58,13 +73,7 @@ def require_equal(follower: Follower, mysql: MySqlStand, name: str) -> None:
         rows = follower.lake.tables[state.mirror][-1].rows.to_pylist()
         mirror = sorted(str(tuple(row[column] for column in columns)) for row in rows)
         assert mirror == sorted(map(str, mysql.rows(f"select * from {name}.{table}"))), table
-        marks = [
-            (row["_file"], row["_offset"], row["_row"], row["_change_type"])
-            for folder, commits in follower.lake.tables.items()
-            if folder.partition("@")[0] == f"{SOURCE}/_changes/{name}/{table}"
-            for row in commits[-1].rows.to_pylist()
-            if row["_change_type"] not in ("truncate", "resnapshot")
-        ]
+        marks = changelog(follower, name, table)
         assert len(marks) == len(set(marks)), table
 
 
@@ -74,15 +83,9 @@ def require_equal(follower: Follower, mysql: MySqlStand, name: str) -> None:
 def renamed(mysql: MySqlStand, name: str) -> Follower:
     """Batch 3 is undone, and batch 4, in which the table under its new name was read from the
     source: no transaction is in it, and no mirror up to batch 2 has anything of that table."""
-    follower = followed(mysql, name)
-    mysql.execute(
-        f"use {name}",
-        "create table d (id int primary key, v int)",
-        "create table b (id int primary key, v int)",
-        "insert into d values (1, 1), (2, 2)",
-        "insert into b values (1, 1), (2, 2)",
-    )
-    follower.run()
+    tables = [f"create table {table} (id int primary key, v int)" for table in "db"]
+    rows = [f"insert into {table} values (1, 1), (2, 2)" for table in "db"]
+    follower = begun(mysql, name, *tables, *rows)
     mysql.execute(f"insert into {name}.b values (3, 3)")
     follower.run()
     mysql.execute(
@@ -147,14 +150,7 @@ def test_a_ledger_that_a_recovery_began_to_leave_does_not_go_on(
 def test_a_batch_that_was_gone_back_to_counts(mysql: MySqlStand, database: str) -> None:
     """It has no transactions either, and read a table again whose rows had been wrong: the version
     before it is not taken for that table."""
-    follower = followed(mysql, database)
-    mysql.execute(
-        f"use {database}",
-        "create table a (id int primary key)",
-        "create table b (id int primary key)",
-        "insert into a values (1)",
-    )
-    follower.run()
+    follower = begun(mysql, database, *TWO_TABLES)
     commits = follower.lake.tables[f"{SOURCE}/{database}/a"]
     commits[-1] = replace(commits[-1], rows=commits[-1].rows.slice(0, 0))
     with follower.leased() as lease:
@@ -178,9 +174,7 @@ def test_a_ledger_from_before_its_recovery_gives_no_number_again(
 ) -> None:
     """It was restored twice, and does not know that batch 2 was undone in between: a batch 2 of its
     own would be taken for that one when the ledger is lost, and read once more."""
-    follower = followed(mysql, database)
-    mysql.execute(f"use {database}", "create table a (id int primary key)")
-    follower.run()
+    follower = begun(mysql, database, "create table a (id int primary key)")
     older = follower.kept_ledger()
     mysql.execute(f"insert into {database}.a values (1)")
     follower.run()
@@ -212,14 +206,7 @@ def test_a_claim_says_what_is_void(tmp_path: Path) -> None:
 
 def test_a_table_that_was_left_out_is_not_taken_as_it_was(mysql: MySqlStand, database: str) -> None:
     """Patterns left it out while it changed, and name it again: the lake says so."""
-    follower = followed(mysql, database)
-    mysql.execute(
-        f"use {database}",
-        "create table a (id int primary key)",
-        "create table b (id int primary key)",
-        "insert into a values (1)",
-    )
-    follower.run()
+    follower = begun(mysql, database, *TWO_TABLES)
     follower.tables = [f"{database}.b"]
     mysql.execute(f"use {database}", "insert into a values (2)", "insert into b values (2)")
     follower.run()
@@ -234,14 +221,7 @@ def test_a_table_that_was_left_out_is_not_taken_as_it_was(mysql: MySqlStand, dat
 
 def test_a_table_that_a_later_batch_caught_up_stood_still(mysql: MySqlStand, database: str) -> None:
     """It came back before the batch was published that lacks it: the lake says that it does."""
-    follower = followed(mysql, database)
-    mysql.execute(
-        f"use {database}",
-        "create table a (id int primary key)",
-        "create table b (id int primary key)",
-        "insert into a values (1)",
-    )
-    follower.run()
+    follower = begun(mysql, database, *TWO_TABLES)
     table = TableName(database, "a")
     follower.order(OrderKind.PAUSE, table)
     mysql.execute(f"use {database}", "insert into a values (2)", "insert into b values (2)")
@@ -260,9 +240,7 @@ def test_a_table_that_a_later_batch_caught_up_stood_still(mysql: MySqlStand, dat
 def test_a_recovery_keeps_what_the_ledger_was_made_from(mysql: MySqlStand, database: str) -> None:
     """A ledger that was made from the lake has no file of before on record; its changelogs list
     them all the same."""
-    follower = followed(mysql, database)
-    mysql.execute(f"use {database}", "create table a (id int primary key)")
-    follower.run()
+    follower = begun(mysql, database, "create table a (id int primary key)")
     mysql.execute(f"use {database}", "insert into a values (1)")
     follower.run()
     follower.lose_ledger()

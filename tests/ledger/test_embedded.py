@@ -19,6 +19,7 @@ from lockstep.pipeline.values.errors import ConfigurationError
 from lockstep.resources.postgres import embedded
 from lockstep.resources.postgres.embedded import EmbeddedServer, account_of
 from lockstep.resources.postgres.ledger import open_ledger
+from tests.fix_ledger import _stop_left
 from tests.ledger.made import DECISION
 from tests.ledger.servers import is_gone, is_running, run
 
@@ -277,3 +278,15 @@ def test_no_folder_is_opened_for_the_account_of_the_server(
     assert [folder.stat().st_mode for folder in folders] == modes
     if installed == "for root alone":
         shutil.rmtree(embedded._COPIES)
+
+
+def test_a_server_of_a_killed_test_that_does_not_start_is_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody else removes its files at the same time, or was killed while it did: the tests of
+    this process begin all the same (`tests.fix_ledger`)."""
+    left = tmp_path / "ledgers-999999999-left"
+    (left / "data" / "base").mkdir(parents=True)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    _stop_left()
+    assert not left.exists()

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Sequence
-from types import TracebackType
 from typing import Final
 
 import pymysql
@@ -47,12 +46,7 @@ class Load:
         self.go_on()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._over.set()
         self._thread.join()
         if self._error is not None:

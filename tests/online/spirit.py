@@ -13,17 +13,14 @@ learns of rows from the binlog; here two SELECTs say what it would have learnt.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any, Final
 
 import pymysql
 from pymysql.cursors import Cursor
 
 from tests.fix_mysql import MySqlStand
-
-CHUNK: Final = 100
-Between = Callable[[], None]
-"""Called between two steps, while others write."""
+from tests.online.gh_ost import CHUNK, Between
 
 _CHECKPOINT: Final = """(
 	id int NOT NULL AUTO_INCREMENT PRIMARY KEY,

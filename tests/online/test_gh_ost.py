@@ -1,4 +1,5 @@
-"""gh-ost itself under a writer: the mirror is the table."""
+"""gh-ost itself, where it is on PATH, under a writer: the mirror is the table. The statements that
+it sends are in `gh_ost`."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from demo.mysqld import mysql_server
 from tests.fix_mysql import MySqlStand
 from tests.online.load import Load
 from tests.online.made import ALTER, Shop, copied
-from tests.online.running import Tool
+from tests.online.toolkit import Tool
 from tests.positions.servers import make_account
 
 pytestmark = pytest.mark.soak

@@ -1,4 +1,4 @@
-"""Programs of Percona Toolkit themselves, from Debian's packages, never installed.
+"""A tool's process; and Percona Toolkit's programs, from Debian's packages, never installed.
 
 Belongs here: which package it comes from and the words that start it. Does not: who writes
 meanwhile, what a run makes of it.
@@ -10,14 +10,56 @@ library: it runs on a Debian of any age.
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, Self
 
 from demo.mysql_packages import DebianPackage, through_own_loader, unpacked
 from tests.fix_mysql import MySqlStand
-from tests.online.running import Tool
+
+PATIENCE_SECONDS: Final = 180
+
+
+class Tool:
+    """One process, whose output goes to `log`. Left behind, it is killed."""
+
+    def __init__(self, command: Sequence[str], environment: Mapping[str, str], log: Path) -> None:
+        self._log = log
+        with log.open("wb") as output:
+            self._process = subprocess.Popen(
+                command,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+            )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.kill()
+        self._process.wait()
+
+    def hold(self, reached: Callable[[], bool]) -> None:
+        """Stop it as soon as `reached` is true, which is asked again and again."""
+        while not reached():
+            assert self._process.poll() is None, self._said()
+        self._process.send_signal(signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        self._process.send_signal(signal.SIGCONT)
+
+    def require_done(self) -> None:
+        """It ends by itself, and well."""
+        code = self._process.wait(PATIENCE_SECONDS)
+        assert code == 0, self._said()
+
+    def _said(self) -> str:
+        return self._log.read_text(errors="replace")[-4000:]
+
 
 PERCONA_TOOLKIT: Final = DebianPackage(
     title="Percona Toolkit",
