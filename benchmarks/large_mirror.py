@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from multiprocessing import get_context
 from pathlib import Path
 from time import perf_counter
 from typing import Final
@@ -62,8 +63,15 @@ def measure_large_mirror(console: Console) -> None:
             _Stand("a folder, one process", folder / "lake", {}, rows),
             _Stand("a store, `local-cluster[2,1,…]`", store.lake("mirror"), _CLUSTER, stored),
         )
+        # A process starts one Java, whose class path has what its lake needs.
         for stand in stands:
-            _measure(console, stand, folder / "staging")
+            process = get_context("fork").Process(
+                target=_measure, args=(console, stand, folder / "staging")
+            )
+            process.start()
+            process.join()
+            if process.exitcode:
+                raise SystemExit(f"{stand.name}: ended with {process.exitcode}")
 
 
 def _measure(console: Console, stand: _Stand, staging: Path) -> None:
