@@ -278,7 +278,7 @@ def test_any_place_of_the_past(mysql: MySqlStand, database: str, seed: int) -> N
     future = moment_text(datetime.now(UTC) + timedelta(days=1))
     for place, why in (
         (future, "does not know yet"),
-        (f"{past.seen[0].at.split(':')[0]}:4", "before"),
+        (f"{past.seen[0].at.split(':')[0]}:4", "no transaction up to"),
     ):
         with pytest.raises(ConfigurationError, match=why):
             past.made(TableName(database, "a"), parse_place(place), "/past/never")
