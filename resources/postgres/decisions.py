@@ -30,10 +30,12 @@ from lockstep.resources.postgres.session import Subject
 from lockstep.resources.postgres.tables import table_proof
 
 _PLAIN = ("kind", "rule", "reason", "author", "follows", "continuity", "override", "hint")
-"""Columns with the names and values of the decision's fields."""
+"""Fields of `Decision` that are stored unchanged, in columns of the same names."""
 
 
 class PostgresDecisions(Subject):
+    """The port `Decisions` (`pipeline.ports.ledger`), which describes each method, on Postgres."""
+
     def decide(self, lease: Lease, decision: Decision) -> RecordedDecision:
         with self._step(lease, changes=()) as step:
             row = step.only(

@@ -40,6 +40,8 @@ from lockstep.resources.postgres.session import Subject
 
 
 class PostgresForgotten(Subject):
+    """The port `Deletions` (`pipeline.ports.ledger`), which describes each method, on Postgres."""
+
     def forgotten(self, source: str, table: TableName | None = None) -> DeletionNotes:
         notes = [_note(row) for row in self._all("forgotten", source=source)]
         if table is not None:

@@ -1,4 +1,5 @@
-"""The only way to write a table's state: record an event, and the state that it leads to."""
+"""Writes tables' states, always together with the event that led to the state.
+`pipeline.model.life` says which event leads to which state."""
 
 from __future__ import annotations
 
@@ -48,11 +49,11 @@ _EVENTS: Final = {name: event for event, name in NAMES.items()}
 
 
 def record(
-    transaction: Step, lease: Lease, told: Iterable[Told], batch: int | None = None
+    transaction: Step, lease: Lease, events: Iterable[Told], batch: int | None = None
 ) -> dict[TableName, TableState]:
     """Record events in order, with the states that they lead to, and return the tables' states.
-    `batch`: the capture that they are of, if any."""
-    occurred = list(told)
+    `batch`: the id of the batch whose capture caused them; None if none did."""
+    occurred = list(events)
     states = _states_of(transaction, lease.source, {name for name, _ in occurred})
     lines: list[_Line] = []
     for name, event in occurred:
@@ -89,7 +90,7 @@ def forget(transaction: Step, lease: Lease, batch: int) -> None:
 
 
 _Line = tuple[TableState, life.Event]
-"""An event, and the state after it."""
+"""A state, and the event that led to it."""
 
 
 def _write(transaction: Step, lease: Lease, lines: list[_Line], batch: int | None) -> None:
@@ -116,7 +117,7 @@ def _write(transaction: Step, lease: Lease, lines: list[_Line], batch: int | Non
 
 
 def captures_end(transaction: Step, source: str) -> Stopped | None:
-    """Return where the newest capture ended; None before the first."""
+    """Return the newest captured batch and where it ended; None before the first capture."""
     rows = transaction.all("captures_end", source=source)
     return Stopped(rows[0]["id"], coordinates(rows[0], "end")) if rows else None
 
@@ -157,7 +158,8 @@ def _of_stopped(value: Stopped | None) -> dict[str, Any]:
 
 
 def _told(event: life.Event) -> dict[str, Any]:
-    """Return the event's values, with a place under the names that columns of states have."""
+    """Return the event's fields for the JSON column `told`. A `Stopped` has the same names there as
+    in the columns of states."""
     told = {field.name: getattr(event, field.name) for field in fields(event)}
     if "stopped" in told:
         told |= _of_stopped(told.pop("stopped"))
@@ -165,7 +167,7 @@ def _told(event: life.Event) -> dict[str, Any]:
 
 
 def event_of(row: Row) -> life.Event:
-    """Return the event of a row."""
+    """Return the event of a row, the reverse of `_told`."""
     kind, told = _EVENTS[row["event"]], dict(row["told"])
     if "stopped_batch" in told:
         where = stopped(told)
@@ -175,5 +177,5 @@ def event_of(row: Row) -> life.Event:
         told["need"] = Need(told["need"])
     if "by" in told:
         told["by"] = StoppedBy(told["by"])
-    made: life.Event = kind(**told)
-    return made
+    event: life.Event = kind(**told)
+    return event

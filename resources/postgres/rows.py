@@ -1,4 +1,7 @@
-"""Conversions between the ledger's rows and the values that several of its subjects share."""
+"""Conversions between rows of the ledger and values that several modules read and write.
+
+A function `of_…` returns a value's columns; the one with the name of a value reads it from a row.
+"""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ _PAGE = 1000
 
 
 class Step:
-    """An open transaction."""
+    """An open transaction, in which named statements are run."""
 
     def __init__(self, cursor: Cursor) -> None:
         self._cursor = cursor
@@ -80,8 +80,8 @@ class Step:
             raise refusal(rule)
 
     def insert(self, name: str, rows: Sequence[Mapping[str, Any]], /) -> list[Row]:
-        """Insert many rows, each by the names of the statement's columns, and return the rows that
-        the statement returns. Values of other names are left out."""
+        """Insert many rows, and return the rows that the statement returns. A row gives a value for
+        each column that the statement names; its other values are ignored."""
         if not rows:
             return []
         text = query(name)
@@ -203,12 +203,14 @@ class Session:
 
 
 class Subject:
-    """One subject of the ledger: its queries, one statement each, and its steps."""
+    """Base of the classes that implement one port of the ledger each: reads of one statement, and
+    transactions (`_step`) for writes under a lease."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
         self._answers: dict[str, dict[tuple[str, str], list[Any]]] = {}
-        """Source whose lock this ledger holds → statement and values → the rows as values."""
+        """Cache: source whose lock this ledger holds → name and parameters of a statement → its
+        rows as values."""
 
     def _kept(
         self, to_value: Callable[[Row], Value], name: str, /, *, source: str, **values: Any
