@@ -1,4 +1,4 @@
-"""A replica from which rows are read, while the log comes from the source itself; and a server's
+"""A replica from which rows are read, while the log is read from the source itself. Also a server's
 present load: running threads, connections, and replication lag.
 
 Places in the source's log mean nothing on a replica, but GTIDs do. So first a place of the source's
@@ -35,7 +35,7 @@ from lockstep.resources.mysql.watermarks import Watermark, high_mark, low_mark, 
 
 _FILTERS: Final = re.compile(r"Replicate_(Do|Ignore|Wild|Rewrite)_\w+")
 _WAITS: Final = 1
-"""Seconds that one statement waits for GTIDs."""
+"""Seconds that one statement waits until the replica has executed a GTID set."""
 
 
 class Replica:
@@ -83,7 +83,8 @@ class Replica:
             return source_load(cursor)
 
     def state(self) -> ReadReplica:
-        """Return whether the replica may be read from, whatever its lag."""
+        """Return the replica, with an error and a hint if it may not be read from. Its lag does not
+        count."""
         try:
             with self._both() as (source, replica):
                 self._require_followed(source, replica)
@@ -105,8 +106,8 @@ class Replica:
 
     def _caught_up(self, table: TableName, since: Coordinates | None) -> Watermark:
         """Return a place of the source's log, not before `since`, up to which the replica has
-        executed everything. `TableBusy` if it does not in time; `ServerSettings` if it may not be
-        read from at all."""
+        executed everything. Raise `TableBusy` if the replica does not reach it in time,
+        `ServerSettings` if it may not be read from at all."""
         if since is not None and (mark := self._marks.get((table, since))) is not None:
             return mark
         with self._both() as (source, replica):
@@ -155,8 +156,8 @@ class Replica:
         )
 
     def _require_nothing_more(self, source: Cursor, replica: Cursor) -> None:
-        """Raise ServerSettings if the replica has transactions of its own, which are in no log that
-        is read."""
+        """Raise ServerSettings if the replica has transactions of its own: the source's log, which
+        is captured, does not have them."""
         for _ in COMMITTED.tries():
             executed = _executed(replica)
             source.execute("select gtid_subtract(%s, @@global.gtid_executed)", (executed,))

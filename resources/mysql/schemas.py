@@ -1,10 +1,10 @@
-"""Tables, and databases with their triggers and views, of a server at present, from
+"""Reads the present structures of tables, and databases with their triggers and views, from
 information_schema.
 
-The queries run one after another, and a table may be dropped between them: it is left out if it has
-no columns any more. information_schema leaves out what the account may not see. Of a table on which
-the account has privileges on single columns it shows only these columns, so such a table is not
-returned but reported (`ReadTables.unread`).
+The queries run one after another, and a table may be dropped between them: a table without columns
+is left out. information_schema does not show what the account may not see. If the account has
+privileges on single columns of a table, only these columns are shown; such a table is not returned
+but reported (`ReadTables.unread`).
 
 MariaDB's information_schema shows the actions of foreign keys only to accounts with more than
 SELECT. SHOW CREATE TABLE shows them to every account that may see the table, and is used instead.
@@ -79,13 +79,14 @@ select table_schema, table_name, index_name, non_unique, index_type, HIDDEN,
  order by table_schema, table_name, index_name, seq_in_index
 """
 _HASHING: Final = frozenset({"innodb", "myisam", "aria"})
+"""Engines of MariaDB that hash only the keys that are too long for a B-tree."""
 _ROW_FORMAT: Final = re.compile(r"row_format=(\w+)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class ReadTables:
-    """The tables read. `unread`: existing tables that the account may not read as a whole, each
-    with what it lacks, in words."""
+    """The tables that were read. `unread`: existing tables that the account may not read as a
+    whole, each with a sentence about what the account lacks."""
 
     tables: tuple[TableSchema, ...]
     unread: Mapping[TableName, str]
@@ -104,9 +105,9 @@ def read_schemas(
     cursor: Cursor, names: Collection[TableName] | None = None, *, foreign_keys: bool = True
 ) -> tuple[TableSchema, ...]:
     """Read every base table outside of the system databases, or those of `names` that exist, except
-    tables with a visible column that the account may not read; without foreign keys if
-    `foreign_keys` is False. It does not check whether the account sees all columns: use it for
-    tables that were read as a whole before."""
+    tables with a visible column that the account may not read. `foreign_keys`: read these, too.
+    Columns that the account does not see are not noticed: use this for tables that
+    `read_whole_tables` returned before."""
     return _read(cursor, names, foreign_keys=foreign_keys)[0]
 
 
@@ -233,16 +234,16 @@ def _keys(
         parts.setdefault(table, {}).setdefault(key, []).append(part)
     return {
         table: [
-            KeySchema(name, word, tuple(of), hidden, hashed=hashed)
-            for (name, word, hidden, hashed), of in keys.items()
+            KeySchema(name, word, tuple(key_parts), hidden, hashed=hashed)
+            for (name, word, hidden, hashed), key_parts in keys.items()
         ]
         for table, keys in parts.items()
     }
 
 
 def _invisible(dialect: Dialect) -> str:
-    """Return the expression for whether the optimizer ignores an index: INVISIBLE, or IGNORED since
-    MariaDB 10.6."""
+    """Return the SQL expression that is 'YES' if the optimizer ignores an index: an INVISIBLE one
+    in MySQL, an IGNORED one since MariaDB 10.6."""
     if dialect.mysql_from(8, 0, 0):
         return "if(is_visible = 'YES', 'NO', 'YES')"
     return "ignored" if dialect.mariadb and dialect.version >= 100_600 else "'NO'"
@@ -269,7 +270,7 @@ _ESCAPED: Final = re.compile(r"''|\\(.)", re.DOTALL)
 _CONTROLS: Final = {"0": "\0", "n": "\n", "r": "\r"}
 _TEXTS: Final = re.compile(r"(text|blob)$", re.IGNORECASE)
 _NOT_PRINTED: Final = ExpressionDefault("…")
-"""The default of a TEXT or BLOB whose expression MySQL 8.0.15 does not print."""
+"""Stands for the default of a TEXT or BLOB column: MySQL 8.0.15 does not print its expression."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,14 +338,16 @@ def read_column(listed: ListedColumn, *, mariadb: bool) -> ColumnSchema:
 
 
 def utf8(name: str | None) -> str | None:
-    """Replace `utf8`, the name of utf8mb3 before 8.0.30."""
+    """Return the name of a character set or collation with utf8mb3 for `utf8`, its name before
+    MySQL 8.0.30."""
     return None if name is None else re.sub(r"^utf8(?=_|$)", "utf8mb3", name)
 
 
 def read_members(column_type: str) -> tuple[str, ...]:
-    """Return the members in `enum('a','it''s')`, which are escaped by `append_unescaped`
-    (`sql/unireg.cc`): quotes are doubled; NUL, newline, carriage return and backslash have a
-    backslash before them. MySQL prints x'…' for bytes that are not valid: these become U+FFFD."""
+    """Return the members in a type such as `enum('a','it''s')`. The server escapes them with
+    `append_unescaped` (`sql/unireg.cc`): quotes are doubled; NUL, newline, carriage return and
+    backslash have a backslash before them. MySQL prints bytes that are not valid as x'…': these
+    become U+FFFD."""
     return tuple(
         bytes.fromhex(text).decode("utf-8", "replace") if hexed else _ESCAPED.sub(_plain, text)
         for hexed, text in _QUOTED.findall(column_type)
@@ -434,7 +437,7 @@ Actions = dict[tuple[TableName, str], tuple[str, str]]
 def read_foreign_keys(
     cursor: Cursor, scopes: Sequence[Scope], dialect: Dialect
 ) -> dict[TableName, tuple[ForeignKey, ...]]:
-    """Return the foreign keys of each table that has some."""
+    """Return the foreign keys of the tables that have any."""
     columns: dict[tuple[TableName, str], list[tuple[str, TableName, str]]] = {}
     for table, (name, column, database, parent, referenced) in ask(cursor, _REFERENCES, scopes):
         of_key = columns.setdefault((table, name), [])
@@ -458,7 +461,7 @@ def read_foreign_keys(
 
 
 def _add_hidden(cursor: Cursor, tables: Sequence[TableName], actions: Actions) -> None:
-    """Add the actions that SHOW CREATE TABLE prints; none for a table that was dropped."""
+    """Add to `actions` those that SHOW CREATE TABLE prints. A table that was dropped has none."""
     for table in tables:
         try:
             cursor.execute(f"show create table {quoted_table(table)}")
@@ -530,8 +533,8 @@ def read_all_code(
 
 
 def _shown_view(cursor: Cursor, view: TableName, context: StatementContext) -> RowCode:
-    """Return the code of a view whose query information_schema does not show to the account; older
-    servers show it to its definer only. SHOW CREATE VIEW may show it."""
+    """Return the code of a view by SHOW CREATE VIEW. information_schema does not show its query to
+    the account; older servers show it only to the view's definer."""
     try:
         cursor.execute(f"show create view {quoted_table(view)}")
     except pymysql.MySQLError as error:

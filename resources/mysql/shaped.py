@@ -1,8 +1,9 @@
-"""A server whose rows and structures are shaped by the settings: it returns nothing that they hide.
+"""A server whose rows and structures are shaped: the settings may leave out rows and columns, and
+hash, mask or convert values. The server returns nothing that the settings hide.
 
-Batches of rows are shaped, structures lose the values of hidden columns, and the `structure` of a
-table with a shape is the one in the lake. Sums and hashes of such tables are computed here, since
-MySQL knows nothing of shapes. The log's decoder shapes the log
+Batches of rows are shaped, structures lose the values of hidden columns, and for a table with a
+shape, `structure` returns its structure in the lake. Sums and hashes of such tables are computed
+here, because MySQL would compute them of unshaped rows. The log's decoder shapes the log
 (`pipeline.run.dump.image_decoder`).
 
 The ledger keeps the bounds of a table's chunks. If the table's key is hashed, or rows are left out,
@@ -56,8 +57,8 @@ from lockstep.resources.mysql.watermarks import commits_in_order
 
 @dataclass(frozen=True, slots=True)
 class _ShapedTable:
-    """A table with a shape: its present structure on the server, the structure that it has in the
-    lake, and the shaper from one to the other."""
+    """A table with a shape. `schema`: its present structure on the server; `shown`: its structure
+    in the lake; `shaper`: turns rows of the first into rows of the second."""
 
     schema: TableSchema
     shown: TableStructure
@@ -66,7 +67,8 @@ class _ShapedTable:
 
 def hides_bounds(schema: TableSchema, shaper: Shaper) -> bool:
     """Return whether a bound of a chunk may be a hidden value. If a table has several UNIQUE keys,
-    the key of its chunks may differ from the key of its rows, so both count."""
+    its chunks may be cut by another key than the one that identifies its rows, so both keys
+    count."""
     keys = {*merge_key(schema), *row_key(schema)}
     return shaper.hides(keys) or not shaper.takes_all
 
@@ -107,7 +109,8 @@ class ShapedServer(MySqlServer):
         return original if current is None else current.shown
 
     def structures(self) -> list[TableStructure]:
-        """Return all structures; a table whose settings cannot be applied keeps its own."""
+        """Return all structures. A table to which its settings cannot be applied keeps the
+        server's."""
         with self._asking() as cursor:
             tables = read_whole_tables(cursor).tables
         return [self._shown(schema) for schema in tables if not schema.system_versioned]
@@ -236,7 +239,8 @@ class ShapedServer(MySqlServer):
             return
         self._require(current, schema)
         if hides_bounds(current.schema, current.shaper):
-            # A key alone does not say whether its row is taken.
+            # Rows are read again by their keys, which do not tell whether the settings take the
+            # row.
             raise TableError(
                 "the table's key is hashed or rows are left out, so that single rows cannot be "
                 "read again",
@@ -333,8 +337,8 @@ class ShapedServer(MySqlServer):
         return _ShapedTable(schema, shape.structure, Shaper(shape, self._shaping.key))
 
     def _as_shown(self, structure: TableStructure) -> _ShapedTable | None:
-        """Return the table with its shape; `StructureMoved` if its structure in the lake would
-        differ now."""
+        """Return the table with its shape. Raise `StructureMoved` if its structure in the lake
+        would now differ from `structure`."""
         current = self._shaped_table(structure.name)
         if current is not None and current.shown.fingerprint != structure.fingerprint:
             raise StructureMoved(
@@ -368,14 +372,14 @@ class _Seal:
         return bound.sealed(self._encrypted)
 
     def opened(self, bound: Bound) -> Bound:
-        """Return the decrypted bound. `StructureMoved`, after which the table is read from its
-        beginning, if it was not encrypted for this table with this key."""
+        """Return the decrypted bound. Raise `StructureMoved` if it was not encrypted for this table
+        with this key; the table is then read from its beginning."""
         try:
             return bound.opened(self._decrypted)
         except (InvalidTag, ValueError) as error:
             raise moved(
                 self._table, "the bounds of its chunks were encrypted by another key"
-            ) from (error)
+            ) from error
 
     def _encrypted(self, literal: str) -> bytes:
         nonce = os.urandom(_NONCE_BYTES)
