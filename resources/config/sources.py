@@ -55,11 +55,11 @@ from lockstep.resources.config.values import (
 _NOT_YET_POLICIES = {
     "follow": "tables that a foreign key changed unseen are quarantined, or read again",
 }
-"""Planned policies that this version refuses, with what it does instead."""
+"""Policies that are planned for a later version → a sentence about what this version does."""
 
 
 class BoundsSection(Section):
-    """Limits of one run. It ends after the transaction that reaches one of them."""
+    """Limits of one run, which ends after the transaction that reaches one of them."""
 
     max_bytes: Annotated[int, Field(gt=0), BeforeValidator(size_in_bytes)] | None = None
     max_transactions: Annotated[int, Field(gt=0)] | None = None
@@ -70,8 +70,8 @@ _SNAPSHOT, _LIMITS = SnapshotPlan(), LoadLimits()
 
 
 class TriggerSection(Section):
-    """The amount or age of unread log at which Dagster starts a run, besides the
-    schedule's."""
+    """The bytes of unread binlog, or their age in seconds, at which Dagster starts a run besides
+    the scheduled ones."""
 
     bytes: Annotated[int, Field(gt=0), BeforeValidator(size_in_bytes)] | None = None
     seconds: (
@@ -86,7 +86,8 @@ class TriggerSection(Section):
 
 
 class ReplaySection(Section):
-    """The schedule on which Dagster replays the last `span` seconds of the log."""
+    """The schedule on which Dagster replays the last `span` seconds: it reads that part of the log
+    again, and corrects the lake."""
 
     schedule: Text
     span: Annotated[float, Field(gt=0, strict=False), BeforeValidator(duration_in_seconds)] = 21_600
@@ -113,7 +114,8 @@ class SnapshotSection(Section):
 
 
 class StandbySection(Section):
-    """The standby, which may replace the source's server and accepts the same account."""
+    """The standby: a server that is used if the source's server cannot be reached. It accepts the
+    same account."""
 
     host: Text
     port: Annotated[int, Field(ge=1, le=65535)] = 3306
@@ -139,7 +141,8 @@ ColumnPatterns = Annotated[
 
 
 def _hashed_as(value: object) -> object:
-    """Return a table of names and hashes; a list of names stands for hashes of the exact values."""
+    """Return a TOML table of column names and hashes. A list of names means that their exact values
+    are hashed."""
     names = as_list(value)
     return dict.fromkeys(names, Hash.EXACT) if isinstance(names, list) else names
 
@@ -208,13 +211,14 @@ class TableSection(Section):
 
     @property
     def policies(self) -> dict[str, Any]:
-        """The policies that the table sets, by their names."""
+        """The policies that this section sets, by their names."""
         names = {field.name for field in fields(LakePolicies)}
         return self.model_dump(include=names, exclude_none=True)
 
     @property
     def shape(self) -> ShapeRules:
-        """The rules that shape the tables' mirrors."""
+        """The rules for columns and rows of these tables: which are left out, hashed, masked or
+        converted."""
         return ShapeRules(**{field.name: getattr(self, field.name) for field in fields(ShapeRules)})
 
     @field_validator("rows")
@@ -229,6 +233,9 @@ class TableSection(Section):
 
 
 class SourceSection(Section):
+    """A MySQL server, the tables that are captured from it, and the policies for them. Timeouts
+    and `fallback_interval` are in seconds."""
+
     name: Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,31}$")]
     host: Text
     port: Annotated[int, Field(ge=1, le=65535)] = 3306

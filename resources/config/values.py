@@ -1,5 +1,5 @@
 """Types and validators of single values in lockstep.toml. A validator raises ValueError with a
-sentence, and leaves references alone, because they are not resolved yet."""
+sentence. It accepts every reference (`env:NAME`, `file:PATH`), which is resolved later."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class Section(BaseModel):
 
 
 class NotBuiltYet(ValueError):
-    """A planned value that this version refuses."""
+    """Raised for a value that is planned for a later version."""
 
 
 class KeyMistake(ValueError):
-    """A mistake that a validator of a whole table found in one of its keys."""
+    """Raised by a validator of a whole TOML table for a mistake in the value of `key`."""
 
     def __init__(self, key: str, sentence: str) -> None:
         super().__init__(sentence)
@@ -35,7 +35,7 @@ class KeyMistake(ValueError):
 
 
 def start_place(text: str) -> Place:
-    """Return the place where a source starts."""
+    """Return the place in the log that the text names, from which a source is first captured."""
     place = parse_place(text)
     if isinstance(place, OfRun):
         raise ValueError(  # noqa: TRY004 - pydantic expects ValueError
@@ -82,7 +82,7 @@ Pattern = Annotated[Text, AfterValidator(table_pattern)]
 
 
 def as_list(value: object) -> object:
-    """Return the value; a single text as a list of one."""
+    """Return a list with the text; return any other value unchanged."""
     return [value] if isinstance(value, str) else value
 
 
@@ -101,7 +101,8 @@ def duration_in_seconds(value: object) -> object:
 
 
 def without_literal_secrets(options: dict[str, str]) -> dict[str, str]:
-    """Return the options; `KeyMistake` if the name of one suggests that its value is a secret."""
+    """Return the options. Raise `KeyMistake` if one has a literal value and a name that suggests a
+    secret."""
     literal = sorted(
         name for name, value in options.items() if is_sensitive(name) and not is_reference(value)
     )
@@ -129,7 +130,7 @@ def size_in_bytes(value: object) -> object:
 
 
 def cron_expression(text: str) -> str:
-    """Return a cron expression of five fields."""
+    """Return the text if it is a cron expression of five fields."""
     from croniter import croniter  # imported only for files with a schedule
 
     if len(text.split()) != 5 or not croniter.is_valid(text):
@@ -161,7 +162,7 @@ Uuid = Annotated[
 
 
 def refuse_plain_text(host: str) -> None:
-    """`KeyMistake` unless the host is this machine."""
+    """Raise `KeyMistake` unless the host is this machine (a loopback address)."""
     if not is_loopback(host):
         raise KeyMistake(
             "tls",
