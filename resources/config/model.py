@@ -169,7 +169,8 @@ class PrivacySection(Section):
 
 class UpkeepSection(Section):
     """The schedule and the limits of upkeep, which compacts files of mirrors and deletes old
-    changes."""
+    changes. `UpkeepPolicy` describes the limits; here `file_size` is in bytes and times are in
+    seconds. `dagster_runs`: how long Dagster's records of runs are kept."""
 
     schedule: Text | None = None
     small_files: Annotated[int, Field(ge=2)] = _UPKEEP.small_files

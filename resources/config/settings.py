@@ -39,8 +39,8 @@ Value = TypeVar("Value")
 
 @dataclass(frozen=True, slots=True)
 class SourceSettings:
-    """One [[sources]] table of lockstep.toml. `folder`: the folder of that file; relative paths
-    begin there."""
+    """One [[sources]] table of lockstep.toml. `part`: its keys; `folder`: the folder of that file;
+    relative paths begin there."""
 
     part: SourceSection
     folder: Path
@@ -58,6 +58,8 @@ class SourceSettings:
         return self._allowed(resolve(self.part.host, self.folder))
 
     def _allowed(self, host: str) -> str:
+        """Return the host. Raise `ConfigurationError` if passwords would be sent to another machine
+        without TLS."""
         if self.part.tls == "off" and not self.part.tls_force:
             try:
                 refuse_plain_text(host)
@@ -137,8 +139,8 @@ class SourceSettings:
         )
 
     def mirrors(self) -> MirrorNames:
-        """Return the rules that name the source's mirrors (the Delta tables with the current rows).
-        Only references in patterns are resolved."""
+        """Return the rules that name the source's mirrors. Only references in patterns are
+        resolved."""
         rules = [
             (TablePatterns(tuple(map(self._pattern, part.match))), Into.parse(part.into))
             for part in self.part.table
@@ -181,7 +183,7 @@ SHORTEST_KEY: Final = 16
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """A lockstep.toml; `path`: its absolute path."""
+    """A lockstep.toml. `file`: its keys; `path`: its absolute path."""
 
     file: File
     path: Path
@@ -200,7 +202,7 @@ class Settings:
         return tuple(SourceSettings(section, self.folder) for section in self.file.sources)
 
     def source(self, name: str) -> SourceSettings:
-        """Return the source of that name; `ConfigurationError` if there is none."""
+        """Return the source of that name. Raise `ConfigurationError` if lockstep.toml has none."""
         for source in self.sources:
             if source.name == name:
                 return source
@@ -221,7 +223,8 @@ class Settings:
             ) from error
 
     def keep(self) -> timedelta:
-        """Return how long each version of a mirror stays readable."""
+        """Return how long each version of a mirror (the Delta table with the current rows) stays
+        readable."""
         return timedelta(seconds=self.file.lake.keep)
 
     def upkeep(self, *, purge: bool = False) -> UpkeepPolicy:

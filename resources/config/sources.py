@@ -79,7 +79,7 @@ class TriggerSection(Section):
     ) = None
 
     @model_validator(mode="after")
-    def _something(self) -> TriggerSection:
+    def _sets_a_limit(self) -> TriggerSection:
         if self.bytes is None and self.seconds is None:
             raise ValueError("trigger has neither bytes nor seconds")
         return self
@@ -99,7 +99,10 @@ class ReplaySection(Section):
 
 
 class SnapshotSection(Section):
-    """The limits of reading whole tables, and the server from which they are read."""
+    """The limits of reading whole tables, and the server from which they are read. `max_seconds`:
+    longest time in one run; `connections`: number at a time; `chunk_seconds`: wanted time of a
+    chunk (a range of keys); `max_threads_running`, `max_replica_lag` (in seconds): reading waits
+    while the server exceeds them."""
 
     max_seconds: Annotated[
         float, Field(gt=0, strict=False), BeforeValidator(duration_in_seconds)
@@ -115,7 +118,8 @@ class SnapshotSection(Section):
 
 class StandbySection(Section):
     """The standby: a server that is used if the source's server cannot be reached. It accepts the
-    same account."""
+    same account. `start`: where its log is first read; `server_uuid`: identifies the standby,
+    instead of its address."""
 
     host: Text
     port: Annotated[int, Field(ge=1, le=65535)] = 3306
@@ -204,7 +208,7 @@ class TableSection(Section):
     keep_clear: Text | None = None
 
     @model_validator(mode="after")
-    def _says_something(self) -> TableSection:
+    def _sets_a_key(self) -> TableSection:
         if not self.model_dump(exclude={"match"}, exclude_none=True):
             raise ValueError("it sets nothing for its tables; add a setting besides match")
         return self
@@ -233,8 +237,9 @@ class TableSection(Section):
 
 
 class SourceSection(Section):
-    """A MySQL server, the tables that are captured from it, and the policies for them. Timeouts
-    and `fallback_interval` are in seconds."""
+    """A MySQL server, the tables that are captured from it, and the policies for them. Timeouts and
+    `fallback_interval` are in seconds. `prove_rows`: number of rows of some tables that are
+    compared after a run."""
 
     name: Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,31}$")]
     host: Text
@@ -278,7 +283,7 @@ class SourceSection(Section):
         return None if schedule is None else cron_expression(schedule)
 
     @model_validator(mode="after")
-    def _plain_text_stays_at_home(self) -> SourceSection:
+    def _no_plain_text_to_others(self) -> SourceSection:
         if self.tls == "off" and not self.tls_force and not is_reference(self.host):
             refuse_plain_text(self.host)
             if self.standby is not None and not is_reference(self.standby.host):

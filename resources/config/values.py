@@ -53,23 +53,27 @@ def table_pattern(text: str) -> str:
 
 
 def mirror_text(text: str) -> str:
+    """Return the text if it is a valid value of `into`, the name of mirrors."""
     Into.parse(text)
     return text
 
 
 def start_text(text: str) -> str:
+    """Return the text if it names a place in the log, or is a reference."""
     if not is_reference(text):
         start_place(text)
     return text
 
 
 def secret_reference(text: str) -> str:
+    """Return the text if it is a reference; a literal password is refused."""
     if not is_reference(text):
         raise ValueError("a password in the file is refused; write env:NAME or file:PATH")
     return text
 
 
 def address_reference(text: str) -> str:
+    """Return the text if it is a reference; a literal address is refused."""
     if not is_reference(text):
         raise ValueError(
             "an address in the file is refused, because it contains a token or a password; write "
@@ -79,6 +83,7 @@ def address_reference(text: str) -> str:
 
 
 Pattern = Annotated[Text, AfterValidator(table_pattern)]
+"""A pattern for tables, `database.table` with wildcards, or a reference to one."""
 
 
 def as_list(value: object) -> object:
@@ -151,6 +156,7 @@ def host_and_port(text: str) -> tuple[str, int]:
 
 
 def address_text(text: str) -> str:
+    """Return the text if it is a host, with or without a port, or a reference."""
     if not is_reference(text):
         host_and_port(text)
     return text
@@ -159,6 +165,7 @@ def address_text(text: str) -> str:
 Uuid = Annotated[
     str, StringConstraints(pattern=r"^([0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|server-id:\d+)$")
 ]
+"""A server's UUID, or `server-id:` and the server's id for MariaDB, which has no UUID."""
 
 
 def refuse_plain_text(host: str) -> None:

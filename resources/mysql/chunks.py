@@ -50,7 +50,7 @@ select table_schema, table_name, {what} from information_schema.tables
  where table_rows is not null and {where}
 """
 _FRESH: Final = "set session information_schema_stats_expiry = 0"
-"""MySQL caches a table's statistics for a day."""
+"""Lets MySQL read a table's present statistics instead of values that it caches for a day."""
 
 
 def next_bound(cursor: Cursor, schema: TableSchema, after: Bound | None, rows: int) -> Bound | None:

@@ -1,5 +1,5 @@
-"""Connections to MySQL, the variables of their sessions, the meaning of a server's errors, and
-its product and version.
+"""Connections to MySQL, the variables of their sessions, the meaning of a server's errors, and a
+server's product and version.
 
 A session begins with copies of the server's global variables, which `init_connect` may change. Each
 variable that could cut off, change or refuse an answer is set by `WANTED`. A few stay as the server
@@ -147,7 +147,8 @@ class _Connection(pymysql.Connection):
 
 @cache
 def _start(_settings: ConnectionSettings, _version: str) -> SessionStart:
-    """Return the `SessionStart` of an account at a server of a version, one in each process."""
+    """Return the `SessionStart` for an account and a server of this version, cached in the
+    process."""
     return SessionStart()
 
 
@@ -180,8 +181,9 @@ def _tls(settings: ConnectionSettings) -> dict[str, Any]:
 
 @cache
 def _context(authorities: str | None, _changed: int, *, verified: bool) -> ssl.SSLContext:
-    """Return a context, cached for each state of the certificate file: reading the system's
-    certificates takes much longer than connecting. Without verification none are read."""
+    """Return a TLS context, cached for each state of the certificate file, because reading the
+    system's certificates takes much longer than connecting. Without verification no certificates
+    are read."""
     if verified or authorities:
         context = ssl.create_default_context(cafile=authorities)
     else:
@@ -343,7 +345,7 @@ WANTED: Final = {
     "terminology_use_previous": "'NONE'",
     "lc_messages": "'en_US'",
     "note_verbosity": "'basic'",
-    # Rows that are not those of the table now, or come another way.
+    # Caches and engines that may return other rows than the table has now.
     "use_secondary_engine": "'OFF'",
     "query_cache_type": "0",
     "sql_buffer_result": "0",

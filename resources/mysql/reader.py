@@ -1,4 +1,5 @@
-"""A consistent read of a table, of some of its columns or rows, between two marks of the log.
+"""A consistent read of a table, or of some of its columns or rows, between two watermarks (places
+in the log before and after it).
 
 There are two sessions: one reads, the other runs queries about the server. The reading statement
 holds the table's metadata lock until its transaction ends. So a structure that is queried after the
@@ -152,8 +153,9 @@ class MarkedRead:
 
         A transaction that was prepared before `low` and is not in the snapshot was not committed
         when the snapshot was opened, so XA RECOVER, run between the two, lists it. If the
-        snapshot's place is known, it may be after that query. A transaction prepared since then is
-        listed by a second XA RECOVER, unless it was committed, which the count of XA COMMITs shows.
+        snapshot's place is known, it may be after that query. A second XA RECOVER lists a
+        transaction that was prepared since then, unless it was committed meanwhile; the count of XA
+        COMMITs shows that.
         """
         low = low_mark(self.questions, self.dialect, patience=patience)
         commits = xa_commit_count(self.questions)
@@ -218,9 +220,9 @@ def require_unchanged(
     *,
     rows_only: bool = False,
 ) -> None:
-    """Raise `StructureMoved` if the table has another structure now. For a `TableSchema`, defaults
-    and collations are compared too. `rows_only`: ignore attributes that do not affect existing
-    rows: defaults and visibility."""
+    """Raise `StructureMoved` if the table no longer has `structure`, its columns in row images. If
+    `table` is a `TableSchema`, defaults and collations are compared too. `rows_only`: ignore
+    attributes that do not affect existing rows: defaults and visibility."""
     schemas = read_schemas(cursor, [structure.name])
     if not schemas:
         raise moved(structure.name, "it was dropped")

@@ -46,6 +46,7 @@ from lockstep.resources.mysql.connection import ConnectionSettings, open_connect
 
 BUFFER_BYTES: Final = 1 << 20
 BUFFERS: Final = 6
+"""Number of buffers of a stream."""
 _HALF: Final = BUFFER_BYTES // 2
 _RESET: Final = struct.pack("ii", 1, 0)
 """SO_LINGER of 0 seconds: closing the socket discards its data and resets the connection
@@ -184,8 +185,8 @@ class ReadingCursor(SSCursor):
     answer: Answer | None = None
 
     def ask(self, statement: str) -> Answer:
-        """Run a statement without parameters and return its answer, of which the columns'
-        definitions have been read. Raise `pymysql.MySQLError` if the server refuses the
+        """Run a statement without parameters and return its answer. The columns' definitions have
+        been read, the rows have not. Raise `pymysql.MySQLError` if the server refuses the
         statement."""
         connection: Any = self.connection
         self.answer = Answer(connection, statement)
@@ -193,7 +194,7 @@ class ReadingCursor(SSCursor):
 
 
 class Answer:
-    """The answer to one statement. `definitions`: the definitions of its columns. `sequence`: the
+    """The answer to one statement. `definitions`: the types of its columns. `sequence`: the
     sequence number of the first row's packet. `left`: `leave` closed the connection before the
     answer's end."""
 

@@ -4,8 +4,8 @@ present load: running threads, connections, and replication lag.
 Places in the source's log mean nothing on a replica, but GTIDs do. So first a place of the source's
 log is read, then the set of GTIDs that the source has executed, which includes all before that
 place. Once the replica has executed that set, its rows have every change before the place, in
-whichever order its workers commit. The end of the source's log, read afterwards, is after
-everything that the replica shows, since that came from the source.
+whichever order its workers commit. The end of the source's log, read afterwards, is after every
+change that the replica shows, because all of them came from the source.
 """
 
 from __future__ import annotations

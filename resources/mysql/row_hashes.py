@@ -77,17 +77,17 @@ class HashStatement:
         return f"left(sha2({self.text(names)}, 256), {_HEX})"
 
     @property
-    def source(self) -> str:
+    def table(self) -> str:
         return quoted_table(self.structure.name)
 
     def summed(self) -> str:
         """Return the query for the number of rows and the sum of their hashes."""
         number = f"cast(conv({self.row}, 16, 10) as unsigned)"
-        return f"select count(*), sum({number}) from {self.source}"
+        return f"select count(*), sum({number}) from {self.table}"
 
     def hashes(self) -> str:
         """Return the query for the hashes of each key and row, as 16 bytes."""
-        return f"select unhex(concat({self.key}, {self.row})) from {self.source}"
+        return f"select unhex(concat({self.key}, {self.row})) from {self.table}"
 
     def among(self, keys: Collection[int]) -> str:
         """Return the SQL condition that selects the rows whose keys have one of these
@@ -168,6 +168,7 @@ class HashedRead:
             require_harmless(structure.name, count, read_warnings(self.cursor), names)
 
     def require_structure(self) -> None:
+        """Raise `StructureMoved` if the table has another structure now."""
         expected = self.statement.structure
         schemas = read_schemas(self.questions, [expected.name])
         if not schemas or row_structure(schemas[0]).fingerprint != expected.fingerprint:

@@ -1,10 +1,10 @@
 """Reads the present structures of tables, and databases with their triggers and views, from
 information_schema.
 
-The queries run one after another, and a table may be dropped between them: a table without columns
-is left out. information_schema does not show what the account may not see. If the account has
-privileges on single columns of a table, only these columns are shown; such a table is not returned
-but reported (`ReadTables.unread`).
+A table may be dropped between two of the queries; it then has no columns and is left out.
+information_schema does not show what the account may not see. If the account has privileges on
+single columns of a table, only these columns are shown; such a table is not returned but reported
+(`ReadTables.unread`).
 
 MariaDB's information_schema shows the actions of foreign keys only to accounts with more than
 SELECT. SHOW CREATE TABLE shows them to every account that may see the table, and is used instead.
@@ -13,8 +13,8 @@ A trigger is shown only to accounts with TRIGGER on its table, and the query of 
 accounts with SHOW VIEW and SELECT on it. For other accounts triggers are missing without any error
 (MySQL manual, "The INFORMATION_SCHEMA TRIGGERS Table"; measured on MySQL 5.7 to 9.7 and MariaDB).
 
-Source: the MySQL manual, "The INFORMATION_SCHEMA COLUMNS Table"; MariaDB documentation,
-"Information Schema COLUMNS Table": it prints every default as an expression.
+Sources: MySQL manual, "The INFORMATION_SCHEMA COLUMNS Table"; MariaDB documentation, "Information
+Schema COLUMNS Table" (MariaDB prints every default as an expression).
 """
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ def _read(
 
 def read_databases(cursor: Cursor) -> tuple[DatabaseSchema, ...]:
     """Read every database that the account sees, with its triggers and views. Of the system
-    databases it includes only the one in which managed services keep tables."""
+    databases only `mysql` is included, because managed services keep tables in it."""
     cursor.execute(_DATABASES)
     rows = [
         (name, utf8(charset) or "", utf8(collation) or "")
@@ -165,6 +165,8 @@ def read_databases(cursor: Cursor) -> tuple[DatabaseSchema, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _Table:
+    """What information_schema.tables shows of a table."""
+
     engine: str
     collation: str | None
     row_format: str | None
@@ -192,8 +194,8 @@ def _columns(
 ) -> tuple[
     dict[TableName, list[ColumnSchema]], dict[TableName, list[int]], dict[TableName, list[str]]
 ]:
-    """Return the tables' columns, their ordinal positions, and the names of the columns that the
-    account may not read."""
+    """Return three dicts by table: its columns, their ordinal positions, and the names of the
+    columns that the account may not read."""
     question = _COLUMNS.replace("SRID", "srs_id" if dialect.mysql_from(8, 0, 3) else "null")
     columns: dict[TableName, list[ColumnSchema]] = {}
     ordinals: dict[TableName, list[int]] = {}
@@ -509,7 +511,7 @@ def read_all_code(
         event_names = tuple(word.strip() for word in str(events).upper().split(","))
         triggers[database].append(Trigger(name, TableName(of, table), event_names, code))
     for database, name, query in _rows(cursor, _VIEWS):
-        if database not in visible_databases:  # the views of `sys` are a hundred
+        if database not in visible_databases:  # `sys` alone has a hundred views
             continue
         context = _context(dialect, database, "")
         if query:

@@ -90,6 +90,7 @@ def select_rows(
 
 
 def quoted(name: str) -> str:
+    """Return an identifier in backticks."""
     return "`" + name.replace("`", "``") + "`"
 
 
@@ -167,6 +168,7 @@ def _checked(
 def _until_left(
     answer: Answer, batches: ResultBatches, table: TableName
 ) -> Iterator[pa.RecordBatch]:
+    """Yield the batches. Raise ValueError if the connection was closed before the last."""
     remaining = iter(batches)
     while True:
         if answer.left:

@@ -105,9 +105,10 @@ changed, or another server may have this address."""
 
 
 class QuerySessions:
-    """Sessions for short queries, one after another, at most one of them idle. A run has a dozen
-    such queries, and a handshake takes longer than most of their answers, particularly with TLS.
-    Threads may share it: each query has a session of its own."""
+    """A pool of sessions for short queries, with at most one idle session, which the next query
+    uses. A run has a dozen such queries, and a handshake takes longer than most of their answers,
+    particularly with TLS. Threads may share the pool: no two queries share a session at the same
+    time."""
 
     def __init__(self, settings: Callable[[], ConnectionSettings]) -> None:
         self._settings = settings
@@ -198,9 +199,9 @@ class MySqlServer:
 
     @cached_property
     def _settings(self) -> ConnectionSettings:
-        """The settings of the primary, or of the standby if only that answers. The choice is made
-        once: a run never changes its server halfway. If neither answers, the primary's error is
-        raised."""
+        """The settings of the primary, or of the standby if only the standby answers. The choice is
+        made once: a run never changes its server halfway. If neither answers, the primary's error
+        is raised."""
         primary, standby = self._servers
         if standby is None:
             return primary

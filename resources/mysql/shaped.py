@@ -74,7 +74,8 @@ def hides_bounds(schema: TableSchema, shaper: Shaper) -> bool:
 
 
 class ShapedServer(MySqlServer):
-    """`pipeline.ports.SourceServer` with the shapes of a source's tables applied."""
+    """The port `SourceServer`, with the shapes of a source's tables applied to what the server
+    returns."""
 
     def __init__(
         self,
@@ -133,7 +134,8 @@ class ShapedServer(MySqlServer):
         return comments
 
     def table_comments(self, tables: Collection[TableName]) -> dict[TableName, str]:
-        """Return the comments except those of tables with a shape: they may reveal its values."""
+        """Return the comments except those of tables with a shape: they may reveal hidden
+        values."""
         comments = super().table_comments(tables)
         return {
             table: comment
@@ -214,6 +216,7 @@ class ShapedServer(MySqlServer):
             yield snapshot if current is None else _shaped_snapshot(current.shaper, snapshot)
 
     def _opened(self, current: _ShapedTable, rows: Range) -> Range:
+        """Return the range with decrypted bounds. Bounds that hide nothing are not encrypted."""
         if rows.whole or not hides_bounds(current.schema, current.shaper):
             return rows
         if self._shaping.key is None:
@@ -239,8 +242,7 @@ class ShapedServer(MySqlServer):
             return
         self._require(current, schema)
         if hides_bounds(current.schema, current.shaper):
-            # Rows are read again by their keys, which do not tell whether the settings take the
-            # row.
+            # Rows are read again by their keys, which do not tell whether the settings take them.
             raise TableError(
                 "the table's key is hashed or rows are left out, so that single rows cannot be "
                 "read again",
@@ -369,6 +371,7 @@ class _Seal:
         self._cipher = AESGCM(key.derived("bounds of chunks"))
 
     def sealed(self, bound: Bound) -> Bound:
+        """Return the encrypted bound."""
         return bound.sealed(self._encrypted)
 
     def opened(self, bound: Bound) -> Bound:

@@ -66,6 +66,7 @@ class Watched:
             raise TableBusy(self.reason, hint=self.hint) from error
 
     def excusing(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield the batches, with errors as in `excused`."""
         with self.excused():
             yield from batches
 

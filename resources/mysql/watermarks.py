@@ -7,7 +7,7 @@ every GTID that was owned then is executed, and no anonymous transaction is in p
 manual, "gtid_owned", "Ongoing_anonymous_transaction_count"). If that takes too long, the low mark
 is the beginning of the file: MySQL begins a file only when all transactions of the previous one are
 committed. A prepared XA transaction is in the log, but is read only after its commit: XA RECOVER
-lists those.
+lists such transactions.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def read_value(cursor: Cursor, query: str) -> str:
 
 
 def read_head(cursor: Cursor) -> Coordinates:
-    """Return the log's end; `ServerSettings` if the server has no binary log."""
+    """Return the log's end. Raise `ServerSettings` if the server has no binary log."""
     try:
         cursor.execute("show binary log status")
     except pymysql.err.ProgrammingError:
@@ -80,7 +80,7 @@ def read_head(cursor: Cursor) -> Coordinates:
 
 
 def high_mark(cursor: Cursor, dialect: Dialect) -> Watermark:
-    """Return a mark that is not before any change that can be read now."""
+    """Return a mark that is after every change that can be read now."""
     executed = _executed(cursor, dialect)
     return Watermark(read_head(cursor), executed)
 

@@ -69,7 +69,9 @@ class DatasetPlace:
 
 @attr.define
 class LockstepRunFacet(RunFacet):
-    """Lockstep's own facet of a run: its id in Lockstep, and the part of the log that it read."""
+    """Lockstep's own facet of a run: its id in Lockstep, and the part of the log that it read.
+    Names are camelCase as in OpenLineage's facets. `tablesNotListed`: number of further tables,
+    which the event leaves out."""
 
     dagsterRun: str
     batch: int | None = None

@@ -40,7 +40,7 @@ from lockstep.pipeline.values.position import (
 from lockstep.pipeline.values.segment import RowCounts, Segment, SourcePart, SourceTable
 from lockstep.pipeline.values.table import CaptureScope, TableName, TablePatterns
 from lockstep.resources.postgres import life_events, tables
-from lockstep.resources.postgres.life_events import forget
+from lockstep.resources.postgres.life_events import undo_batch
 from lockstep.resources.postgres.rows import (
     Row,
     columns_of,
@@ -136,7 +136,7 @@ class PostgresBatches(Subject):
         with self._step(lease) as step:
             values = {"source": lease.source, "batch": batch, "reason": reason}
             step.must("abandon", "batches_known", **values)
-            forget(step, lease, batch)
+            undo_batch(step, lease, batch)
 
     def mark_merged(self, lease: Lease) -> list[int]:
         with self._step(lease, changes=_MOVED) as step:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-from datetime import datetime
 
 from lockstep.pipeline.model.gaps import CLOSING, ClosingEvent, Gap, found_equal, with_closed
 from lockstep.pipeline.model.table_state import TableEventKind
-from lockstep.pipeline.proof.proven import TableProof
 from lockstep.pipeline.values.decisions import (
     Continuity,
     Decision,
@@ -76,7 +74,14 @@ class PostgresDecisions(Subject):
         events = self._all("happened_to_tables", source=source, since=since, kinds=kinds)
         happened = [_happened(row) for row in events]
         proofs = [table_proof(row) for row in self._all("proofs", source=source)]
-        return [with_closed(_gap(row), happened, _found_equal(row, proofs)) for row in rows]
+        return [
+            with_closed(
+                _gap(row),
+                happened,
+                found_equal(proofs, position(row, "start"), row["acknowledged_at"]),
+            )
+            for row in rows
+        ]
 
 
 def _decision(row: Row) -> RecordedDecision:
@@ -118,10 +123,6 @@ def _gap(row: Row) -> Gap:
         begin=str(coordinates(row, "from")),
         end=str(coordinates(row, "to")),
     )
-
-
-def _found_equal(row: Row, proofs: list[TableProof]) -> dict[str, datetime]:
-    return found_equal(proofs, position(row, "start"), row["acknowledged_at"])
 
 
 def _happened(row: Row) -> ClosingEvent:

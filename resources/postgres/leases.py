@@ -49,7 +49,7 @@ class PostgresLeases(Subject):
             if process is None:
                 raise self._busy(source)
             # This runs in the shared session: its backend has compiled the triggers' functions.
-            taken = self._only(
+            row = self._only(
                 "take_lease",
                 source=source,
                 holder=holder,
@@ -57,7 +57,7 @@ class PostgresLeases(Subject):
                 in_dagster=in_dagster,
                 process=process,
             )
-            token: int = taken["token"]
+            token: int = row["token"]
             lease = Lease(source, token, holder, dagster_run)
             self._answers[source] = {}
             try:

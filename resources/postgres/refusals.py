@@ -1,4 +1,4 @@
-"""Errors of refused steps: the name of the broken rule, and a sentence about it.
+"""Errors for steps that the ledger refuses: the name of the broken rule, and a sentence about it.
 
 A rule is a constraint of the schema or of a trigger. A rule that a person can break has a
 sentence here; for any other, the message of the trigger is used, if there is one.
@@ -108,7 +108,7 @@ def refusal(rule: str, complaint: str | None = None) -> LedgerRefused:
 
 
 def unknown_version(table: TableName, number: int) -> LedgerRefused:
-    """Return the error for a number that no version of the table has."""
+    """Return the error for a version that the table does not have."""
     return LedgerRefused(
         f"The ledger has no version {number} of {table}.",
         hint="Look at the table's state with `lockstep tables`.",
@@ -116,7 +116,7 @@ def unknown_version(table: TableName, number: int) -> LedgerRefused:
 
 
 def unknown_statement(number: int) -> LedgerRefused:
-    """Return the error for an id that no statement of the source has."""
+    """Return the error for a statement that the source does not have."""
     return LedgerRefused(
         f"The ledger has no statement {number} of this source.",
         hint="`lockstep schema TABLE` shows a table's history.",
