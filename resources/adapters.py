@@ -1,6 +1,6 @@
 """The adapters of one lockstep.toml: the classes that implement the ports. Each is opened when it
-is first used. A process has only one `Adapters` for a configuration, because it can have only one
-Spark.
+is first used, and imported only then, because Spark or PyMySQL take long to import. A process has
+only one `Adapters` for a configuration, because it can have only one Spark.
 """
 
 from __future__ import annotations

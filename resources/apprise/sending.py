@@ -21,7 +21,7 @@ def require_address(url: str, reference: str) -> None:
     if find_spec("apprise") is None:
         raise SetupIncomplete(
             "[notify] needs apprise, which is not installed",
-            hint="pip install 'lockstep[notify]', with the version that is installed here",
+            hint="pip install 'lockstep[notify]' in the version that is installed here",
         )
     import apprise
 

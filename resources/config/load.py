@@ -45,7 +45,7 @@ def load_settings(path: Path) -> Settings:
     except FileNotFoundError as error:
         raise ConfigurationError(
             f"There is no {path}.",
-            hint="`lockstep init` writes one; or name another file with --config FILE",
+            hint="write one with `lockstep init`, or name another file with --config FILE",
         ) from error
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigurationError(
@@ -100,6 +100,7 @@ _PATTERNS: Mapping[str, str] = {
     "server_uuid": "must be what the server shows for SELECT @@server_uuid, in lower case, or "
     "server-id:<number> for MariaDB",
 }
+"""Key → what its value must be, for keys with a pattern."""
 
 _EXPECTED: Mapping[str, str] = {
     "string_type": "must be a text in quotes",
@@ -118,6 +119,7 @@ _EXPECTED: Mapping[str, str] = {
     "float_type": "must be a number",
     "float_parsing": "must be a number",
 }
+"""Type of a pydantic error → the end of the sentence about the key."""
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -75,8 +75,8 @@ def _parts(text: str) -> tuple[tuple[str, ...], str]:
 
 
 def _indexed(keys: tuple[str, ...], arrays: Mapping[KeyPath, int]) -> KeyPath:
-    """Return a header's keys; each array among them, except a last key, is followed by the number
-    of its newest table."""
+    """Return the path of a header's keys. After each array of tables, except at the end, it has the
+    number of the array's newest table."""
     path: KeyPath = ()
     for place, key in enumerate(keys, 1):
         path = (*path, key)

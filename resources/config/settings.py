@@ -1,7 +1,7 @@
 """The validated settings of one source, and of a whole lockstep.toml.
 
 Methods may resolve references: they raise `SecretMissing` if that fails, and `ConfigurationError`
-if the value is not allowed. Properties and fields are never resolved.
+if the value is not allowed. Reading a property or a field resolves nothing.
 """
 
 from __future__ import annotations
@@ -139,8 +139,8 @@ class SourceSettings:
         )
 
     def mirrors(self) -> MirrorNames:
-        """Return the rules that name the source's mirrors. Only references in patterns are
-        resolved."""
+        """Return the rules that name the source's mirrors (the Delta tables with the current rows).
+        Only references in patterns are resolved."""
         rules = [
             (TablePatterns(tuple(map(self._pattern, part.match))), Into.parse(part.into))
             for part in self.part.table
@@ -223,8 +223,7 @@ class Settings:
             ) from error
 
     def keep(self) -> timedelta:
-        """Return how long each version of a mirror (the Delta table with the current rows) stays
-        readable."""
+        """Return how long each version of a mirror stays readable."""
         return timedelta(seconds=self.file.lake.keep)
 
     def upkeep(self, *, purge: bool = False) -> UpkeepPolicy:
@@ -254,7 +253,7 @@ class Settings:
         return resolve(self.file.ledger.dsn, self.folder)
 
     def webserver(self) -> str | None:
-        """Return the address of Dagster's page, if it is configured."""
+        """Return the address of Dagster's web server, if it is configured."""
         address = self.file.dagster.webserver
         if address is None:
             return None

@@ -41,8 +41,8 @@ from lockstep.pipeline.values.errors import (
 )
 from lockstep.pipeline.values.server_errors import Meaning, explanation, meaning_of
 
-_NO_BINLOG = 1381
-_TLS_REQUIRED = 3159
+_NO_BINLOG = 1381  # ER_NO_BINARY_LOGGING
+_TLS_REQUIRED = 3159  # ER_SECURE_TRANSPORT_REQUIRED
 
 _OLD_TLS: Final = (
     "the server supports TLS 1.1 at most, which OpenSSL refuses on this machine",

@@ -267,7 +267,7 @@ def moved(table: TableName, difference: str) -> StructureMoved:
     message."""
     return StructureMoved(
         f"{table} no longer has the expected structure: {difference}",
-        hint="run again, which reads its structure again",
+        hint="run again; a run reads the structure first",
     )
 
 

@@ -207,7 +207,7 @@ class Answer:
         self._number, columns, parameters = _PREPARED.unpack_from(prepared)
         if parameters:
             raise ValueError("the statement has parameters")
-        self._definitions(columns)
+        self._definitions(columns)  # the answer repeats them
         self._stream._execute_command(_EXECUTE, _RUN.pack(self._number, 0, 1))
         columns = self._stream._read_packet().read_length_encoded_integer()
         self.definitions = self._definitions(columns)
@@ -227,6 +227,7 @@ class Answer:
         """Yield the packets' bytes in pieces that may end anywhere, also inside a packet. A piece
         is valid until the next one is requested. Raise TimeoutError if no bytes arrive within the
         connection's read timeout."""
+        # PyMySQL's buffer may have bytes after the last packet that it returned.
         read_ahead = self._stream._rfile.peek()
         first = np.frombuffer(self._stream._rfile.read(len(read_ahead)), np.uint8).copy()
         yield Received(first, 0, len(first))
@@ -259,14 +260,14 @@ class Answer:
 
 _COM_BINLOG_DUMP: Final = 0x12
 _COM_BINLOG_DUMP_GTID: Final = 0x1E
-_NON_BLOCK: Final = 0x01
+_NON_BLOCK: Final = 0x01  # end the dump at the log's end, instead of waiting for more
 _ANNOTATE_ROWS: Final = 0x02
 """Without this flag MariaDB omits events from the stream, and offsets could not be
 computed from the sizes of events."""
 
-_THROUGH_GTID: Final = 0x04
-_COMMAND = struct.Struct("<IHI")
-_GTID_COMMAND = struct.Struct("<HII")
+_THROUGH_GTID: Final = 0x04  # use the GTID set that the command contains
+_COMMAND = struct.Struct("<IHI")  # offset, flags, server id
+_GTID_COMMAND = struct.Struct("<HII")  # flags, server id, length of the file's name
 MAX_OFFSET: Final = 0xFFFFFFFF
 """Largest offset that COM_BINLOG_DUMP can carry, in 32 bits."""
 

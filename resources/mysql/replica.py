@@ -39,7 +39,8 @@ _WAITS: Final = 1
 
 
 class Replica:
-    """Reads from `at`, a replica of `source`. Threads may share it: its marks hold for all."""
+    """Reads from `at`, a replica of `source`. Threads may share it: a place that one thread found
+    the replica to have reached is valid for all."""
 
     def __init__(self, source: ConnectionSettings, at: ConnectionSettings) -> None:
         self._source, self._replica = source, at
@@ -124,7 +125,8 @@ class Replica:
         for cursor, settings in ((source, self._source), (replica, self._replica)):
             if read_dialect(cursor).mariadb:
                 raise ServerSettings(
-                    f"tables are read from a replica of MySQL only: {_name(settings)} is a MariaDB",
+                    f"tables can be read from a replica only on MySQL: {_name(settings)} "
+                    "is a MariaDB",
                     hint="remove read_from, so that tables are read from the source itself",
                 )
             if read_value(cursor, _MODE) != "ON":

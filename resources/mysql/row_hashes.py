@@ -112,6 +112,7 @@ def open_hashes(settings: ConnectionSettings, structure: TableStructure) -> Iter
     with opened(settings, structure) as read:
         marks = read.ask(read.statement.hashes())
         if not read.snapshots:
+            # Only after the last row is it known up to which place the rows may have changes.
             batches = list(_hashes(read))
             yield SourceHashes(read.ended(marks), iter(batches))
         else:

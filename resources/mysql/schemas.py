@@ -78,6 +78,8 @@ select table_schema, table_name, index_name, non_unique, index_type, HIDDEN,
   from information_schema.statistics where {where}
  order by table_schema, table_name, index_name, seq_in_index
 """
+"""Words in upper case stand for columns or expressions that depend on the server's version."""
+
 _HASHING: Final = frozenset({"innodb", "myisam", "aria"})
 """Engines of MariaDB that hash only the keys that are too long for a B-tree."""
 _ROW_FORMAT: Final = re.compile(r"row_format=(\w+)", re.IGNORECASE)
@@ -221,23 +223,23 @@ def _keys(
     for table, (name, non_unique, kind, hidden, column, prefix, order, printed) in ask(
         cursor, question, scopes
     ):
-        words = kind.lower() if kind in ("FULLTEXT", "SPATIAL") else None
-        whole = prefix is None or words is not None
+        special = kind.lower() if kind in ("FULLTEXT", "SPATIAL") else None
+        whole = prefix is None or special is not None
         part = KeyPart(
             column,
             None if whole else int(prefix),
             None if printed is None else unescaped(printed),
             order == "D",
         )
-        usual = "index" if int(non_unique) else "unique"
+        ordinary = "index" if int(non_unique) else "unique"
         hashed = kind == "HASH" and table in hashing
-        word = words or ("primary" if name == "PRIMARY" else usual)
-        key = (name, word, hidden == "YES", hashed)
+        key_kind = special or ("primary" if name == "PRIMARY" else ordinary)
+        key = (name, key_kind, hidden == "YES", hashed)
         parts.setdefault(table, {}).setdefault(key, []).append(part)
     return {
         table: [
-            KeySchema(name, word, tuple(key_parts), hidden, hashed=hashed)
-            for (name, word, hidden, hashed), key_parts in keys.items()
+            KeySchema(name, key_kind, tuple(key_parts), hidden, hashed=hashed)
+            for (name, key_kind, hidden, hashed), key_parts in keys.items()
         ]
         for table, keys in parts.items()
     }
@@ -256,17 +258,17 @@ _TEMPORAL: Final = frozenset({"datetime", "timestamp", "time"})
 _MOMENTS: Final = frozenset({"datetime", "timestamp"})
 _MEMBERS: Final = frozenset({"enum", "set"})
 _NUMBERS: Final = re.compile(r"(tiny|small|medium|big)?int|decimal|float|double")
-_ROUNDED: Final = re.compile(r"(?:float|double)\((\d+),(\d+)\)")
+_ROUNDED: Final = re.compile(r"(?:float|double)\((\d+),(\d+)\)")  # digits, decimals
 _DIMENSIONS: Final = re.compile(r"vector\((\d+)\)")
 _COMPRESSED: Final = re.compile(r"/\*M?!\d+ COMPRESSED")
-_OLD: Final = re.compile(r"/\* mariadb-5\.3 \*/")
+_OLD: Final = re.compile(r"/\* mariadb-5\.3 \*/")  # a temporal column in the old format
 _GENERATED: Final = re.compile(r"\b(VIRTUAL|STORED|PERSISTENT)\b")
-_PERIOD: Final = re.compile(r"ROW (START|END)", re.IGNORECASE)
+_PERIOD: Final = re.compile(r"ROW (START|END)", re.IGNORECASE)  # of system versioning
 _NOW: Final = re.compile(r"(?:current_timestamp|now|localtime(?:stamp)?)(?:\((\d*)\))?", re.I)
 _QUOTED: Final = re.compile(r"(x?)'((?:[^'\\]|''|\\.)*)'", re.DOTALL)
 _STRING: Final = re.compile(r"(?:_[a-z0-9]+)?'((?:[^'\\]|''|\\.)*)'", re.DOTALL)
 _NUMBER: Final = re.compile(r"-?[0-9][0-9.]*(e[+-]?[0-9]+)?", re.IGNORECASE)
-_CODED: Final = re.compile(r"0x[0-9a-f]*|x'[0-9a-f]*'|b'[01]*'", re.IGNORECASE)
+_CODED: Final = re.compile(r"0x[0-9a-f]*|x'[0-9a-f]*'|b'[01]*'", re.IGNORECASE)  # hex, bits
 _BACKSLASHED: Final = re.compile(r"\\(.)", re.DOTALL)
 _ESCAPED: Final = re.compile(r"''|\\(.)", re.DOTALL)
 _CONTROLS: Final = {"0": "\0", "n": "\n", "r": "\r"}
@@ -296,12 +298,12 @@ class ListedColumn:
 
 
 def read_column(listed: ListedColumn, *, mariadb: bool) -> ColumnSchema:
-    """Return the column in terms of the model. On MariaDB, temporal columns in the format before
-    10.1.2, whose width is not in the log, have the type "old …". MySQL's log tells the old format
-    from the new one."""
+    """Return the column in terms of the model. On MariaDB, a temporal column in the format before
+    10.1.2 has the type "old …", because its width is not in the log. MySQL's log itself tells the
+    two formats apart."""
     kind, full, extra = listed.data_type.lower(), _text(listed.column_type), listed.extra or ""
     if kind == "geometrycollection" and not mariadb:
-        kind = "geomcollection"  # its name before MySQL 8.0.11
+        kind = "geomcollection"  # MySQL before 8.0.11 has the longer name
     plain = kind not in _MEMBERS
     number = _NUMBERS.fullmatch(kind) is not None
     rounded = _ROUNDED.match(full) if number else None
@@ -429,6 +431,7 @@ _WRITTEN: Final = re.compile(
     rf"(?: ON DELETE {_ACTION})?(?: ON UPDATE {_ACTION})?,?$",
     re.MULTILINE,
 )
+"""A foreign key in the answer to SHOW CREATE TABLE: its name and its two actions."""
 _GONE: Final = frozenset({1049, 1051, 1109, 1146})
 """ER_BAD_DB_ERROR, ER_BAD_TABLE_ERROR, ER_UNKNOWN_TABLE, ER_NO_SUCH_TABLE."""
 

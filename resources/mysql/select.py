@@ -83,7 +83,7 @@ def select_rows(
         raise StructureMoved(
             f"{structure.name} no longer has the expected structure: the definition of "
             f"{differing.name} differs",
-            hint="run again, which reads its structure again",
+            hint="run again; a run reads the structure first",
         )
     batches = ResultBatches(columns, answer.definitions, answer.pieces(), sequence=answer.sequence)
     return _checked(cursor, answer, batches, structure, tuple(raw), keys)

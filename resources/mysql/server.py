@@ -290,7 +290,7 @@ class MySqlServer:
             raise may_not_be_read(self._settings, table, tables_read.unread[table])
         if not structures:
             raise NothingMatches(
-                f"the source has no table {table}, or one that cannot be captured",
+                f"the source has no table {table} that can be captured",
                 hint=f"correct the name, or exclude {table}",
             )
         return structures[0]

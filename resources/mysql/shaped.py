@@ -220,7 +220,9 @@ class ShapedServer(MySqlServer):
         if rows.whole or not hides_bounds(current.schema, current.shaper):
             return rows
         if self._shaping.key is None:
-            raise moved(current.schema.name, "no key opens the bounds of its chunks")
+            raise moved(
+                current.schema.name, "the bounds of its chunks are encrypted, but there is no key"
+            )
         seal = _Seal(current.schema.name, self._shaping.key)
         ends = (
             None if bound is None else seal.opened(bound) for bound in (rows.after, rows.through)
@@ -244,7 +246,7 @@ class ShapedServer(MySqlServer):
         if hides_bounds(current.schema, current.shaper):
             # Rows are read again by their keys, which do not tell whether the settings take them.
             raise TableError(
-                "the table's key is hashed or rows are left out, so that single rows cannot be "
+                "the table's key is hashed or rows are left out, so single rows cannot be "
                 "read again",
                 hint=f"read the whole table by `lockstep reload {schema.name} --from source "
                 "--reason …`",
@@ -307,7 +309,7 @@ class ShapedServer(MySqlServer):
             )
             return replace(sample, rows=tuple(rows))
         raise TableError(
-            "the table's key is hashed or rows are left out, so that samples cannot be compared",
+            "the table's key is hashed or rows are left out, so samples cannot be compared",
             hint=f"compare the whole table by `lockstep verify {structure.name}`",
         )
 

@@ -48,7 +48,7 @@ class Watched:
     begun: float = field(default_factory=monotonic)
     answered: float = field(default_factory=monotonic)
 
-    def leave(self, *, waited_for: bool) -> bool:
+    def give_up(self, *, waited_for: bool) -> bool:
         """Return whether to give the read up. If so, `reason` and `hint` are set."""
         seconds = monotonic() - self.begun
         self.reason = leaves(self.rule, seconds, waited_for=waited_for)
@@ -125,7 +125,7 @@ def _watch(
     while not stop.is_set():
         try:
             with connect(settings) as connection, connection.cursor() as cursor:
-                if _end_if_left(cursor, session, table, read, stop):
+                if _end_if_given_up(cursor, session, table, read, stop):
                     return
         except LockstepError as error:
             if _is_answer(error):
@@ -144,14 +144,14 @@ def _is_answer(error: LockstepError) -> bool:
     )
 
 
-def _end_if_left(
+def _end_if_given_up(
     cursor: Cursor, session: _Session, table: TableName, read: Watched, stop: Event
 ) -> bool:
     """Check repeatedly. Return True when the read is given up, False when it has ended."""
     while not stop.is_set():
         waited_for = waiting_for(cursor, table)
         read.answered = monotonic()
-        if read.leave(waited_for=waited_for):
+        if read.give_up(waited_for=waited_for):
             session.end(cursor)
             return True
         stop.wait(_INTERVAL)

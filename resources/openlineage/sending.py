@@ -27,7 +27,7 @@ def require_client() -> None:
     if find_spec("openlineage") is None:
         raise SetupIncomplete(
             "[lineage] needs the OpenLineage client, which is not installed",
-            hint="pip install 'lockstep[openlineage]', with the version that is installed here",
+            hint="pip install 'lockstep[openlineage]' in the version that is installed here",
         )
 
 

@@ -61,10 +61,10 @@ from lockstep.resources.postgres.tables import carry_out, record_loads
 from lockstep.resources.postgres.writes import settled_write
 
 _MOVED = ("batches", "unfinished", "live_batches", "cursors", "gaps")
-"""Kept statements whose rows change when a batch is merged or acknowledged."""
+"""Cached statements (`Subject._kept`) whose rows change when a batch is merged or acknowledged."""
 
 _BEGUN = ("batches", "unfinished", "open_override", "live_batches", "gaps")
-"""Kept statements whose rows change when a batch begins."""
+"""Cached statements whose rows change when a batch begins."""
 
 
 class PostgresBatches(Subject):
@@ -203,6 +203,7 @@ class PostgresBatches(Subject):
         contents = map(_content, rows)
         if tables is None:
             return list(contents)
+        # The query selects by database and by name separately, so some tables are too many.
         own = (content.only(frozenset(tables)) for content in contents)
         return [content for content in own if content.changed]
 

@@ -1,4 +1,4 @@
-"""Connections to the ledger's Postgres, and the ledger's errors for those of its driver."""
+"""Connections to the ledger's Postgres, and the translation of the driver's errors."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from lockstep.pipeline.values.errors import (
 )
 from lockstep.resources.postgres.refusals import refusal
 
-OLDEST_SERVER = 130000
-_IDLE_TOO_LONG = "25P03"
+OLDEST_SERVER = 130000  # Postgres 13, as libpq numbers versions
+_IDLE_TOO_LONG = "25P03"  # the SQLSTATE after idle_in_transaction_session_timeout
 _REFUSED = "23000"
 """The SQLSTATE of `lockstep.refuse`, which Postgres itself never raises."""
 
@@ -37,7 +37,8 @@ _SETTINGS: Final = {
     "tcp_keepalives_interval": "10s",
     "tcp_keepalives_count": "3",
     "tcp_user_timeout": "60s",
-    # The locks of a process that was suspended inside a transaction last no longer.
+    # A process that was suspended inside a transaction loses its locks after 30 s, before another
+    # process gives up waiting for them.
     "lock_timeout": "60s",
     "idle_in_transaction_session_timeout": "30s",
     # An administrator's limits for other sessions would end these, too, and release their locks.
@@ -137,8 +138,9 @@ def _prepare(target: LedgerAddress, connection: Connection) -> None:
 
 def _require_session(target: LedgerAddress, connection: Connection) -> None:
     """Raise `ConfigurationError` unless the pooler reserves one backend for this connection: locks
-    and settings belong to a backend. While another connection is in a transaction, pgbouncer gives
-    it the backend that this one had, or gives this one another."""
+    and settings belong to a backend. The test: while a second connection is in a transaction, a
+    pooler that does not reserve backends has given it the first connection's backend, or gives the
+    first connection another."""
     with translated(target), closing(_opened(target)) as other:
         for _ in range(_POOLER_ROUNDS):
             before = _process(connection)

@@ -1,4 +1,5 @@
-"""Decisions of runs, and choices of persons, on Postgres."""
+"""Decisions of runs (such as where to start), and choices of persons, on Postgres. A gap is a range
+of the log that a decision skipped."""
 
 from __future__ import annotations
 
@@ -126,6 +127,7 @@ def _gap(row: Row) -> Gap:
 
 
 def _happened(row: Row) -> ClosingEvent:
+    """Return an event of a table that may close a gap."""
     taker = row["taker_name"] and TableName(row["taker_database"], row["taker_name"])
     kind = row["kind"] and TableEventKind(row["kind"])
     place = row["place_number"], row["place_offset"]

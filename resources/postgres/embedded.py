@@ -124,7 +124,8 @@ class EmbeddedServer:
         return exclusive_lock(self._folder / "turn")
 
     def _make(self) -> None:
-        """Run initdb in another folder, and rename that folder once it is complete."""
+        """Run initdb in another folder, and rename that folder once it is complete, so that an
+        interrupted initdb leaves nothing that a later start would use."""
         if self._data.exists():
             return
         unfinished = self._folder / "data.unfinished"
@@ -259,7 +260,7 @@ def move_away(folder: Path, kept: Path) -> None:
         except BlockingIOError:
             raise ConfigurationError(
                 "Another process uses the ledger now, and it cannot be moved away.",
-                hint="stop the schedule and all else that uses it, Dagster too; then type it again",
+                hint="stop the schedule, Dagster and all else that uses it, then type it again",
             ) from None
         folder.rename(kept)
 
@@ -345,7 +346,7 @@ def account_of(data: Path) -> pwd.struct_passwd | None:
         except KeyError as error:
             raise ConfigurationError(
                 f"The ledger in {data} belongs to user {owner}, for whom there is no account here.",
-                hint=f"`chown -R postgres {data}`, or another account here, then try again.",
+                hint=f"Run `chown -R postgres {data}`, or create user {owner}, then try again.",
             ) from error
     for name in ("postgres", "nobody"):
         try:

@@ -46,6 +46,7 @@ class PostgresForgotten(Subject):
         notes = [_note(row) for row in self._all("forgotten", source=source)]
         if table is not None:
             for row in self._all("cleared_of_table", source=source, **of_table(table)):
+                # Changes of all tables up to the last note are deleted anyway.
                 if not notes or row["through"] > notes[-1].through:
                     notes.append(
                         DeletedChanges(0, row["through"], position(row, "end"), table=table)
@@ -117,6 +118,7 @@ class PostgresForgotten(Subject):
 
     def clear_files(self, lease: Lease, files: Sequence[ClearedFile]) -> None:
         with self._step(lease) as step:
+            # Triggers refuse changes of recorded rows unless this is on in the transaction.
             step.all("while_clearing", on="on")
             for file in files:
                 step.run(

@@ -118,6 +118,7 @@ class PostgresLeases(Subject):
         self._session.require_not_lost(lease)
 
     def require_writable(self) -> None:
+        # An update of no row, which is refused as any write would be.
         with self._session.step("nothing_written"):
             pass
 

@@ -1,4 +1,5 @@
-"""The ledger on Postgres: one class per subject, all over one session."""
+"""The ledger on Postgres: one class for each subject, such as leases or batches, all over one
+session."""
 
 from __future__ import annotations
 

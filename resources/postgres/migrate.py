@@ -70,7 +70,7 @@ def outstanding(applied: dict[int, str], known: tuple[Migration, ...]) -> tuple[
     for migration in known:
         if applied.get(migration.number, migration.sha256) != migration.sha256:
             raise LedgerRefused(
-                f"The ledger's migration {migration.number:04d} is not the one of this version.",
+                f"The ledger's migration {migration.number:04d} differs from this version's.",
                 hint="Use the version of Lockstep that made this ledger.",
             )
     return tuple(migration for migration in known if migration.number not in applied)

@@ -193,6 +193,8 @@ class PostgresTables(Subject):
     # -- proofs --------------------------------------------------------------------------------
 
     def note_compared(self, source: str, compared: Sequence[Compared]) -> None:
+        # Comparisons need no lease: they run beside other runs. `identity` only begins a
+        # transaction.
         with self._session.step("identity") as (step, _):
             for comparison in compared:
                 step.run("note_compared", source=source, **_of_compared(comparison))

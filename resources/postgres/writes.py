@@ -50,7 +50,7 @@ _SETTLED = (
     "looked",
     "gaps",
 )
-"""Kept statements whose rows change when a write is settled."""
+"""Cached statements (`Subject._kept`) whose rows change when a write is settled."""
 
 
 class PostgresWrites(Subject):

@@ -97,7 +97,7 @@ class UnityCatalog:
 _SECONDS: Final = 20
 """Timeout of a request, in seconds."""
 
-_VERSION: Final = "/api/2.1/unity-catalog"
+_API: Final = "/api/2.1/unity-catalog"
 _NOT_FOUND: Final = 404
 _TOKEN_REFUSED: Final = (401, 403)
 _REFUSED: Final = 400
@@ -157,7 +157,7 @@ class Rest:
             headers["Content-Type"] = "application/json"
         body = None if content is None else json.dumps(content)
         try:
-            connection.request(method, f"{self.address.path}{_VERSION}{path}", body, headers)
+            connection.request(method, f"{self.address.path}{_API}{path}", body, headers)
             answer = connection.getresponse()
             return answer.status, answer.read()
         except (OSError, HTTPException) as error:
