@@ -1,7 +1,6 @@
-"""The adapters of one lockstep.toml: which implements which port, and when it is open.
-
-Each is opened when it is first used. A process has only one `Adapters` for a
-configuration, because it can have only one Spark.
+"""The adapters of one lockstep.toml: the classes that implement the ports. Each is opened when it
+is first used, and imported only then, because Spark or PyMySQL take long to import. A process has
+only one `Adapters` for a configuration, because it can have only one Spark.
 """
 
 from __future__ import annotations
@@ -67,12 +66,12 @@ class Adapters:
         threading.Thread(target=open_in_background, name="lockstep-warm", daemon=True).start()
 
     def ledger(self) -> Ledger:
-        """Return the ledger, opened at the first call. `LedgerUnavailable`, `LedgerNewer` or
-        `ConfigurationError` if that fails."""
+        """Return the ledger, opened at the first call. If that fails, raise `LedgerUnavailable`,
+        `LedgerNewer` or `ConfigurationError`."""
         return self._opened_ledger()
 
     def consumers(self) -> Consumers:
-        """Return the changelog's consumers, which the ledger keeps."""
+        """Return the port for the named readers of changelogs, whom the ledger records."""
         return self._opened_ledger().consumers
 
     def _opened_ledger(self) -> PostgresLedger:
@@ -93,8 +92,8 @@ class Adapters:
                 ledger.close()
 
     def server(self, source: str) -> SourceServer:
-        """Return the source's MySQL server, with its standby and replica. This reads
-        secrets but does not connect."""
+        """Return the source's MySQL server, with its standby and replica. Secrets are read, but no
+        connection is opened."""
         from lockstep.resources.mysql.connection import ConnectionSettings
         from lockstep.resources.mysql.server import MySqlServer
 
@@ -139,8 +138,8 @@ class Adapters:
             return self._lake
 
     def registry(self) -> Registry | None:
-        """Return the catalog in which mirrors are registered, or None if lockstep.toml
-        has no [catalog]. This does not connect to the catalog."""
+        """Return the catalog in which mirrors are registered, or None if lockstep.toml has no
+        [catalog]. No connection to it is opened."""
         part = self._settings.file.catalog
         if part is None:
             return None

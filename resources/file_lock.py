@@ -1,4 +1,5 @@
-"""Locks between processes of one machine, by files. The lock of a source is in the ledger."""
+"""Locks between processes of one machine, by files. The lock that a run holds on its source is in
+the ledger instead: runs may be on several machines."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from threading import Timer
 from typing import Final
 
 SILENT_SECONDS: Final = 2.0
-"""Time after which a process that waits for a lock says so."""
+"""Seconds after which a process that waits for a lock prints a message."""
 
 
 @contextmanager
@@ -33,8 +34,8 @@ def open_lock(lock: Path) -> int:
 
 
 def wait_for_lock(descriptor: int, kind: int, lock: Path) -> None:
-    """Wait for a lock of a kind (`fcntl.LOCK_EX` or `LOCK_SH`); after two seconds print on standard
-    error which processes hold it."""
+    """Wait for a lock of a kind (`fcntl.LOCK_EX` or `LOCK_SH`); after `SILENT_SECONDS` print on
+    standard error which processes hold it."""
     try:
         fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -1,5 +1,5 @@
-"""Detects a full disk in the errors of any library. Errors of the lake's storage name their files
-themselves (`resources.lake.store.storage`)."""
+"""Detects a full disk in the errors of any library. The lake's storage translates its own errors
+(`resources.lake.store.storage`)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Final
 
 from lockstep.pipeline.values.errors import DiskFull
 
-_NUMBERS: Final = (errno.ENOSPC, errno.EDQUOT)
+_FULL_DISK: Final = (errno.ENOSPC, errno.EDQUOT)
 _ENOUGH: Final = 1 << 20
 """A file system with at least this many free bytes is not full."""
 
@@ -22,7 +22,7 @@ def disk_full(error: BaseException, folders: Iterable[Path]) -> DiskFull | None:
     """Return the error to show if a full disk caused this one, else None. `folders`: where the disk
     may be full, for errors without a file name, such as those of SQLite and of open files."""
     for cause in _causes(error):
-        if isinstance(cause, OSError) and cause.errno in _NUMBERS:
+        if isinstance(cause, OSError) and cause.errno in _FULL_DISK:
             files = [] if cause.filename is None else [os.fsdecode(cause.filename)]
         elif isinstance(cause, sqlite3.OperationalError) and "disk is full" in str(cause):
             files = []
@@ -34,7 +34,8 @@ def disk_full(error: BaseException, folders: Iterable[Path]) -> DiskFull | None:
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
-    """Yield an error and its causes. SQLAlchemy has a cause in the attribute `orig`."""
+    """Yield an error and its causes. SQLAlchemy keeps the driver's error in the attribute
+    `orig`."""
     causes: list[BaseException] = []
     waiting: list[BaseException | None] = [error]
     while waiting:

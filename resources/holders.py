@@ -1,4 +1,4 @@
-"""The name that a process has as holder of a source's lock, and whether such a process is gone."""
+"""Names of the processes that hold the locks of sources, and a test for dead holders."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ _HOLDER: Final = re.compile(r"(?P<host>.+), process (?P<process>\d+)(?: \(.*\))?
 
 
 def holder(command: str = "") -> str:
-    """Return this process's name as a holder: its host, its number and the command it performs."""
+    """Return this process's name as a holder: its host, its pid and the command that it
+    performs."""
     suffix = f" ({command})" if command else ""
     return f"{socket.gethostname()}, process {os.getpid()}{suffix}"
 
 
 def is_gone(name: str) -> bool:
-    """Return whether the holder was a process of this host that no longer exists. False for a
-    process of another host, which cannot be known."""
+    """Return whether the holder was a process of this host that no longer exists. Return False for
+    a process of another host, because nothing is known of it here."""
     match = _HOLDER.fullmatch(name)
     if match is None or match["host"] != socket.gethostname():
         return False

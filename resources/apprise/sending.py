@@ -15,12 +15,13 @@ PATIENCE: Final = 15.0
 
 
 def require_address(url: str, reference: str) -> None:
-    """`SetupIncomplete` if apprise is not installed, `ConfigurationError` if it does not understand
-    the address. Nothing is sent. `reference`: the address's reference in lockstep.toml."""
+    """Raise `SetupIncomplete` if apprise is not installed, `ConfigurationError` if apprise does not
+    understand the address. Nothing is sent. `reference`: the address's reference in
+    lockstep.toml."""
     if find_spec("apprise") is None:
         raise SetupIncomplete(
             "[notify] needs apprise, which is not installed",
-            hint="pip install 'lockstep[notify]', with the version that is installed here",
+            hint="pip install 'lockstep[notify]' in the version that is installed here",
         )
     import apprise
 
@@ -34,7 +35,8 @@ def require_address(url: str, reference: str) -> None:
 
 
 def send(url: str, reference: str, title: str, body: str, patience: float = PATIENCE) -> str:
-    """Send the message; return why it did not arrive, or "". Raises what `require_address` does."""
+    """Send the message; return why it did not arrive, or "". `patience`: seconds until it counts as
+    undelivered. Raise the errors of `require_address`."""
     require_address(url, reference)
     import apprise
 
@@ -50,7 +52,7 @@ def send(url: str, reference: str, title: str, body: str, patience: float = PATI
         else:
             failure[0] = "" if arrived else f"{reference} did not accept it"
 
-    # apprise limits the time of each read only, so a slow service could delay a run for long.
+    # apprise limits only the time of each read, so a slow service could delay a run for long.
     thread = threading.Thread(target=work, name="lockstep-notify", daemon=True)
     thread.start()
     thread.join(patience)

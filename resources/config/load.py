@@ -38,14 +38,14 @@ from lockstep.resources.config.values import KeyMistake, NotBuiltYet
 
 
 def load_settings(path: Path) -> Settings:
-    """Return the settings in a file. `ConfigurationError` if it is missing, unreadable or has
-    mistakes, which are all listed; `NotYet` if its only mistakes are planned values."""
+    """Return the settings in a file. Raise `ConfigurationError` if it is missing, unreadable or has
+    mistakes, which are all listed; raise `NotYet` if its only mistakes are planned values."""
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError as error:
         raise ConfigurationError(
             f"There is no {path}.",
-            hint="`lockstep init` writes one; or name another file with --config FILE",
+            hint="write one with `lockstep init`, or name another file with --config FILE",
         ) from error
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigurationError(
@@ -100,6 +100,7 @@ _PATTERNS: Mapping[str, str] = {
     "server_uuid": "must be what the server shows for SELECT @@server_uuid, in lower case, or "
     "server-id:<number> for MariaDB",
 }
+"""Key → what its value must be, for keys with a pattern."""
 
 _EXPECTED: Mapping[str, str] = {
     "string_type": "must be a text in quotes",
@@ -118,12 +119,13 @@ _EXPECTED: Mapping[str, str] = {
     "float_type": "must be a number",
     "float_parsing": "must be a number",
 }
+"""Type of a pydantic error → the end of the sentence about the key."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Problem:
-    """A mistake. `line`: None if the file has no line for it; `not_yet`: it is a planned value that
-    this version refuses."""
+    """A mistake in lockstep.toml. `line`: counted from 1, None if no line has the key; `not_yet`:
+    the value is planned for a later version."""
 
     line: int | None
     sentence: str
@@ -137,7 +139,7 @@ def problems_of(error: ValidationError, lines: Mapping[KeyPath, int]) -> list[Pr
     """Return the mistakes that pydantic found: first those with a line, in the order of the
     file, then those without."""
     items = error.errors(include_url=False)
-    # Pydantic also reports a list as too short if all of its members are wrong.
+    # If all members of a list are wrong, pydantic also reports the list as too short.
     problems = [
         _problem(item, lines)
         for item in items
@@ -162,7 +164,7 @@ def refusal(file: str, problems: Sequence[Problem]) -> LockstepError:
 
 
 def _has_parts(item: Any, items: Sequence[Any]) -> bool:
-    """Return whether another item is about a part of this one's value."""
+    """Return whether another of pydantic's errors is about a part of this error's value."""
     path = item["loc"]
     return any(other is not item and other["loc"][: len(path)] == path for other in items)
 

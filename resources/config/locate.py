@@ -1,8 +1,8 @@
 """Finds the lines of keys in a TOML text, because `tomllib` returns values without their lines.
 
 The scanner follows TOML 1.0's grammar as far as keys need it: headers, dotted and quoted keys, and
-what may contain an `=`: multi-line strings, arrays and comments. Keys of inline tables have their
-parent's line.
+the places where an `=` may be no assignment: multi-line strings, arrays and comments. Keys of
+inline tables have their parent's line.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def key_lines(text: str) -> Mapping[KeyPath, int]:
 
 
 def line_of(lines: Mapping[KeyPath, int], path: KeyPath) -> int | None:
-    """Return the line of the longest beginning of the path that has one."""
+    """Return the line of the path, or of its nearest parent that has one."""
     for length in range(len(path), 0, -1):
         if path[:length] in lines:
             return lines[path[:length]]
@@ -75,7 +75,8 @@ def _parts(text: str) -> tuple[tuple[str, ...], str]:
 
 
 def _indexed(keys: tuple[str, ...], arrays: Mapping[KeyPath, int]) -> KeyPath:
-    """Return a header's keys, with the number of the newest table after each array but the last."""
+    """Return the path of a header's keys. After each array of tables, except at the end, it has the
+    number of the array's newest table."""
     path: KeyPath = ()
     for place, key in enumerate(keys, 1):
         path = (*path, key)
@@ -92,10 +93,12 @@ class _OpenValue:
         self._quote = ""
 
     def begins(self, text: str) -> None:
+        """Scan the rest of the line on which a value begins."""
         self._depth, self._quote = 0, ""
         self._scan(text)
 
     def goes_on(self, line: str) -> bool:
+        """Scan the line if the value is still open, and return whether it was."""
         if not self._depth and not self._quote:
             return False
         self._scan(line)

@@ -39,11 +39,13 @@ from lockstep.resources.config.values import (
 
 _AUTHORIZES: Final = re.compile(r"authorization|cookie", re.IGNORECASE)
 _ABOUT_A_SECRET: Final = re.compile(r"(endpoint|path|fields?|buffer|type)$", re.IGNORECASE)
-"""Ends of key names whose values say where or how to get a secret, but are none themselves."""
+"""Ends of key names such as `token_endpoint`, whose values tell where to get a secret but are not
+secret themselves."""
 
 
 class LineageSection(Section):
-    """`transport`: in the format of the OpenLineage client; if empty, the client looks for one."""
+    """The OpenLineage client's `transport`, in its own format (if empty, the client uses its own
+    configuration), and the namespace of jobs."""
 
     transport: dict[Text, Any] = Field(default_factory=dict)
     namespace: Text = "lockstep"
@@ -63,8 +65,8 @@ class LineageSection(Section):
 
 
 def resolved_transport(transport: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    """Return the transport with its references resolved, and a relative log file's path completed
-    by `folder`. `SecretMissing` if a reference cannot be resolved."""
+    """Return the transport with its references resolved; a relative path of a log file begins at
+    `folder`. Raise `SecretMissing` if a reference cannot be resolved."""
     resolved = {name: _resolved(value, folder) for name, value in transport.items()}
     path = resolved.get("log_file_path")
     if isinstance(path, str) and "://" not in path:
@@ -81,7 +83,7 @@ def _resolved(value: Any, folder: Path) -> Any:
 
 
 def _texts(value: Any, name: str = "transport") -> Iterator[tuple[str, str]]:
-    """Yield all texts at any depth, each with the name of its key."""
+    """Yield all texts at any depth, each after the name of its key."""
     if isinstance(value, dict):
         for key, item in value.items():
             yield from _texts(item, key)
@@ -105,6 +107,9 @@ _SCHEMES = ("s3", "gs", "abfss")
 
 
 class LakeSection(Section):
+    """The folder or prefix of the Delta tables. `options`: for its object store; `keep`: seconds
+    for which each version of a mirror stays readable."""
+
     path: Text = "lake"
     options: dict[str, Text] = Field(default_factory=dict)
     keep: Annotated[int, Field(ge=86_400), BeforeValidator(duration_in_seconds)] = int(
@@ -129,6 +134,8 @@ class LakeSection(Section):
 
 
 class LedgerSection(Section):
+    """The Postgres with positions, runs and structure history; `dsn`: "embedded" or libpq's DSN."""
+
     dsn: Text = "embedded"
 
     @field_validator("dsn")
@@ -152,8 +159,9 @@ class NotifySection(Section):
 
 
 class PrivacySection(Section):
-    """`key`: a reference to the key with which hash_columns hashes values, the same for all sources
-    and hosts that write to one lake; `replaces`: the fingerprint of the key that it replaces."""
+    """`key`: a reference to the key with which hash_columns hashes values; all sources and hosts
+    that write to one lake need the same. `replaces`: the fingerprint of an earlier key, which this
+    one replaces."""
 
     key: Annotated[str, AfterValidator(secret_reference)]
     replaces: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{16}$")] | None = None
@@ -161,7 +169,8 @@ class PrivacySection(Section):
 
 class UpkeepSection(Section):
     """The schedule and the limits of upkeep, which compacts files of mirrors and deletes old
-    changes."""
+    changes. `UpkeepPolicy` describes the limits; here `file_size` is in bytes and times are in
+    seconds. `dagster_runs`: how long Dagster's records of runs are kept."""
 
     schedule: Text | None = None
     small_files: Annotated[int, Field(ge=2)] = _UPKEEP.small_files
@@ -192,7 +201,7 @@ _KEYS = {
     CatalogKind.HIVE: ({"uri"}, set[str]()),
     CatalogKind.SPARK: ({"name"}, set[str]()),
 }
-"""The keys that each kind requires, and those that it allows."""
+"""Kind → the keys that it requires, and the optional ones."""
 
 
 class CatalogSection(Section):
@@ -230,8 +239,8 @@ class CatalogSection(Section):
         return self
 
     def address(self, uri: str) -> str:
-        """Return the address; ValueError if it is none of this kind, or if the token would be sent
-        unencrypted."""
+        """Return the address. Raise ValueError if it is no address of this kind of catalog, or if
+        the token would be sent unencrypted."""
         schemes, parts = _CATALOG_SCHEMES[self.kind], urlsplit(uri)
         if parts.scheme not in schemes or not parts.hostname or parts.username:
             raise ValueError(f"uri is not an address such as {schemes[0]}://catalog.example.com")
@@ -248,7 +257,7 @@ Location = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.:@-]+$")]
 
 
 class DagsterSection(Section):
-    """The appearance of all sources' assets in Dagster."""
+    """How the assets of all sources appear in Dagster: their keys, group, owners and tags."""
 
     location: Location = "lockstep"
     webserver: Text | None = None
@@ -275,7 +284,8 @@ class DagsterSection(Section):
 
 
 def page_address(text: str) -> str:
-    """Return the address of Dagster's page; ValueError if it is none, or contains a password."""
+    """Return the text if it is the address of Dagster's web server. Raise ValueError if it is no
+    address, or contains an account."""
     parts = urlsplit(text)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ValueError("not an address such as http://127.0.0.1:3000")
@@ -288,6 +298,8 @@ _OF_THE_LOG_STORE = ("spark.delta.logStore.", "delta.logStore.", "spark.lockstep
 
 
 class File(Section):
+    """A whole lockstep.toml."""
+
     lake: LakeSection = LakeSection()
     ledger: LedgerSection = LedgerSection()
     dagster: DagsterSection = DagsterSection()
@@ -351,8 +363,8 @@ class File(Section):
 
 
 def _flattened(table: dict[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
-    """Return the pairs of a table, so that a dotted key means the same with and without quotes, and
-    its values are written as Spark writes them."""
+    """Return Spark's settings in nested TOML tables as pairs of a dotted name and a value. TOML
+    nests a dotted key without quotes; Spark writes booleans in lower case."""
     pairs: list[tuple[str, Any]] = []
     for key, value in table.items():
         name = f"{prefix}.{key}" if prefix else key

@@ -62,8 +62,8 @@ def has_password(dsn: str) -> bool:
 
 
 def resolve(text: str, folder: Path) -> str:
-    """Return the value of a reference, read at each call, or the text itself if it is none.
-    `SecretMissing` if the variable is not set or the file cannot be read."""
+    """Return the value of a reference, read at each call. Return a text that is no reference
+    unchanged. Raise `SecretMissing` if the variable is not set or the file cannot be read."""
     match = _REFERENCE.fullmatch(text)
     if match is None:
         return text

@@ -1,7 +1,7 @@
 """The validated settings of one source, and of a whole lockstep.toml.
 
 Methods may resolve references: they raise `SecretMissing` if that fails, and `ConfigurationError`
-if the value is not allowed. Attributes never do.
+if the value is not allowed. Reading a property or a field resolves nothing.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ Value = TypeVar("Value")
 
 @dataclass(frozen=True, slots=True)
 class SourceSettings:
-    """One [[sources]] table of lockstep.toml. `folder`: the folder of that file, against which
-    relative paths are resolved."""
+    """One [[sources]] table of lockstep.toml. `part`: its keys; `folder`: the folder of that file;
+    relative paths begin there."""
 
     part: SourceSection
     folder: Path
@@ -58,6 +58,8 @@ class SourceSettings:
         return self._allowed(resolve(self.part.host, self.folder))
 
     def _allowed(self, host: str) -> str:
+        """Return the host. Raise `ConfigurationError` if passwords would be sent to another machine
+        without TLS."""
         if self.part.tls == "off" and not self.part.tls_force:
             try:
                 refuse_plain_text(host)
@@ -96,7 +98,7 @@ class SourceSettings:
 
     def plan(self, *, until: Place | None = None) -> SourcePlan:
         """Return what the steps of a run need to know about the source. `until`: the place where
-        the run ends, unless its limits end it before."""
+        the run ends at the latest; its limits may end it before."""
         standby = self.part.standby
         return SourcePlan(
             name=self.name,
@@ -137,8 +139,8 @@ class SourceSettings:
         )
 
     def mirrors(self) -> MirrorNames:
-        """Return the rules that name the source's mirrors. This resolves no references but those in
-        patterns."""
+        """Return the rules that name the source's mirrors (the Delta tables with the current rows).
+        Only references in patterns are resolved."""
         rules = [
             (TablePatterns(tuple(map(self._pattern, part.match))), Into.parse(part.into))
             for part in self.part.table
@@ -165,8 +167,8 @@ class SourceSettings:
 
 
 def parse_reference(parse: Callable[[str], Value], text: str, folder: Path, subject: str) -> Value:
-    """Return the parsed value of a text, or of what it refers to. Raise `ConfigurationError`, whose
-    message begins with `subject`, if `parse` raises ValueError."""
+    """Resolve a text that is a reference, and return its parsed value. If `parse` raises
+    ValueError, raise `ConfigurationError`; its message begins with `subject`."""
     try:
         return parse(resolve(text, folder))
     except ValueError as error:
@@ -176,12 +178,12 @@ def parse_reference(parse: Callable[[str], Value], text: str, folder: Path, subj
 
 
 SHORTEST_KEY: Final = 16
-"""Smallest allowed number of bytes of a key: a shorter one can be guessed."""
+"""Smallest allowed number of bytes of a privacy key: a shorter key can be guessed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """A lockstep.toml; `path`: its absolute path."""
+    """A lockstep.toml. `file`: its keys; `path`: its absolute path."""
 
     file: File
     path: Path
@@ -200,7 +202,7 @@ class Settings:
         return tuple(SourceSettings(section, self.folder) for section in self.file.sources)
 
     def source(self, name: str) -> SourceSettings:
-        """Return the source of that name; `ConfigurationError` if there is none."""
+        """Return the source of that name. Raise `ConfigurationError` if lockstep.toml has none."""
         for source in self.sources:
             if source.name == name:
                 return source
@@ -225,7 +227,8 @@ class Settings:
         return timedelta(seconds=self.file.lake.keep)
 
     def upkeep(self, *, purge: bool = False) -> UpkeepPolicy:
-        """Return the policy of upkeep. `purge`: rewrite every file that still has deleted rows."""
+        """Return when upkeep compacts a mirror's files and deletes old changes. `purge`: also
+        rewrite every file that still contains deleted rows."""
         section = self.file.upkeep
         keep = None if section.keep_changes is None else timedelta(seconds=section.keep_changes)
         return UpkeepPolicy(
@@ -233,7 +236,7 @@ class Settings:
         )
 
     def privacy_key(self) -> PrivacyKey | None:
-        """Return the key that values are hashed with; None without [privacy]."""
+        """Return the key with which `hash_columns` hashes values; None without [privacy]."""
         section = self.file.privacy
         if section is None:
             return None
@@ -250,21 +253,22 @@ class Settings:
         return resolve(self.file.ledger.dsn, self.folder)
 
     def webserver(self) -> str | None:
-        """Return the address of Dagster's page, if it is configured."""
+        """Return the address of Dagster's web server, if it is configured."""
         address = self.file.dagster.webserver
         if address is None:
             return None
         return parse_reference(page_address, address, self.folder, "dagster.webserver")
 
     def lineage_transport(self) -> dict[str, Any]:
-        """Return the transport for the OpenLineage client; empty if the client's own
-        configuration names it."""
+        """Return the transport for the OpenLineage client; an empty one if the client shall use its
+        own configuration."""
         section = self.file.lineage
         return {} if section is None else resolved_transport(section.transport, self.folder)
 
     @property
     def notify(self) -> tuple[str, ...]:
-        """References to the addresses that are notified of troubles; none by default."""
+        """References to the addresses that are notified of failed runs and stopped tables; none by
+        default."""
         return () if self.file.notify is None else self.file.notify.urls
 
     def notify_url(self, reference: str) -> str:

@@ -55,11 +55,11 @@ from lockstep.resources.config.values import (
 _NOT_YET_POLICIES = {
     "follow": "tables that a foreign key changed unseen are quarantined, or read again",
 }
-"""Planned policies that this version refuses, with what it does instead."""
+"""Policies that are planned for a later version → a sentence about what this version does."""
 
 
 class BoundsSection(Section):
-    """Limits of one run. It ends after the transaction that reaches one of them."""
+    """Limits of one run, which ends after the transaction that reaches one of them."""
 
     max_bytes: Annotated[int, Field(gt=0), BeforeValidator(size_in_bytes)] | None = None
     max_transactions: Annotated[int, Field(gt=0)] | None = None
@@ -70,8 +70,8 @@ _SNAPSHOT, _LIMITS = SnapshotPlan(), LoadLimits()
 
 
 class TriggerSection(Section):
-    """The amount or age of unread log at which Dagster starts a run, besides the
-    schedule's."""
+    """The bytes of unread binlog, or their age in seconds, at which Dagster starts a run besides
+    the scheduled ones."""
 
     bytes: Annotated[int, Field(gt=0), BeforeValidator(size_in_bytes)] | None = None
     seconds: (
@@ -79,14 +79,15 @@ class TriggerSection(Section):
     ) = None
 
     @model_validator(mode="after")
-    def _something(self) -> TriggerSection:
+    def _sets_a_limit(self) -> TriggerSection:
         if self.bytes is None and self.seconds is None:
             raise ValueError("trigger has neither bytes nor seconds")
         return self
 
 
 class ReplaySection(Section):
-    """The schedule on which Dagster replays the last `span` seconds of the log."""
+    """The schedule on which Dagster replays the last `span` seconds: it reads that part of the log
+    again, and corrects the lake."""
 
     schedule: Text
     span: Annotated[float, Field(gt=0, strict=False), BeforeValidator(duration_in_seconds)] = 21_600
@@ -98,7 +99,10 @@ class ReplaySection(Section):
 
 
 class SnapshotSection(Section):
-    """The limits of reading whole tables, and the server from which they are read."""
+    """The limits of reading whole tables, and the server from which they are read. `max_seconds`:
+    longest time in one run; `connections`: number at a time; `chunk_seconds`: wanted time of a
+    chunk (a range of keys); `max_threads_running`, `max_replica_lag` (in seconds): reading waits
+    while the server exceeds them."""
 
     max_seconds: Annotated[
         float, Field(gt=0, strict=False), BeforeValidator(duration_in_seconds)
@@ -113,7 +117,9 @@ class SnapshotSection(Section):
 
 
 class StandbySection(Section):
-    """The standby, which may replace the source's server and accepts the same account."""
+    """The standby: a server that is used if the source's server cannot be reached. It accepts the
+    same account. `start`: where its log is first read; `server_uuid`: identifies the standby,
+    instead of its address."""
 
     host: Text
     port: Annotated[int, Field(ge=1, le=65535)] = 3306
@@ -139,7 +145,8 @@ ColumnPatterns = Annotated[
 
 
 def _hashed_as(value: object) -> object:
-    """Return a table of names and hashes; a list of names stands for hashes of the exact values."""
+    """Return a TOML table of column names and hashes. A list of names means that their exact values
+    are hashed."""
     names = as_list(value)
     return dict.fromkeys(names, Hash.EXACT) if isinstance(names, list) else names
 
@@ -201,20 +208,21 @@ class TableSection(Section):
     keep_clear: Text | None = None
 
     @model_validator(mode="after")
-    def _says_something(self) -> TableSection:
+    def _sets_a_key(self) -> TableSection:
         if not self.model_dump(exclude={"match"}, exclude_none=True):
             raise ValueError("it sets nothing for its tables; add a setting besides match")
         return self
 
     @property
     def policies(self) -> dict[str, Any]:
-        """The policies that the table sets, by their names."""
+        """The policies that this section sets, by their names."""
         names = {field.name for field in fields(LakePolicies)}
         return self.model_dump(include=names, exclude_none=True)
 
     @property
     def shape(self) -> ShapeRules:
-        """The rules that shape the tables' mirrors."""
+        """The rules for columns and rows of these tables: which are left out, hashed, masked or
+        converted."""
         return ShapeRules(**{field.name: getattr(self, field.name) for field in fields(ShapeRules)})
 
     @field_validator("rows")
@@ -229,6 +237,10 @@ class TableSection(Section):
 
 
 class SourceSection(Section):
+    """A MySQL server, the tables that are captured from it, and the policies for them. Timeouts and
+    `fallback_interval` are in seconds. `prove_rows`: number of rows of some tables that are
+    compared after a run."""
+
     name: Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,31}$")]
     host: Text
     port: Annotated[int, Field(ge=1, le=65535)] = 3306
@@ -271,7 +283,7 @@ class SourceSection(Section):
         return None if schedule is None else cron_expression(schedule)
 
     @model_validator(mode="after")
-    def _plain_text_stays_at_home(self) -> SourceSection:
+    def _no_plain_text_to_others(self) -> SourceSection:
         if self.tls == "off" and not self.tls_force and not is_reference(self.host):
             refuse_plain_text(self.host)
             if self.standby is not None and not is_reference(self.standby.host):

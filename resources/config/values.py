@@ -1,5 +1,5 @@
 """Types and validators of single values in lockstep.toml. A validator raises ValueError with a
-sentence, and leaves references alone, because they are not resolved yet."""
+sentence. It accepts every reference (`env:NAME`, `file:PATH`), which is resolved later."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class Section(BaseModel):
 
 
 class NotBuiltYet(ValueError):
-    """A planned value that this version refuses."""
+    """Raised for a value that is planned for a later version."""
 
 
 class KeyMistake(ValueError):
-    """A mistake that a validator of a whole table found in one of its keys."""
+    """Raised by a validator of a whole TOML table for a mistake in the value of `key`."""
 
     def __init__(self, key: str, sentence: str) -> None:
         super().__init__(sentence)
@@ -35,7 +35,7 @@ class KeyMistake(ValueError):
 
 
 def start_place(text: str) -> Place:
-    """Return the place where a source starts."""
+    """Return the place in the log that the text names, from which a source is first captured."""
     place = parse_place(text)
     if isinstance(place, OfRun):
         raise ValueError(  # noqa: TRY004 - pydantic expects ValueError
@@ -53,23 +53,27 @@ def table_pattern(text: str) -> str:
 
 
 def mirror_text(text: str) -> str:
+    """Return the text if it is a valid value of `into`, the name of mirrors."""
     Into.parse(text)
     return text
 
 
 def start_text(text: str) -> str:
+    """Return the text if it names a place in the log, or is a reference."""
     if not is_reference(text):
         start_place(text)
     return text
 
 
 def secret_reference(text: str) -> str:
+    """Return the text if it is a reference; a literal password is refused."""
     if not is_reference(text):
         raise ValueError("a password in the file is refused; write env:NAME or file:PATH")
     return text
 
 
 def address_reference(text: str) -> str:
+    """Return the text if it is a reference; a literal address is refused."""
     if not is_reference(text):
         raise ValueError(
             "an address in the file is refused, because it contains a token or a password; write "
@@ -79,10 +83,11 @@ def address_reference(text: str) -> str:
 
 
 Pattern = Annotated[Text, AfterValidator(table_pattern)]
+"""A pattern for tables, `database.table` with wildcards, or a reference to one."""
 
 
 def as_list(value: object) -> object:
-    """Return the value; a single text as a list of one."""
+    """Return a list with the text; return any other value unchanged."""
     return [value] if isinstance(value, str) else value
 
 
@@ -101,7 +106,8 @@ def duration_in_seconds(value: object) -> object:
 
 
 def without_literal_secrets(options: dict[str, str]) -> dict[str, str]:
-    """Return the options; `KeyMistake` if the name of one suggests that its value is a secret."""
+    """Return the options. Raise `KeyMistake` if one has a literal value and a name that suggests a
+    secret."""
     literal = sorted(
         name for name, value in options.items() if is_sensitive(name) and not is_reference(value)
     )
@@ -129,7 +135,7 @@ def size_in_bytes(value: object) -> object:
 
 
 def cron_expression(text: str) -> str:
-    """Return a cron expression of five fields."""
+    """Return the text if it is a cron expression of five fields."""
     from croniter import croniter  # imported only for files with a schedule
 
     if len(text.split()) != 5 or not croniter.is_valid(text):
@@ -150,6 +156,7 @@ def host_and_port(text: str) -> tuple[str, int]:
 
 
 def address_text(text: str) -> str:
+    """Return the text if it is a host, with or without a port, or a reference."""
     if not is_reference(text):
         host_and_port(text)
     return text
@@ -158,10 +165,11 @@ def address_text(text: str) -> str:
 Uuid = Annotated[
     str, StringConstraints(pattern=r"^([0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|server-id:\d+)$")
 ]
+"""A server's UUID, or `server-id:` and the server's id for MariaDB, which has no UUID."""
 
 
 def refuse_plain_text(host: str) -> None:
-    """`KeyMistake` unless the host is this machine."""
+    """Raise `KeyMistake` unless the host is this machine (a loopback address)."""
     if not is_loopback(host):
         raise KeyMistake(
             "tls",

@@ -1,8 +1,9 @@
-"""`pipeline.ports.catalog` for a Hive metastore, over Thrift.
+"""The port `Catalog` (`pipeline.ports.catalog`) for a Hive metastore, over Thrift.
 
-Spark takes no part in it, so a metastore that is down delays no merge.
+Lockstep speaks to the metastore itself, not through Spark, so a metastore that is down delays no
+merge.
 
-An entry is the external table that Spark registers for a Delta table (observed with Spark 4.2.0 and
+An entry is an external table as Spark registers it for a Delta table (observed with Spark 4.2.0 and
 Hive 2.3.10): the format's name is in `spark.sql.sources.provider`, the folder in the serializer's
 `path`. Spark reads the columns from the Delta log; the entry repeats them, with their comments, for
 clients that ask the metastore itself.
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 
 PORT: Final = 9083
 _SECONDS: Final = 20
-"""Timeout of a request."""
+"""Timeout of a request, in seconds."""
 
 _NAME: Final = re.compile(r"[a-z0-9_]{1,128}")
 _COMMENT_LENGTH: Final = 256
@@ -55,7 +56,8 @@ _DELTA: Final = {
 
 
 class HiveCatalog:
-    """`Catalog` in the metastore at thrift://host:port; `locate` gives the URL of a lake path."""
+    """The port `Catalog`, which describes each method, for the metastore at thrift://host:port.
+    `locate` returns the URL of a path in the lake."""
 
     marks = True
     columns = True
@@ -94,7 +96,8 @@ class HiveCatalog:
         )
 
     def put(self, entry: Entry, known: EntryName | None) -> None:
-        """Alter the entry in place, so that properties which others added stay."""
+        """Create the entry, or alter the one named `known` in place, which keeps the properties
+        that others added."""
         from pymetastore.hive_metastore import ttypes
 
         schema = entry.name.schema
@@ -129,7 +132,8 @@ class HiveCatalog:
 
     @contextmanager
     def _connected(self) -> Iterator[Client]:
-        """Open a connection for one request; errors become the port's."""
+        """Yield a client on a connection of its own. Errors are raised as `CatalogUnavailable` or
+        `CatalogRefused`."""
         if find_spec("pymetastore") is None:
             raise SetupIncomplete(
                 "A Hive metastore needs pymetastore, which is not installed",
@@ -168,7 +172,8 @@ def _refused(identity: str, error: Exception) -> LockstepError:
 
 
 def _filled(table: Any, entry: Entry) -> Any:
-    """Return the metastore's table with the entry filled in; its other properties stay."""
+    """Fill the entry into the metastore's table, which is returned, and keep its other
+    properties."""
     from pymetastore.hive_metastore import ttypes
 
     path = {"path": entry.location, "serialization.format": "1"}

@@ -50,16 +50,17 @@ select table_schema, table_name, {what} from information_schema.tables
  where table_rows is not null and {where}
 """
 _FRESH: Final = "set session information_schema_stats_expiry = 0"
-"""MySQL caches a table's statistics for a day."""
+"""Lets MySQL read a table's present statistics instead of values that it caches for a day."""
 
 
 def next_bound(cursor: Cursor, schema: TableSchema, after: Bound | None, rows: int) -> Bound | None:
-    """Return the key of the last of the `rows` rows after `after`; None if at most that many are
-    left, or if the table has no key by which this server can cut it.
+    """Return the end of the next chunk: the key of the last of the `rows` rows after `after`.
+    Return None if at most that many rows are left, or if this server cannot cut the table by any
+    key.
 
-    The server reads as many entries of the key as the chunk has rows, about a microsecond each
-    if they are in memory (0.09 s for 100,000 rows, whose reading takes 1.6 s). InnoDB stores the
-    rows in the primary key, so they are in memory when the chunk is read next.
+    The server reads one index entry for each row of the chunk, about a microsecond each if they are
+    in memory: 0.09 s for 100,000 rows, while reading these rows takes 1.6 s. InnoDB stores the rows
+    in the primary key, so they are in memory when the chunk is read next.
     """
     key = chunk_key(schema)
     if not key or (only_on_mysql(schema) and read_dialect(cursor).mariadb):
@@ -100,7 +101,7 @@ def open_chunk(
                 schema,
                 exact=exact,
                 where=condition,
-                along=index_hint(schema),
+                index_hint=index_hint(schema),
                 rows_only=True,
             )
         yield replace(snapshot, batches=watched_read.excusing(snapshot.batches))
@@ -125,7 +126,7 @@ def estimated(
 
 
 def _require_cut_by(schema: TableSchema, rows: Range) -> None:
-    """Raise `StructureMoved` if the bounds belong to another key."""
+    """Raise `StructureMoved` if the bounds of the range are not values of the table's chunk key."""
     key = chunk_key(schema)
     if rows.columns not in ((), key):
         by = ", ".join(key) or "nothing"
@@ -139,7 +140,7 @@ _ROWS_COLUMN, _FILTERED_COLUMN = "rows", "filtered"
 """Columns of EXPLAIN: rows examined, and the percentage of them that the condition selects."""
 
 _MOST_KEYS: Final = 1_000
-"""Most keys in one statement."""
+"""Largest number of keys in one statement."""
 
 
 def estimated_where(settings: ConnectionSettings, table: TableName, condition: Condition) -> int:
@@ -195,6 +196,8 @@ def _by_keys(
 
 
 def _estimate(cursor: Cursor, table: TableName, condition: Condition) -> int:
+    """Return the number of rows that EXPLAIN estimates. Raise `ConditionRefused` if the server
+    refuses the condition."""
     try:
         cursor.execute(f"explain select * from {quoted_table(table)} where ({condition.text})")
         names = [str(column[0]).lower() for column in cursor.description or ()]

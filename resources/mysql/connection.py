@@ -1,5 +1,5 @@
-"""Connections to MySQL, the variables of their sessions, the meaning of a server's errors, and
-its product and version.
+"""Connections to MySQL, the variables of their sessions, the meaning of a server's errors, and a
+server's product and version.
 
 A session begins with copies of the server's global variables, which `init_connect` may change. Each
 variable that could cut off, change or refuse an answer is set by `WANTED`. A few stay as the server
@@ -41,8 +41,8 @@ from lockstep.pipeline.values.errors import (
 )
 from lockstep.pipeline.values.server_errors import Meaning, explanation, meaning_of
 
-_NO_BINLOG = 1381
-_TLS_REQUIRED = 3159
+_NO_BINLOG = 1381  # ER_NO_BINARY_LOGGING
+_TLS_REQUIRED = 3159  # ER_SECURE_TRANSPORT_REQUIRED
 
 _OLD_TLS: Final = (
     "the server supports TLS 1.1 at most, which OpenSSL refuses on this machine",
@@ -54,8 +54,8 @@ _UNVERIFIED: Final = (
     "the loopback"
 )
 _UNKNOWN_AUTHORITY: Final = (
-    "no authority that is known here has signed the server's certificate, which is what a server "
-    "makes for itself at its first start",
+    "no authority that this machine trusts has signed the server's certificate; a server makes "
+    "such a certificate for itself at its first start",
     _UNVERIFIED,
 )
 _TLS_SIGNS: Final = (
@@ -72,7 +72,7 @@ _TLS_SIGNS: Final = (
         "and set tls = 'off' with tls_force = true",
     ),
 )
-"""A part of an error of the driver or of OpenSSL, its meaning, and a hint."""
+"""Each: a part of the text of an error of the driver or of OpenSSL, its meaning, and a hint."""
 
 _KEEPALIVE: Final = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}
 """Seconds of silence before the first keepalive probe, and between probes; number of probes."""
@@ -147,7 +147,8 @@ class _Connection(pymysql.Connection):
 
 @cache
 def _start(_settings: ConnectionSettings, _version: str) -> SessionStart:
-    """Return the `SessionStart` of an account at a server of a version, one in each process."""
+    """Return the `SessionStart` for an account and a server of this version, cached in the
+    process."""
     return SessionStart()
 
 
@@ -180,8 +181,9 @@ def _tls(settings: ConnectionSettings) -> dict[str, Any]:
 
 @cache
 def _context(authorities: str | None, _changed: int, *, verified: bool) -> ssl.SSLContext:
-    """Return a context, cached for each state of the certificate file: reading the system's
-    certificates takes much longer than connecting. Without verification none are read."""
+    """Return a TLS context, cached for each state of the certificate file, because reading the
+    system's certificates takes much longer than connecting. Without verification no certificates
+    are read."""
     if verified or authorities:
         context = ssl.create_default_context(cafile=authorities)
     else:
@@ -290,12 +292,12 @@ def _unavailable(settings: ConnectionSettings, text: str) -> SourceUnavailable:
 
 
 LOCK_SECONDS: Final = 20
-"""Writers queue up after a reader that waits for a lock, so it must give up before its connection
-does."""
+"""Seconds that a statement waits for a lock. Writers queue up after the waiting reader, so it must
+give up before its connection times out."""
 
 LEAST_PACKET: Final = 1 << 12
-"""Smallest max_allowed_packet, in bytes, that our statements fit into. No session may set it for
-itself. Values that it cuts are noticed where they are read."""
+"""Smallest max_allowed_packet, in bytes, that our statements fit into. MySQL lets no session set it
+for itself. Values that it truncates are noticed where they are read."""
 
 _MOST: Final = "18446744073709551615"
 
@@ -306,8 +308,8 @@ WANTED: Final = {
     "collation_connection": "utf8mb4_general_ci",
     "time_zone": "'+00:00'",
     # What a statement means.
-    # An impossible value if packets became too small: without it, the first sign would be that a
-    # long statement loses the connection.
+    # If max_allowed_packet became too small, 2 is set. The server refuses 2 with a clear error; a
+    # statement that is too long would only lose the connection.
     "sql_auto_is_null": f"if(@@max_allowed_packet < {LEAST_PACKET}, 2, 0)",
     "sql_safe_updates": "0",
     "system_versioning_asof": "default",
@@ -343,7 +345,7 @@ WANTED: Final = {
     "terminology_use_previous": "'NONE'",
     "lc_messages": "'en_US'",
     "note_verbosity": "'basic'",
-    # Rows that are not those of the table now, or come another way.
+    # Caches and engines that may return other rows than the table has now.
     "use_secondary_engine": "'OFF'",
     "query_cache_type": "0",
     "sql_buffer_result": "0",
@@ -368,22 +370,25 @@ _FIRST: Final = (
     " /*!50708 , max_execution_time = 0 */ /*M!100301 , max_statement_time = 0,"
     f" max_session_mem_used = 9223372036854775807, tmp_disk_table_size = {_MOST} */"
 )
-"""Resets what could cut the list of variables short; the comments are for MySQL and for MariaDB."""
+"""The first statement of a session: it lifts the limits that could cut off the list of variables.
+MySQL and MariaDB each execute the comments that are meant for them."""
 
 _SHOW: Final = "show session variables"
-"""All of them: a list of names would not fit into the smallest max_allowed_packet."""
+"""It asks for all variables, because a list of names would not fit into the smallest
+max_allowed_packet."""
 
 
 class SessionStart:
-    """The statement that begins the sessions of one account at one server. The first session asks
-    for the server's variables and makes it; each later session begins with one round trip."""
+    """The statement that sets the variables of each session of one account at one server. The first
+    session asks for the server's variables, to compose the statement; each later session begins
+    with one round trip."""
 
     def __init__(self) -> None:
         self._statement: str | None = None
 
     def begin(self, connection: pymysql.Connection[Cursor], extra: str) -> None:
-        """Set all variables, and `extra`: assignments for this session only. `ServerSettings` if a
-        variable has another value and the account may not set it."""
+        """Set all variables, and `extra`: assignments for this session only. Raise `ServerSettings`
+        if a variable has another value and the account may not set it."""
         with connection.cursor() as cursor:
             if self._statement is None or not _accepted(cursor, self._statement + extra):
                 self._statement = _learned(cursor, extra)
@@ -393,8 +398,8 @@ class SessionStart:
 
 
 def _accepted(cursor: Cursor, statement: str) -> bool:
-    """Execute the statement; return False if the server refuses it, as a server that has replaced
-    the one at this address may."""
+    """Execute the statement, and return False if the server refuses it: another server may have
+    this address now."""
     try:
         cursor.execute(statement)
     except pymysql.MySQLError as error:
@@ -405,7 +410,7 @@ def _accepted(cursor: Cursor, statement: str) -> bool:
 
 
 def _learned(cursor: Cursor, extra: str) -> str:
-    """Return the statement for this server, once it has set the variables of this session."""
+    """Set the variables of this session, and return the statement that does so at this server."""
     cursor.execute(_FIRST)
     cursor.execute(_SHOW)
     variables = {str(name).lower(): str(value) for name, value in cursor.fetchall()}
@@ -417,7 +422,9 @@ def _learned(cursor: Cursor, extra: str) -> str:
     }
     if not _accepted(cursor, _setting(wanted) + extra):
         wanted = {
-            name: value for name, value in wanted.items() if _is_set(cursor, name, value, variables)
+            name: value
+            for name, value in wanted.items()
+            if _set_one(cursor, name, value, variables)
         }
         cursor.execute(_setting(wanted) + extra)
     return _setting(wanted)
@@ -427,8 +434,9 @@ def _setting(wanted: Mapping[str, str]) -> str:
     return "set session " + ", ".join(f"{name} = {value}" for name, value in wanted.items())
 
 
-def _is_set(cursor: Cursor, name: str, value: str, variables: Mapping[str, str]) -> bool:
-    """Set a variable; return False if the account may not, and the value is the wanted one."""
+def _set_one(cursor: Cursor, name: str, value: str, variables: Mapping[str, str]) -> bool:
+    """Set a variable, and return True. If the account may not set it, return False if the variable
+    has the wanted value already, else raise `ServerSettings`."""
     try:
         cursor.execute(_setting({name: value}))
     except pymysql.MySQLError as error:
@@ -449,7 +457,7 @@ _WORDS: Final = {"ON": "1", "OFF": "0"}
 
 
 def _plain(value: str) -> str:
-    """Return a value in the form in which the server's and ours are compared."""
+    """Return a value in one spelling, to compare the server's with ours: ON and 1 are the same."""
     word = value.strip("'").upper()
     return _WORDS.get(word, word)
 
@@ -465,7 +473,8 @@ def _require_packets(shown: str | None) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """`version` is a number such as 90704; 0 if the server names it in another form."""
+    """A server's product and version. `version`: a number such as 90704 for 9.7.4, 0 if it is
+    unknown."""
 
     mariadb: bool
     version: int

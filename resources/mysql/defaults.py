@@ -20,7 +20,8 @@ from lockstep.pipeline.schema.model import ColumnSchema, LiteralDefault, TableSc
 from lockstep.pipeline.values.table import TableName
 from lockstep.resources.mysql.select import quoted, quoted_table
 
-_SESSION: Final = "set session lock_wait_timeout = 1"
+_BRIEFLY: Final = "set session lock_wait_timeout = 1"
+"""The queries wait at most 1 s for a session that alters a table."""
 _ENGINES: Final = frozenset({"innodb", "myisam", "aria", "rocksdb"})
 """Other engines may fetch their tables from another server."""
 
@@ -31,9 +32,10 @@ _TEXTS: Final = frozenset(
     {"char", "varchar", "tinytext", "text", "mediumtext", "longtext", "enum", "set"}
 )
 _TABLES_AT_ONCE: Final = 40
-"""Most tables in one statement, which opens each as often as it has such columns."""
+"""Largest number of tables in one statement. The statement opens a table once for each default."""
 
 _CLIENT_ERRORS: Final = range(2000, 3000)
+"""Numbers of the driver's own errors, such as a lost connection."""
 
 
 _Question = tuple[TableName, ColumnSchema]
@@ -54,7 +56,7 @@ def with_values(cursor: Cursor, tables: Sequence[TableSchema]) -> tuple[TableSch
     questions = [question for question in questions if question]
     if not questions:
         return tuple(tables)
-    cursor.execute(_SESSION)
+    cursor.execute(_BRIEFLY)
     defaults: dict[tuple[TableName, str], str] = {}
     for first in range(0, len(questions), _TABLES_AT_ONCE):
         batch = [
@@ -81,7 +83,8 @@ def _with_defaults(
 def _answers(
     cursor: Cursor, questions: Sequence[_Question]
 ) -> Iterator[tuple[tuple[TableName, str], str]]:
-    """Yield the values that the server gives. If it refuses the statement, each half is tried."""
+    """Yield the values that the server gives. If it refuses the statement, try each half of the
+    questions, so that one refused default does not cost the others."""
     try:
         cursor.execute(f"select {', '.join(map(_subquery, questions))}")
     except pymysql.MySQLError as error:
@@ -120,7 +123,8 @@ def _selected(column: ColumnSchema, default: str) -> str:
 
 
 def _text(column: ColumnSchema, answer: Any) -> str | None:
-    """Return the value in the form of `LiteralDefault`; None if it is not one of the type."""
+    """Return the value in the form of `LiteralDefault`; None if it is no value of the column's
+    type."""
     kind = column.type
     if kind in _FLOATS:
         return repr(float(answer))

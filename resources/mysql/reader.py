@@ -1,9 +1,10 @@
-"""A consistent read of a table, of some of its columns or rows, between two marks of the log.
+"""A consistent read of a table, or of some of its columns or rows, between two watermarks (places
+in the log before and after it).
 
 There are two sessions: one reads, the other runs queries about the server. The reading statement
-holds the table's metadata lock until its transaction ends, so a structure that is queried after it
-started is the one of the rows (MySQL manual, "Metadata Locking"). InnoDB refuses to read a table
-that was altered between the snapshot and the statement.
+holds the table's metadata lock until its transaction ends. So a structure that is queried after the
+statement started is the structure of its rows (MySQL manual, "Metadata Locking"). InnoDB refuses to
+read a table that was altered between the snapshot and the statement.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ from lockstep.resources.mysql.watermarks import (
 )
 
 _LOCK_SECONDS: Final = 2
-"""Writers queue up behind a LOCK TABLES that waits, so it must not wait long."""
+"""Seconds that LOCK TABLES waits. Writers queue up after it, so it must not wait long."""
 
 _NOT_LOCKED: Final = frozenset({1044, 1142, 1205, 1227})
 """ER_DBACCESS_DENIED_ERROR, ER_TABLEACCESS_DENIED_ERROR, ER_LOCK_WAIT_TIMEOUT,
@@ -76,8 +77,8 @@ ER_SPECIFIC_ACCESS_DENIED_ERROR."""
 
 @dataclass(frozen=True, slots=True)
 class ReadWatermarks:
-    """The log around a read. `prepared`: a set with every XA transaction that was prepared before
-    `low` and whose rows are not in the read; None if it is unknown."""
+    """The log's places around a read. `prepared`: the XA transactions that were prepared before
+    `low` and that the read may lack; None if they are unknown."""
 
     low: Watermark
     high: Watermark
@@ -100,8 +101,8 @@ class OpenedRead:
 
 @dataclass(frozen=True, slots=True)
 class MarkedRead:
-    """A read of one table: `cursor` reads, `questions` belongs to the other session. `key`, `where`
-    and `along`: as in `select_rows`."""
+    """A read of one table that is to be opened. `cursor` reads; `questions` is a cursor of the
+    other session. `key`, `where` and `index_hint`: as in `select_rows`."""
 
     cursor: ReadingCursor
     questions: Cursor
@@ -109,10 +110,10 @@ class MarkedRead:
     dialect: Dialect
     key: frozenset[str]
     where: str | None = None
-    along: str = ""
+    index_hint: str = ""
 
     def once(self) -> OpenedRead:
-        """Open the read, whatever was logged between its marks."""
+        """Open the read once, even if something is logged between its marks."""
         if self._has_snapshots():
             return self._selected(self._snapshot())
         low = low_mark(self.questions, self.dialect)
@@ -132,7 +133,8 @@ class MarkedRead:
         return self._locked() or self._selected(self._quiet(QUIET_WITHOUT_LOCK))
 
     def _has_snapshots(self) -> bool:
-        """Return whether the engine has snapshots; `StructureMoved` if there is no such table."""
+        """Return whether the engine has snapshots. Raise `StructureMoved` if there is no such
+        table."""
         snapshots = has_snapshots(self.questions, self.structure.name)
         if snapshots is None:
             raise moved(self.structure.name, "it was dropped, or the account may not see it")
@@ -151,8 +153,9 @@ class MarkedRead:
 
         A transaction that was prepared before `low` and is not in the snapshot was not committed
         when the snapshot was opened, so XA RECOVER, run between the two, lists it. If the
-        snapshot's place is known, it may be after that query. A transaction prepared since then is
-        listed by a second XA RECOVER, unless it was committed, which the count of XA COMMITs shows.
+        snapshot's place is known, it may be after that query. A second XA RECOVER lists a
+        transaction that was prepared since then, unless it was committed meanwhile; the count of XA
+        COMMITs shows that.
         """
         low = low_mark(self.questions, self.dialect, patience=patience)
         commits = xa_commit_count(self.questions)
@@ -173,12 +176,13 @@ class MarkedRead:
 
     def _select(self) -> Iterator[pa.RecordBatch]:
         return select_rows(
-            self.cursor, self.structure, self.key, where=self.where, along=self.along
+            self.cursor, self.structure, self.key, where=self.where, index_hint=self.index_hint
         )
 
     def _locked(self) -> OpenedRead | None:
         """Open the snapshot under a lock of the table: all writers have committed and none can
-        write. None if the account may not lock it, or the lock is not granted in time."""
+        write. Return None if the account may not lock the table, or the lock is not granted in
+        time."""
         if not self._lock(self.questions):
             return None
         marks = self._now()
@@ -209,16 +213,16 @@ class MarkedRead:
         return True
 
 
-def require_built(
+def require_unchanged(
     cursor: Cursor,
     table: TableSchema | TableStructure,
     structure: TableStructure,
     *,
     rows_only: bool = False,
 ) -> None:
-    """Raise `StructureMoved` if the table has another structure now. For a `TableSchema`, defaults
-    and collations are compared too. `rows_only`: ignore attributes that do not affect existing
-    rows: defaults and visibility."""
+    """Raise `StructureMoved` if the table no longer has `structure`, its columns in row images. If
+    `table` is a `TableSchema`, defaults and collations are compared too. `rows_only`: ignore
+    attributes that do not affect existing rows: defaults and visibility."""
     schemas = read_schemas(cursor, [structure.name])
     if not schemas:
         raise moved(structure.name, "it was dropped")
@@ -234,13 +238,14 @@ def require_built(
 
 
 def _of_rows(columns: Sequence[ColumnSchema]) -> tuple[ColumnSchema, ...]:
+    """Return the columns without the attributes that do not affect existing rows."""
     return tuple(
         replace(column, default=None, on_update=False, invisible=False) for column in columns
     )
 
 
 def _redefined(expected: Sequence[ColumnSchema], now: Sequence[ColumnSchema]) -> str:
-    """Name the differences that no row image shows, such as a collation, which orders a key."""
+    """Return a phrase about differences that no row image shows, such as another collation."""
     pairs = zip(expected, now, strict=True)
     changed = [a.name for a, b in pairs if replace(a, default=None) != replace(b, default=None)]
     return f"the definition of {', '.join(changed)} differs" if changed else "a default differs"
@@ -258,10 +263,11 @@ def _difference(expected: TableStructure, now: TableStructure) -> str:
 
 
 def moved(table: TableName, difference: str) -> StructureMoved:
-    """Return the error for a table with another structure; `difference` is in words."""
+    """Return the error for a table with another structure. `difference`: a phrase for the
+    message."""
     return StructureMoved(
-        f"{table} does not have the structure it is to be read with: {difference}",
-        hint="run again, which reads its structure again",
+        f"{table} no longer has the expected structure: {difference}",
+        hint="run again; a run reads the structure first",
     )
 
 
@@ -276,9 +282,9 @@ ER_TABLE_DEF_CHANGED."""
 
 @contextmanager
 def reading(settings: ConnectionSettings, *, patient: bool = False) -> Iterator[ReadingCursor]:
-    """Yield an unbuffered cursor in a session of its own. Rows that were not fetched at the end are
-    discarded together with the connection. `patient`: the first row may take long; use it with a
-    watcher (`watcher.watched`)."""
+    """Yield an unbuffered cursor in a session of its own. If rows are left at the end, the
+    connection is cut instead of reading them. `patient`: the first row may take longer than the
+    read timeout; a watcher is needed then (`watcher.watched`)."""
     with translated(settings):
         connection = open_connection(settings)
         cursor = connection.cursor(ReadingCursor)
@@ -292,8 +298,8 @@ def reading(settings: ConnectionSettings, *, patient: bool = False) -> Iterator[
 
 
 def has_no_row(cursor: Cursor, table: TableName) -> bool:
-    """Return whether a table is empty; False also if the server refuses to read it, as it does for
-    a dropped table."""
+    """Return whether a table is empty. Return False also if the server refuses to read it, for
+    instance because it was dropped."""
     try:
         cursor.execute(f"select 1 from {quoted_table(table)} limit 1")
     except pymysql.MySQLError as error:
@@ -329,12 +335,12 @@ def take(
     *,
     exact: bool = False,
     where: str | None = None,
-    along: str = "",
+    index_hint: str = "",
     rows_only: bool = False,
 ) -> TableSnapshot:
-    """Open a snapshot, which lasts as long as the session of `cursor`, one of `reading`. `where`: a
-    condition in complete SQL for the rows to read, with `along` as its index hint.
-    `rows_only`: as in `require_built`."""
+    """Open a snapshot, which lasts as long as the session of `cursor` (from `reading`). `where`: a
+    condition in complete SQL for the rows to read, with its `index_hint`. `rows_only`: as in
+    `require_unchanged`."""
     structure = row_structure(table) if isinstance(table, TableSchema) else table
     key = key_columns(table) if isinstance(table, TableSchema) else frozenset(structure.primary_key)
     read = _narrowed(structure, columns)
@@ -344,9 +350,11 @@ def take(
         asking.cursor() as questions,
         explained(settings, structure.name, structure.names),
     ):
-        marked = MarkedRead(cursor, questions, read, read_dialect(questions), key, where, along)
+        marked = MarkedRead(
+            cursor, questions, read, read_dialect(questions), key, where, index_hint
+        )
         opened = marked.exactly() if exact else marked.once()
-        require_built(questions, table, structure, rows_only=rows_only)
+        require_unchanged(questions, table, structure, rows_only=rows_only)
     low, high = opened.marks.low, opened.marks.high
     return TableSnapshot(
         table=structure.name,
@@ -362,8 +370,8 @@ def take(
 
 
 def _narrowed(structure: TableStructure, columns: Sequence[str] | None) -> TableStructure:
-    """Return the structure with the key and these columns only, in the table's order; ValueError
-    for a column that it lacks."""
+    """Return the structure with only the key and these columns, in the table's order. Raise
+    ValueError for a column that the table lacks."""
     if columns is None:
         return structure
     wanted = {*columns, *structure.primary_key}
@@ -428,7 +436,8 @@ def _with_errors(
 
 
 def _leave(connection: pymysql.Connection[Any], cursor: ReadingCursor) -> None:
-    """Close the session without reading the rest of a result, as PyMySQL would."""
+    """Close the session. PyMySQL would first read the rest of a result; this cuts the
+    connection."""
     if cursor.answer is not None and cursor.answer.leave():
         return
     stream: Any = connection

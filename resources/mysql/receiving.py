@@ -1,8 +1,8 @@
-"""What the server sends as a stream of bytes: a dump of its log, or one statement's answer.
+"""Receives streams of bytes from the server: a dump of its log, or the answer to a statement.
 
-A thread reads the socket ahead of its consumer, into a few buffers that are used again. Copying
-from the socket runs in parallel to decoding, which releases the GIL, and pauses when all buffers
-are full (backpressure).
+A thread reads the socket ahead of its consumer, into a few buffers that are used again. It runs in
+parallel to the decoder, which releases the GIL, and pauses while all buffers are full
+(backpressure).
 
 A server sends the values of a prepared statement in binary form, but those of any other statement
 as text. PyMySQL reads the definitions of the columns, which are a few packets. After an answer's
@@ -46,6 +46,7 @@ from lockstep.resources.mysql.connection import ConnectionSettings, open_connect
 
 BUFFER_BYTES: Final = 1 << 20
 BUFFERS: Final = 6
+"""Number of buffers of a stream."""
 _HALF: Final = BUFFER_BYTES // 2
 _RESET: Final = struct.pack("ii", 1, 0)
 """SO_LINGER of 0 seconds: closing the socket discards its data and resets the connection
@@ -54,8 +55,8 @@ _RESET: Final = struct.pack("ii", 1, 0)
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """A kind of stream: its name in messages; free bytes before each piece; milliseconds for which
-    a piece that is not half full waits for more."""
+    """A kind of stream. `name`: in messages; `headroom`: free bytes before each piece; `patience`:
+    milliseconds that a piece waits for more bytes while it is not half full."""
 
     name: str
     headroom: int
@@ -72,7 +73,8 @@ class _Stopped(Exception):
 
 
 class Receiver:
-    """Reads `sock` until it is closed; the socket's timeout bounds every wait for data."""
+    """Reads `sock` in a thread until the end of the stream. Each wait for data is limited by the
+    timeout of the socket."""
 
     def __init__(self, sock: socket.socket, stream: Stream = DUMP) -> None:
         self._sock = sock
@@ -90,7 +92,8 @@ class Receiver:
         )
 
     def received(self) -> Iterator[Received]:
-        """Yield the pieces in order; an error is raised after the pieces before it."""
+        """Yield the pieces in order, then raise the thread's error if there is one. A piece is
+        valid until the next one is requested."""
         self._thread.start()
         while True:
             piece = self._full.get()
@@ -148,13 +151,14 @@ class Receiver:
                 return Received(data, begin, at)
 
     def _require_bytes(self) -> None:
-        """Wait for bytes; TimeoutError if none arrive in time."""
+        """Wait for bytes. Raise TimeoutError if none arrive within the socket's timeout."""
         seconds = self._sock.gettimeout()
         if not self._wait(None if seconds is None else int(seconds * 1000)):
             raise TimeoutError("timed out")
 
     def _wait(self, milliseconds: int | None) -> bool:
-        """Return whether bytes, or the end of the stream, arrive within that time."""
+        """Return whether bytes, or the end of the stream, arrive within that time. None waits
+        without a limit."""
         if isinstance(self._sock, ssl.SSLSocket) and self._sock.pending():
             return True
         ready = self._readable.poll(milliseconds)
@@ -181,8 +185,8 @@ class ReadingCursor(SSCursor):
     answer: Answer | None = None
 
     def ask(self, statement: str) -> Answer:
-        """Run a statement without parameters and return its answer, of which the columns'
-        definitions have been read. Raise `pymysql.MySQLError` if the server refuses the
+        """Run a statement without parameters and return its answer. The columns' definitions have
+        been read, the rows have not. Raise `pymysql.MySQLError` if the server refuses the
         statement."""
         connection: Any = self.connection
         self.answer = Answer(connection, statement)
@@ -190,7 +194,7 @@ class ReadingCursor(SSCursor):
 
 
 class Answer:
-    """The answer to one statement. `definitions`: the definitions of its columns. `sequence`: the
+    """The answer to one statement. `definitions`: the types of its columns. `sequence`: the
     sequence number of the first row's packet. `left`: `leave` closed the connection before the
     answer's end."""
 
@@ -203,7 +207,7 @@ class Answer:
         self._number, columns, parameters = _PREPARED.unpack_from(prepared)
         if parameters:
             raise ValueError("the statement has parameters")
-        self._definitions(columns)
+        self._definitions(columns)  # the answer repeats them
         self._stream._execute_command(_EXECUTE, _RUN.pack(self._number, 0, 1))
         columns = self._stream._read_packet().read_length_encoded_integer()
         self.definitions = self._definitions(columns)
@@ -223,6 +227,7 @@ class Answer:
         """Yield the packets' bytes in pieces that may end anywhere, also inside a packet. A piece
         is valid until the next one is requested. Raise TimeoutError if no bytes arrive within the
         connection's read timeout."""
+        # PyMySQL's buffer may have bytes after the last packet that it returned.
         read_ahead = self._stream._rfile.peek()
         first = np.frombuffer(self._stream._rfile.read(len(read_ahead)), np.uint8).copy()
         yield Received(first, 0, len(first))
@@ -242,8 +247,8 @@ class Answer:
             self._stream._execute_command(_CLOSE, struct.pack("<I", self._number))
 
     def leave(self) -> bool:
-        """Close the connection if the answer was not read to its end; return whether this closed
-        it."""
+        """Close the connection if the answer was not read to its end; return whether it was closed
+        here."""
         if self._receiver is None:
             return False
         self._receiver.close()
@@ -255,21 +260,21 @@ class Answer:
 
 _COM_BINLOG_DUMP: Final = 0x12
 _COM_BINLOG_DUMP_GTID: Final = 0x1E
-_NON_BLOCK: Final = 0x01
+_NON_BLOCK: Final = 0x01  # end the dump at the log's end, instead of waiting for more
 _ANNOTATE_ROWS: Final = 0x02
 """Without this flag MariaDB omits events from the stream, and offsets could not be
 computed from the sizes of events."""
 
-_THROUGH_GTID: Final = 0x04
-_COMMAND = struct.Struct("<IHI")
-_GTID_COMMAND = struct.Struct("<HII")
+_THROUGH_GTID: Final = 0x04  # use the GTID set that the command contains
+_COMMAND = struct.Struct("<IHI")  # offset, flags, server id
+_GTID_COMMAND = struct.Struct("<HII")  # flags, server id, length of the file's name
 MAX_OFFSET: Final = 0xFFFFFFFF
 """Largest offset that COM_BINLOG_DUMP can carry, in 32 bits."""
 
 SERVER_IDS: Final = range(1 << 31, (1 << 31) + (1 << 24))
-"""The range from which each dump takes a random server id; it lies above the ids that
-people give to servers. MariaDB ends a dump when another with the same id begins; if the
-older dump was just abandoned, it may answer neither (measured on 10.11)."""
+"""The range from which each dump takes a random server id. People give smaller ids to servers.
+MariaDB ends a dump when another with the same id begins; if the older dump was just abandoned, it
+may answer neither (measured on 10.11)."""
 
 _SESSION = (
     ", @source_binlog_checksum = 'CRC32', @master_binlog_checksum = 'CRC32', "
@@ -282,7 +287,9 @@ the server does not take this dump for a reconnecting replica and end another du
 
 
 class MySqlDump:
-    """One dump. Iterating over it opens it; `close` ends it."""
+    """One dump of the log, which is opened when it is iterated over. `code`, `command`: a command
+    of the protocol and its content; `begins`: the place where the log is read from, None for a dump
+    after a GTID set."""
 
     def __init__(
         self,

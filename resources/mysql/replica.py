@@ -1,11 +1,11 @@
-"""A replica from which rows are read, while the log comes from the source itself; and a server's
+"""A replica from which rows are read, while the log is read from the source itself. Also a server's
 present load: running threads, connections, and replication lag.
 
 Places in the source's log mean nothing on a replica, but GTIDs do. So first a place of the source's
 log is read, then the set of GTIDs that the source has executed, which includes all before that
 place. Once the replica has executed that set, its rows have every change before the place, in
-whichever order its workers commit. The end of the source's log, read afterwards, is after
-everything that the replica shows, since that came from the source.
+whichever order its workers commit. The end of the source's log, read afterwards, is after every
+change that the replica shows, because all of them came from the source.
 """
 
 from __future__ import annotations
@@ -35,11 +35,12 @@ from lockstep.resources.mysql.watermarks import Watermark, high_mark, low_mark, 
 
 _FILTERS: Final = re.compile(r"Replicate_(Do|Ignore|Wild|Rewrite)_\w+")
 _WAITS: Final = 1
-"""Seconds that one statement waits for GTIDs."""
+"""Seconds that one statement waits until the replica has executed a GTID set."""
 
 
 class Replica:
-    """Reads from `at`, a replica of `source`. Threads may share it: its marks hold for all."""
+    """Reads from `at`, a replica of `source`. Threads may share it: a place that one thread found
+    the replica to have reached is valid for all."""
 
     def __init__(self, source: ConnectionSettings, at: ConnectionSettings) -> None:
         self._source, self._replica = source, at
@@ -83,7 +84,8 @@ class Replica:
             return source_load(cursor)
 
     def state(self) -> ReadReplica:
-        """Return whether the replica may be read from, whatever its lag."""
+        """Return the replica, with an error and a hint if it may not be read from. Its lag does not
+        count."""
         try:
             with self._both() as (source, replica):
                 self._require_followed(source, replica)
@@ -105,8 +107,8 @@ class Replica:
 
     def _caught_up(self, table: TableName, since: Coordinates | None) -> Watermark:
         """Return a place of the source's log, not before `since`, up to which the replica has
-        executed everything. `TableBusy` if it does not in time; `ServerSettings` if it may not be
-        read from at all."""
+        executed everything. Raise `TableBusy` if the replica does not reach it in time,
+        `ServerSettings` if it may not be read from at all."""
         if since is not None and (mark := self._marks.get((table, since))) is not None:
             return mark
         with self._both() as (source, replica):
@@ -123,7 +125,8 @@ class Replica:
         for cursor, settings in ((source, self._source), (replica, self._replica)):
             if read_dialect(cursor).mariadb:
                 raise ServerSettings(
-                    f"tables are read from a replica of MySQL only: {_name(settings)} is a MariaDB",
+                    f"tables can be read from a replica only on MySQL: {_name(settings)} "
+                    "is a MariaDB",
                     hint="remove read_from, so that tables are read from the source itself",
                 )
             if read_value(cursor, _MODE) != "ON":
@@ -155,8 +158,8 @@ class Replica:
         )
 
     def _require_nothing_more(self, source: Cursor, replica: Cursor) -> None:
-        """Raise ServerSettings if the replica has transactions of its own, which are in no log that
-        is read."""
+        """Raise ServerSettings if the replica has transactions of its own: the source's log, which
+        is captured, does not have them."""
         for _ in COMMITTED.tries():
             executed = _executed(replica)
             source.execute("select gtid_subtract(%s, @@global.gtid_executed)", (executed,))

@@ -1,7 +1,7 @@
 """Reads hashes of a table's rows, which the server computes, and selected rows.
 
-The sum of all hashes is a single row, however large the table is. If each row's hashes
-are read, they take 16 bytes a row.
+The sum of all hashes is a single row, however large the table is. If the hashes themselves are
+read, each row takes 16 bytes: the hash of its key and the hash of the whole row.
 """
 
 from __future__ import annotations
@@ -46,7 +46,10 @@ from lockstep.resources.mysql.watermarks import (
 )
 
 _HEX: Final = 2 * BYTES
+"""Number of hexadecimal digits of a hash."""
+
 _ROWS: Final = 10_000
+"""Number of rows that are fetched at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,24 +67,27 @@ class HashStatement:
 
     @property
     def row(self) -> str:
-        """A row's hash, as hexadecimal digits."""
+        """The SQL expression for a row's hash, as hexadecimal digits."""
         return f"left(sha2({self.text(self.structure.names)}, 256), {_HEX})"
 
     @property
     def key(self) -> str:
+        """The SQL expression for the hash of a row's key, or of the row if there is no key."""
         names = self.structure.primary_key or self.structure.names
         return f"left(sha2({self.text(names)}, 256), {_HEX})"
 
     @property
-    def source(self) -> str:
+    def table(self) -> str:
         return quoted_table(self.structure.name)
 
     def summed(self) -> str:
+        """Return the query for the number of rows and the sum of their hashes."""
         number = f"cast(conv({self.row}, 16, 10) as unsigned)"
-        return f"select count(*), sum({number}) from {self.source}"
+        return f"select count(*), sum({number}) from {self.table}"
 
     def hashes(self) -> str:
-        return f"select unhex(concat({self.key}, {self.row})) from {self.source}"
+        """Return the query for the hashes of each key and row, as 16 bytes."""
+        return f"select unhex(concat({self.key}, {self.row})) from {self.table}"
 
     def among(self, keys: Collection[int]) -> str:
         """Return the SQL condition that selects the rows whose keys have one of these
@@ -106,6 +112,7 @@ def open_hashes(settings: ConnectionSettings, structure: TableStructure) -> Iter
     with opened(settings, structure) as read:
         marks = read.ask(read.statement.hashes())
         if not read.snapshots:
+            # Only after the last row is it known up to which place the rows may have changes.
             batches = list(_hashes(read))
             yield SourceHashes(read.ended(marks), iter(batches))
         else:
@@ -162,6 +169,7 @@ class HashedRead:
             require_harmless(structure.name, count, read_warnings(self.cursor), names)
 
     def require_structure(self) -> None:
+        """Raise `StructureMoved` if the table has another structure now."""
         expected = self.statement.structure
         schemas = read_schemas(self.questions, [expected.name])
         if not schemas or row_structure(schemas[0]).fingerprint != expected.fingerprint:
@@ -210,6 +218,7 @@ def _hashes(read: HashedRead) -> Iterator[tuple[np.ndarray[Any, Any], np.ndarray
 
 Key = tuple[Any, ...]
 Choose = Callable[[int, int], Sequence[int]]
+"""Chooses the keys at which samples start, between the table's least and greatest key."""
 
 
 def read_rows(

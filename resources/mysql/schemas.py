@@ -1,10 +1,10 @@
-"""Tables, and databases with their triggers and views, of a server at present, from
+"""Reads the present structures of tables, and databases with their triggers and views, from
 information_schema.
 
-The queries run one after another, and a table may be dropped between them: it is left out if it has
-no columns any more. information_schema leaves out what the account may not see. Of a table on which
-the account has privileges on single columns it shows only these columns, so such a table is not
-returned but reported (`ReadTables.unread`).
+A table may be dropped between two of the queries; it then has no columns and is left out.
+information_schema does not show what the account may not see. If the account has privileges on
+single columns of a table, only these columns are shown; such a table is not returned but reported
+(`ReadTables.unread`).
 
 MariaDB's information_schema shows the actions of foreign keys only to accounts with more than
 SELECT. SHOW CREATE TABLE shows them to every account that may see the table, and is used instead.
@@ -13,8 +13,8 @@ A trigger is shown only to accounts with TRIGGER on its table, and the query of 
 accounts with SHOW VIEW and SELECT on it. For other accounts triggers are missing without any error
 (MySQL manual, "The INFORMATION_SCHEMA TRIGGERS Table"; measured on MySQL 5.7 to 9.7 and MariaDB).
 
-Source: the MySQL manual, "The INFORMATION_SCHEMA COLUMNS Table"; MariaDB documentation,
-"Information Schema COLUMNS Table": it prints every default as an expression.
+Sources: MySQL manual, "The INFORMATION_SCHEMA COLUMNS Table"; MariaDB documentation, "Information
+Schema COLUMNS Table" (MariaDB prints every default as an expression).
 """
 
 from __future__ import annotations
@@ -78,14 +78,17 @@ select table_schema, table_name, index_name, non_unique, index_type, HIDDEN,
   from information_schema.statistics where {where}
  order by table_schema, table_name, index_name, seq_in_index
 """
+"""Words in upper case stand for columns or expressions that depend on the server's version."""
+
 _HASHING: Final = frozenset({"innodb", "myisam", "aria"})
+"""Engines of MariaDB that hash only the keys that are too long for a B-tree."""
 _ROW_FORMAT: Final = re.compile(r"row_format=(\w+)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class ReadTables:
-    """The tables read. `unread`: existing tables that the account may not read as a whole, each
-    with what it lacks, in words."""
+    """The tables that were read. `unread`: existing tables that the account may not read as a
+    whole, each with a sentence about what the account lacks."""
 
     tables: tuple[TableSchema, ...]
     unread: Mapping[TableName, str]
@@ -104,9 +107,9 @@ def read_schemas(
     cursor: Cursor, names: Collection[TableName] | None = None, *, foreign_keys: bool = True
 ) -> tuple[TableSchema, ...]:
     """Read every base table outside of the system databases, or those of `names` that exist, except
-    tables with a visible column that the account may not read; without foreign keys if
-    `foreign_keys` is False. It does not check whether the account sees all columns: use it for
-    tables that were read as a whole before."""
+    tables with a visible column that the account may not read. `foreign_keys`: read these, too.
+    Columns that the account does not see are not noticed: use this for tables that
+    `read_whole_tables` returned before."""
     return _read(cursor, names, foreign_keys=foreign_keys)[0]
 
 
@@ -150,7 +153,7 @@ def _read(
 
 def read_databases(cursor: Cursor) -> tuple[DatabaseSchema, ...]:
     """Read every database that the account sees, with its triggers and views. Of the system
-    databases it includes only the one in which managed services keep tables."""
+    databases only `mysql` is included, because managed services keep tables in it."""
     cursor.execute(_DATABASES)
     rows = [
         (name, utf8(charset) or "", utf8(collation) or "")
@@ -164,6 +167,8 @@ def read_databases(cursor: Cursor) -> tuple[DatabaseSchema, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _Table:
+    """What information_schema.tables shows of a table."""
+
     engine: str
     collation: str | None
     row_format: str | None
@@ -191,8 +196,8 @@ def _columns(
 ) -> tuple[
     dict[TableName, list[ColumnSchema]], dict[TableName, list[int]], dict[TableName, list[str]]
 ]:
-    """Return the tables' columns, their ordinal positions, and the names of the columns that the
-    account may not read."""
+    """Return three dicts by table: its columns, their ordinal positions, and the names of the
+    columns that the account may not read."""
     question = _COLUMNS.replace("SRID", "srs_id" if dialect.mysql_from(8, 0, 3) else "null")
     columns: dict[TableName, list[ColumnSchema]] = {}
     ordinals: dict[TableName, list[int]] = {}
@@ -218,31 +223,31 @@ def _keys(
     for table, (name, non_unique, kind, hidden, column, prefix, order, printed) in ask(
         cursor, question, scopes
     ):
-        words = kind.lower() if kind in ("FULLTEXT", "SPATIAL") else None
-        whole = prefix is None or words is not None
+        special = kind.lower() if kind in ("FULLTEXT", "SPATIAL") else None
+        whole = prefix is None or special is not None
         part = KeyPart(
             column,
             None if whole else int(prefix),
             None if printed is None else unescaped(printed),
             order == "D",
         )
-        usual = "index" if int(non_unique) else "unique"
+        ordinary = "index" if int(non_unique) else "unique"
         hashed = kind == "HASH" and table in hashing
-        word = words or ("primary" if name == "PRIMARY" else usual)
-        key = (name, word, hidden == "YES", hashed)
+        key_kind = special or ("primary" if name == "PRIMARY" else ordinary)
+        key = (name, key_kind, hidden == "YES", hashed)
         parts.setdefault(table, {}).setdefault(key, []).append(part)
     return {
         table: [
-            KeySchema(name, word, tuple(of), hidden, hashed=hashed)
-            for (name, word, hidden, hashed), of in keys.items()
+            KeySchema(name, key_kind, tuple(key_parts), hidden, hashed=hashed)
+            for (name, key_kind, hidden, hashed), key_parts in keys.items()
         ]
         for table, keys in parts.items()
     }
 
 
 def _invisible(dialect: Dialect) -> str:
-    """Return the expression for whether the optimizer ignores an index: INVISIBLE, or IGNORED since
-    MariaDB 10.6."""
+    """Return the SQL expression that is 'YES' if the optimizer ignores an index: an INVISIBLE one
+    in MySQL, an IGNORED one since MariaDB 10.6."""
     if dialect.mysql_from(8, 0, 0):
         return "if(is_visible = 'YES', 'NO', 'YES')"
     return "ignored" if dialect.mariadb and dialect.version >= 100_600 else "'NO'"
@@ -253,23 +258,23 @@ _TEMPORAL: Final = frozenset({"datetime", "timestamp", "time"})
 _MOMENTS: Final = frozenset({"datetime", "timestamp"})
 _MEMBERS: Final = frozenset({"enum", "set"})
 _NUMBERS: Final = re.compile(r"(tiny|small|medium|big)?int|decimal|float|double")
-_ROUNDED: Final = re.compile(r"(?:float|double)\((\d+),(\d+)\)")
+_ROUNDED: Final = re.compile(r"(?:float|double)\((\d+),(\d+)\)")  # digits, decimals
 _DIMENSIONS: Final = re.compile(r"vector\((\d+)\)")
 _COMPRESSED: Final = re.compile(r"/\*M?!\d+ COMPRESSED")
-_OLD: Final = re.compile(r"/\* mariadb-5\.3 \*/")
+_OLD: Final = re.compile(r"/\* mariadb-5\.3 \*/")  # a temporal column in the old format
 _GENERATED: Final = re.compile(r"\b(VIRTUAL|STORED|PERSISTENT)\b")
-_PERIOD: Final = re.compile(r"ROW (START|END)", re.IGNORECASE)
+_PERIOD: Final = re.compile(r"ROW (START|END)", re.IGNORECASE)  # of system versioning
 _NOW: Final = re.compile(r"(?:current_timestamp|now|localtime(?:stamp)?)(?:\((\d*)\))?", re.I)
 _QUOTED: Final = re.compile(r"(x?)'((?:[^'\\]|''|\\.)*)'", re.DOTALL)
 _STRING: Final = re.compile(r"(?:_[a-z0-9]+)?'((?:[^'\\]|''|\\.)*)'", re.DOTALL)
 _NUMBER: Final = re.compile(r"-?[0-9][0-9.]*(e[+-]?[0-9]+)?", re.IGNORECASE)
-_CODED: Final = re.compile(r"0x[0-9a-f]*|x'[0-9a-f]*'|b'[01]*'", re.IGNORECASE)
+_CODED: Final = re.compile(r"0x[0-9a-f]*|x'[0-9a-f]*'|b'[01]*'", re.IGNORECASE)  # hex, bits
 _BACKSLASHED: Final = re.compile(r"\\(.)", re.DOTALL)
 _ESCAPED: Final = re.compile(r"''|\\(.)", re.DOTALL)
 _CONTROLS: Final = {"0": "\0", "n": "\n", "r": "\r"}
 _TEXTS: Final = re.compile(r"(text|blob)$", re.IGNORECASE)
 _NOT_PRINTED: Final = ExpressionDefault("…")
-"""The default of a TEXT or BLOB whose expression MySQL 8.0.15 does not print."""
+"""Stands for the default of a TEXT or BLOB column: MySQL 8.0.15 does not print its expression."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,12 +298,12 @@ class ListedColumn:
 
 
 def read_column(listed: ListedColumn, *, mariadb: bool) -> ColumnSchema:
-    """Return the column in terms of the model. On MariaDB, temporal columns in the format before
-    10.1.2, whose width is not in the log, have the type "old …". MySQL's log tells the old format
-    from the new one."""
+    """Return the column in terms of the model. On MariaDB, a temporal column in the format before
+    10.1.2 has the type "old …", because its width is not in the log. MySQL's log itself tells the
+    two formats apart."""
     kind, full, extra = listed.data_type.lower(), _text(listed.column_type), listed.extra or ""
     if kind == "geometrycollection" and not mariadb:
-        kind = "geomcollection"  # its name before MySQL 8.0.11
+        kind = "geomcollection"  # MySQL before 8.0.11 has the longer name
     plain = kind not in _MEMBERS
     number = _NUMBERS.fullmatch(kind) is not None
     rounded = _ROUNDED.match(full) if number else None
@@ -337,14 +342,16 @@ def read_column(listed: ListedColumn, *, mariadb: bool) -> ColumnSchema:
 
 
 def utf8(name: str | None) -> str | None:
-    """Replace `utf8`, the name of utf8mb3 before 8.0.30."""
+    """Return the name of a character set or collation with utf8mb3 for `utf8`, its name before
+    MySQL 8.0.30."""
     return None if name is None else re.sub(r"^utf8(?=_|$)", "utf8mb3", name)
 
 
 def read_members(column_type: str) -> tuple[str, ...]:
-    """Return the members in `enum('a','it''s')`, which are escaped by `append_unescaped`
-    (`sql/unireg.cc`): quotes are doubled; NUL, newline, carriage return and backslash have a
-    backslash before them. MySQL prints x'…' for bytes that are not valid: these become U+FFFD."""
+    """Return the members in a type such as `enum('a','it''s')`. The server escapes them with
+    `append_unescaped` (`sql/unireg.cc`): quotes are doubled; NUL, newline, carriage return and
+    backslash have a backslash before them. MySQL prints bytes that are not valid as x'…': these
+    become U+FFFD."""
     return tuple(
         bytes.fromhex(text).decode("utf-8", "replace") if hexed else _ESCAPED.sub(_plain, text)
         for hexed, text in _QUOTED.findall(column_type)
@@ -424,6 +431,7 @@ _WRITTEN: Final = re.compile(
     rf"(?: ON DELETE {_ACTION})?(?: ON UPDATE {_ACTION})?,?$",
     re.MULTILINE,
 )
+"""A foreign key in the answer to SHOW CREATE TABLE: its name and its two actions."""
 _GONE: Final = frozenset({1049, 1051, 1109, 1146})
 """ER_BAD_DB_ERROR, ER_BAD_TABLE_ERROR, ER_UNKNOWN_TABLE, ER_NO_SUCH_TABLE."""
 
@@ -434,7 +442,7 @@ Actions = dict[tuple[TableName, str], tuple[str, str]]
 def read_foreign_keys(
     cursor: Cursor, scopes: Sequence[Scope], dialect: Dialect
 ) -> dict[TableName, tuple[ForeignKey, ...]]:
-    """Return the foreign keys of each table that has some."""
+    """Return the foreign keys of the tables that have any."""
     columns: dict[tuple[TableName, str], list[tuple[str, TableName, str]]] = {}
     for table, (name, column, database, parent, referenced) in ask(cursor, _REFERENCES, scopes):
         of_key = columns.setdefault((table, name), [])
@@ -458,7 +466,7 @@ def read_foreign_keys(
 
 
 def _add_hidden(cursor: Cursor, tables: Sequence[TableName], actions: Actions) -> None:
-    """Add the actions that SHOW CREATE TABLE prints; none for a table that was dropped."""
+    """Add to `actions` those that SHOW CREATE TABLE prints. A table that was dropped has none."""
     for table in tables:
         try:
             cursor.execute(f"show create table {quoted_table(table)}")
@@ -506,7 +514,7 @@ def read_all_code(
         event_names = tuple(word.strip() for word in str(events).upper().split(","))
         triggers[database].append(Trigger(name, TableName(of, table), event_names, code))
     for database, name, query in _rows(cursor, _VIEWS):
-        if database not in visible_databases:  # the views of `sys` are a hundred
+        if database not in visible_databases:  # `sys` alone has a hundred views
             continue
         context = _context(dialect, database, "")
         if query:
@@ -530,8 +538,8 @@ def read_all_code(
 
 
 def _shown_view(cursor: Cursor, view: TableName, context: StatementContext) -> RowCode:
-    """Return the code of a view whose query information_schema does not show to the account; older
-    servers show it to its definer only. SHOW CREATE VIEW may show it."""
+    """Return the code of a view by SHOW CREATE VIEW. information_schema does not show its query to
+    the account; older servers show it only to the view's definer."""
     try:
         cursor.execute(f"show create view {quoted_table(view)}")
     except pymysql.MySQLError as error:

@@ -1,4 +1,4 @@
-"""One table's rows by SELECT, as Arrow batches.
+"""Selects rows of one table, as Arrow batches.
 
 Some columns are selected twice, as text and as they are stored: the server prints `?` for bytes
 that are invalid in their character set, and the same text for different codes of one character.
@@ -33,7 +33,7 @@ from lockstep.pipeline.values.table import Column, TableName, TableStructure
 from lockstep.resources.mysql.receiving import Answer, ReadingCursor
 
 _HASH: Final = re.compile(r"DB_ROW_HASH_\d+")
-"""Names of hidden columns of MariaDB."""
+"""Names of the hidden columns by which MariaDB indexes long UNIQUE keys."""
 
 BEGIN: Final = "start transaction with consistent snapshot, read only"
 
@@ -44,20 +44,21 @@ def select_rows(
     key: Collection[str] = (),
     *,
     where: str | None = None,
-    along: str = "",
+    index_hint: str = "",
     parameters: Sequence[object] = (),
     order: Sequence[str] = (),
     limit: int | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """Return the table's rows, with columns of the types of `schema.types`, in batches of the size
-    that `pipeline.ports.source` sets. `key`: key columns besides the structure's primary key.
+    """Return the table's rows, in batches of the size that `pipeline.ports.source` sets; the
+    columns' types are those of `schema.types`. `key`: key columns besides the structure's primary
+    key.
 
-    `where`: a condition with a `%s` for each parameter; `along`: an index hint, used only with a
+    `where`: a condition with a `%s` for each parameter; `index_hint`: SQL, used only with a
     condition; `order`: columns to sort by, ascending; `limit`: most rows to return. The statement
-    runs before this function returns. `cursor` is one of `reader.reading`. TableError for a value
-    that no Arrow type holds, for a column that no statement can name, and for a warning of the
-    source that is not known to be harmless; StructureMoved if the answer has other columns;
-    ValueError if the cursor was closed before the last batch.
+    runs before this function returns. `cursor` comes from `reader.reading`. Raise TableError for a
+    value that no Arrow type holds, for a column that no statement can name, and for a warning of
+    the source that is not known to be harmless. Raise StructureMoved if the answer has other
+    columns, ValueError if the cursor was closed before the last batch.
     """
     for column in structure.columns:
         if _HASH.fullmatch(column.name):
@@ -76,19 +77,20 @@ def select_rows(
     }
     if where is not None:
         where = cursor.mogrify(where, tuple(parameters)) if parameters else where
-    answer = cursor.ask(_statement(structure, raw, where, along, order, limit))
+    answer = cursor.ask(_statement(structure, raw, where, index_hint, order, limit))
     columns = (*structure.columns, *(stored_as(column) for column in raw))
     if (differing := mismatched_column(columns, answer.definitions)) is not None:
         raise StructureMoved(
-            f"{structure.name} does not have the structure it is to be read with: the definition "
-            f"of {differing.name} differs",
-            hint="run again, which reads its structure again",
+            f"{structure.name} no longer has the expected structure: the definition of "
+            f"{differing.name} differs",
+            hint="run again; a run reads the structure first",
         )
     batches = ResultBatches(columns, answer.definitions, answer.pieces(), sequence=answer.sequence)
     return _checked(cursor, answer, batches, structure, tuple(raw), keys)
 
 
 def quoted(name: str) -> str:
+    """Return an identifier in backticks."""
     return "`" + name.replace("`", "``") + "`"
 
 
@@ -97,7 +99,7 @@ def quoted_table(name: TableName) -> str:
 
 
 def selected(column: Column, quoted: str) -> str:
-    """Return the SQL expression for a column's value; `quoted` is the column's name.
+    """Return the SQL expression for a column's value; `quoted` is the column's quoted name.
 
     The server would send BIT and VECTOR as bytes without their length. A column that the log
     calls BINARY may be MariaDB's INET6 or UUID, which SELECT prints as text.
@@ -117,7 +119,7 @@ def _statement(
     structure: TableStructure,
     raw: Mapping[Column, str],
     where: str | None,
-    along: str,
+    index_hint: str,
     order: Sequence[str],
     limit: int | None,
 ) -> str:
@@ -126,7 +128,7 @@ def _statement(
     return "".join(
         (
             f"select {listed} from {quoted_table(structure.name)}",
-            "" if where is None else f" {along} where {where}",
+            "" if where is None else f" {index_hint} where {where}",
             f" order by {', '.join(map(quoted, order))}" if order else "",
             "" if limit is None else f" limit {limit:d}",
         )
@@ -141,8 +143,8 @@ def _checked(
     raw: Sequence[Column],
     key: frozenset[str],
 ) -> Iterator[pa.RecordBatch]:
-    """Check the values of each batch, and the warnings after the last. `raw`: columns whose stored
-    values follow the table's columns in a batch."""
+    """Yield the batches after checking their values, and check the server's warnings after the
+    last. `raw`: columns whose stored values follow the table's columns in a batch."""
     width = len(structure.columns)
     try:
         for batch in _until_left(answer, batches, structure.name):
@@ -150,7 +152,7 @@ def _checked(
                 printed = batch.column(structure.names.index(column.name))
                 require_text(column, printed, batch.column(place), keyed=column.name in key)
             rows = batch.select(range(width)) if raw else batch
-            _refuse_softened(rows, key)
+            _refuse_null_keys(rows, key)
             yield rows
     except ErrorPacket as error:
         answer.finish()
@@ -166,6 +168,7 @@ def _checked(
 def _until_left(
     answer: Answer, batches: ResultBatches, table: TableName
 ) -> Iterator[pa.RecordBatch]:
+    """Yield the batches. Raise ValueError if the connection was closed before the last."""
     remaining = iter(batches)
     while True:
         if answer.left:
@@ -176,9 +179,9 @@ def _until_left(
         yield batch
 
 
-def _refuse_softened(batch: pa.RecordBatch, key: frozenset[str]) -> None:
-    """Raise TableError if a key has a NULL: it was a zero date, and rows with different ones would
-    become equal."""
+def _refuse_null_keys(batch: pa.RecordBatch, key: frozenset[str]) -> None:
+    """Raise TableError if a key has a NULL. It was a zero or partial date, which no Arrow type
+    holds, and rows with different ones would have the same key."""
     for name in batch.schema.names:
         if name in key and batch.column(name).null_count:
             raise TableError(
@@ -191,15 +194,15 @@ _WHERE = "a row that was read from the source"
 
 
 def stored(column: Column, quoted: str, *, keyed: bool) -> str | None:
-    """Return the SQL expression for a column's stored value; None if its text is enough. `quoted`
-    is the column's name, `keyed`: the column is part of a key."""
+    """Return the SQL expression for a column's stored value; None if its text is enough. `quoted`:
+    the column's quoted name; `keyed`: the column is part of a key."""
     if column.type in TEXT_TYPES:
         return None if is_unambiguous(column.charset or "utf8mb4") else f"cast({quoted} as binary)"
     return f"cast({quoted} as unsigned)" if keyed and may_be_ambiguous(column) else None
 
 
 def stored_as(column: Column) -> Column:
-    """Return the column that `stored` selects: bytes, or a member's number."""
+    """Return the column that `stored` selects: bytes, or the number of an ENUM or SET member."""
     if column.type in TEXT_TYPES:
         return Column(column.name, "blob")
     return Column(column.name, "bigint", unsigned=True)
@@ -207,7 +210,8 @@ def stored_as(column: Column) -> Column:
 
 def require_text(column: Column, printed: pa.Array, values: pa.Array, *, keyed: bool) -> None:
     """Raise TableError if a stored value is not valid text or, in a key, is ambiguous. `printed`
-    has strings; `values` has for each row the stored value, binary, or a number for a member."""
+    has the strings; `values` has the stored values, which are bytes, or the numbers of ENUM and SET
+    members."""
     if column.type not in TEXT_TYPES:
         numbers = {int(value) for value in values.unique().to_pylist() if value is not None}
         if not all(is_canonical_number(column, number) for number in numbers):

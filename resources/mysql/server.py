@@ -1,8 +1,8 @@
-"""A MySQL server as the port `SourceServer`: facts, tables, structures, dumps, consistent reads.
+"""The port `SourceServer` for a MySQL server: facts, tables, structures, dumps, consistent reads.
 
 Structures are never read in a snapshot: in REPEATABLE READ MySQL would show them as before an
-ALTER. Queries for current structures wait for at most a few seconds for a session that alters a
-table; MariaDB, and MySQL before 8.0, leave a table out that they could not open in that time.
+ALTER. Queries for current structures wait a few seconds at most for a session that alters a table.
+MariaDB, and MySQL before 8.0, omit a table that they could not open in that time.
 """
 
 from __future__ import annotations
@@ -97,17 +97,18 @@ from lockstep.resources.mysql.watermarks import (
 )
 
 Idle: TypeAlias = "deque[tuple[pymysql.Connection[Cursor], float]]"
-"""Idle sessions, and since when they are idle, by the monotonic clock."""
+"""Idle sessions, each with the second on the monotonic clock since when it is idle."""
 
 KEPT_SECONDS: Final = 10.0
-"""Longest time that a session is kept idle. Later, the account's privileges, or the server at this
-address, may be others."""
+"""Longest time in seconds that an idle session is kept. After it, the account's privileges may have
+changed, or another server may have this address."""
 
 
-class Questions:
-    """Sessions for short queries, one after another, at most one of them idle. A run has a dozen
-    such queries, and a handshake takes longer than most of their answers, particularly with TLS.
-    Threads may share it: each query has a session of its own."""
+class QuerySessions:
+    """A pool of sessions for short queries, with at most one idle session, which the next query
+    uses. A run has a dozen such queries, and a handshake takes longer than most of their answers,
+    particularly with TLS. Threads may share the pool: no two queries share a session at the same
+    time."""
 
     def __init__(self, settings: Callable[[], ConnectionSettings]) -> None:
         self._settings = settings
@@ -150,8 +151,8 @@ def _close_all(idle: Idle) -> None:
 
 
 def _is_silent(connection: pymysql.Connection[Cursor]) -> bool:
-    """Return whether there is nothing to read. A server sends nothing unasked, except that it
-    closes the session."""
+    """Return whether the socket has nothing to read. If it has, the server closed the session: it
+    sends nothing else without a query."""
     driver: Any = connection  # no public call for its socket
     readable = select.poll()
     readable.register(driver._sock, select.POLLIN)
@@ -180,9 +181,10 @@ where index_name = 'PRIMARY' and {where} order by table_schema, table_name, seq_
 
 
 class MySqlServer:
-    """`pipeline.ports.SourceServer`. Short queries share a session (`Questions`); dumps, reads of
-    rows, and queries that change the session have their own. `standby`: the server to use if the
-    first one cannot be reached. `read_from`: a replica from which chunks of tables are read."""
+    """The port `SourceServer` for a server of MySQL or MariaDB. Short queries share a session
+    (`QuerySessions`); dumps, reads of rows, and queries that change the session have their own.
+    `standby`: the server to use if the first one cannot be reached. `read_from`: a replica from
+    which chunks of tables are read."""
 
     def __init__(
         self,
@@ -193,13 +195,13 @@ class MySqlServer:
     ) -> None:
         self._servers = settings, standby
         self._read_from = read_from
-        self._questions = Questions(lambda: self._settings)
+        self._questions = QuerySessions(lambda: self._settings)
 
     @cached_property
     def _settings(self) -> ConnectionSettings:
-        """The settings of the primary, or of the standby if only that answers. The choice is made
-        once: a run never changes its server halfway. If neither answers, the primary's error is
-        raised."""
+        """The settings of the primary, or of the standby if only the standby answers. The choice is
+        made once: a run never changes its server halfway. If neither answers, the primary's error
+        is raised."""
         primary, standby = self._servers
         if standby is None:
             return primary
@@ -244,6 +246,8 @@ class MySqlServer:
         return survey if self._replica is None else replace(survey, read_from=self._replica.state())
 
     def dump(self, start: Coordinates) -> MySqlDump:
+        # COM_BINLOG_DUMP has 32 bits for the offset. After 4 GiB only a dump by GTIDs can begin at
+        # the offset; without GTIDs the file is read from its beginning.
         if start.offset <= MAX_OFFSET:
             command = by_offset(start, own_server_id())
         elif self.facts().gtid_mode == "ON":
@@ -286,7 +290,7 @@ class MySqlServer:
             raise may_not_be_read(self._settings, table, tables_read.unread[table])
         if not structures:
             raise NothingMatches(
-                f"the source has no table {table}, or one that cannot be captured",
+                f"the source has no table {table} that can be captured",
                 hint=f"correct the name, or exclude {table}",
             )
         return structures[0]
@@ -434,7 +438,8 @@ class MySqlServer:
 
 
 def _row_structures(read: ReadTables) -> list[TableStructure]:
-    """Return the structures of ordinary tables only, as `MySqlServer.tables` lists them."""
+    """Return the structures of the tables that are not system-versioned, as `MySqlServer.tables`
+    lists them."""
     return [row_structure(table) for table in read.tables if not table.system_versioned]
 
 
@@ -466,8 +471,8 @@ _CLOCK = "select utc_timestamp(6)"
 
 
 def read_facts(cursor: Cursor, address: str) -> ServerFacts:
-    """Read the server's facts; `ServerSettings` if it has no binary log. `address`: host and port,
-    for the message."""
+    """Read the server's facts. Raise `ServerSettings` if it has no binary log. `address`: host and
+    port, for the message."""
     settings = _settings(cursor)
     if settings.get("log_bin", "").upper() != "ON":
         raise ServerSettings(
@@ -508,6 +513,7 @@ def _settings(cursor: Cursor) -> dict[str, str]:
 
 
 def _life(cursor: Cursor, clock: datetime) -> ServerProcess | None:
+    """Return when the server process started and how many RESETs it executed; None if unknown."""
     cursor.execute("show global status where variable_name in ('uptime', 'com_reset')")
     status = {name.lower(): int(value) for name, value in cursor.fetchall()}
     uptime, resets = status.get("uptime"), status.get("com_reset")
@@ -558,6 +564,7 @@ def _can_open(cursor: Cursor, question: str) -> bool:
 
 
 _BRIEFLY: Final = "set session lock_wait_timeout = 3"
+"""Queries for current structures wait at most 3 s for a lock."""
 _FRESH: Final = "set session transaction isolation level read committed"
 """Each statement sees what is committed when it starts, as outside of a transaction."""
 
@@ -581,13 +588,14 @@ def read_locked(cursor: Cursor, table: TableName) -> CurrentSchemas:
     Locking")."""
     for statement in (_BRIEFLY, _FRESH, "start transaction read only"):
         cursor.execute(statement)
-    # All columns, so that an account that may read only some of them gets an error.
+    # Select all columns, so that an account that may read only some of them gets an error.
     if not _can_open(cursor, f"select * from {quoted_table(table)} limit 0"):
         return CurrentSchemas({}, read_head(cursor), _server(cursor))
     return read_current(cursor, [table])
 
 
 def _server(cursor: Cursor) -> str:
+    """Return the server's UUID, or `server-id:` and its id on MariaDB."""
     try:
         return read_value(cursor, "select @@global.server_uuid")
     except pymysql.err.OperationalError:  # MariaDB has none

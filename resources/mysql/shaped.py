@@ -1,8 +1,9 @@
-"""A server whose rows and structures are shaped by the settings: it returns nothing that they hide.
+"""A server whose rows and structures are shaped: the settings may leave out rows and columns, and
+hash, mask or convert values. The server returns nothing that the settings hide.
 
-Batches of rows are shaped, structures lose the values of hidden columns, and the `structure` of a
-table with a shape is the one in the lake. Sums and hashes of such tables are computed here, since
-MySQL knows nothing of shapes. The log's decoder shapes the log
+Batches of rows are shaped, structures lose the values of hidden columns, and for a table with a
+shape, `structure` returns its structure in the lake. Sums and hashes of such tables are computed
+here, because MySQL would compute them of unshaped rows. The log's decoder shapes the log
 (`pipeline.run.dump.image_decoder`).
 
 The ledger keeps the bounds of a table's chunks. If the table's key is hashed, or rows are left out,
@@ -56,8 +57,8 @@ from lockstep.resources.mysql.watermarks import commits_in_order
 
 @dataclass(frozen=True, slots=True)
 class _ShapedTable:
-    """A table with a shape: its present structure on the server, the structure that it has in the
-    lake, and the shaper from one to the other."""
+    """A table with a shape. `schema`: its present structure on the server; `shown`: its structure
+    in the lake; `shaper`: turns rows of the first into rows of the second."""
 
     schema: TableSchema
     shown: TableStructure
@@ -66,13 +67,15 @@ class _ShapedTable:
 
 def hides_bounds(schema: TableSchema, shaper: Shaper) -> bool:
     """Return whether a bound of a chunk may be a hidden value. If a table has several UNIQUE keys,
-    the key of its chunks may differ from the key of its rows, so both count."""
+    its chunks may be cut by another key than the one that identifies its rows, so both keys
+    count."""
     keys = {*merge_key(schema), *row_key(schema)}
     return shaper.hides(keys) or not shaper.takes_all
 
 
 class ShapedServer(MySqlServer):
-    """`pipeline.ports.SourceServer` with the shapes of a source's tables applied."""
+    """The port `SourceServer`, with the shapes of a source's tables applied to what the server
+    returns."""
 
     def __init__(
         self,
@@ -107,7 +110,8 @@ class ShapedServer(MySqlServer):
         return original if current is None else current.shown
 
     def structures(self) -> list[TableStructure]:
-        """Return all structures; a table whose settings cannot be applied keeps its own."""
+        """Return all structures. A table to which its settings cannot be applied keeps the
+        server's."""
         with self._asking() as cursor:
             tables = read_whole_tables(cursor).tables
         return [self._shown(schema) for schema in tables if not schema.system_versioned]
@@ -130,7 +134,8 @@ class ShapedServer(MySqlServer):
         return comments
 
     def table_comments(self, tables: Collection[TableName]) -> dict[TableName, str]:
-        """Return the comments except those of tables with a shape: they may reveal its values."""
+        """Return the comments except those of tables with a shape: they may reveal hidden
+        values."""
         comments = super().table_comments(tables)
         return {
             table: comment
@@ -211,10 +216,13 @@ class ShapedServer(MySqlServer):
             yield snapshot if current is None else _shaped_snapshot(current.shaper, snapshot)
 
     def _opened(self, current: _ShapedTable, rows: Range) -> Range:
+        """Return the range with decrypted bounds. Bounds that hide nothing are not encrypted."""
         if rows.whole or not hides_bounds(current.schema, current.shaper):
             return rows
         if self._shaping.key is None:
-            raise moved(current.schema.name, "no key opens the bounds of its chunks")
+            raise moved(
+                current.schema.name, "the bounds of its chunks are encrypted, but there is no key"
+            )
         seal = _Seal(current.schema.name, self._shaping.key)
         ends = (
             None if bound is None else seal.opened(bound) for bound in (rows.after, rows.through)
@@ -236,9 +244,9 @@ class ShapedServer(MySqlServer):
             return
         self._require(current, schema)
         if hides_bounds(current.schema, current.shaper):
-            # A key alone does not say whether its row is taken.
+            # Rows are read again by their keys, which do not tell whether the settings take them.
             raise TableError(
-                "the table's key is hashed or rows are left out, so that single rows cannot be "
+                "the table's key is hashed or rows are left out, so single rows cannot be "
                 "read again",
                 hint=f"read the whole table by `lockstep reload {schema.name} --from source "
                 "--reason …`",
@@ -301,7 +309,7 @@ class ShapedServer(MySqlServer):
             )
             return replace(sample, rows=tuple(rows))
         raise TableError(
-            "the table's key is hashed or rows are left out, so that samples cannot be compared",
+            "the table's key is hashed or rows are left out, so samples cannot be compared",
             hint=f"compare the whole table by `lockstep verify {structure.name}`",
         )
 
@@ -333,8 +341,8 @@ class ShapedServer(MySqlServer):
         return _ShapedTable(schema, shape.structure, Shaper(shape, self._shaping.key))
 
     def _as_shown(self, structure: TableStructure) -> _ShapedTable | None:
-        """Return the table with its shape; `StructureMoved` if its structure in the lake would
-        differ now."""
+        """Return the table with its shape. Raise `StructureMoved` if its structure in the lake
+        would now differ from `structure`."""
         current = self._shaped_table(structure.name)
         if current is not None and current.shown.fingerprint != structure.fingerprint:
             raise StructureMoved(
@@ -365,17 +373,18 @@ class _Seal:
         self._cipher = AESGCM(key.derived("bounds of chunks"))
 
     def sealed(self, bound: Bound) -> Bound:
+        """Return the encrypted bound."""
         return bound.sealed(self._encrypted)
 
     def opened(self, bound: Bound) -> Bound:
-        """Return the decrypted bound. `StructureMoved`, after which the table is read from its
-        beginning, if it was not encrypted for this table with this key."""
+        """Return the decrypted bound. Raise `StructureMoved` if it was not encrypted for this table
+        with this key; the table is then read from its beginning."""
         try:
             return bound.opened(self._decrypted)
         except (InvalidTag, ValueError) as error:
             raise moved(
                 self._table, "the bounds of its chunks were encrypted by another key"
-            ) from (error)
+            ) from error
 
     def _encrypted(self, literal: str) -> bytes:
         nonce = os.urandom(_NONCE_BYTES)

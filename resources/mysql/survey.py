@@ -1,4 +1,5 @@
-"""The survey of a server for the preflight, by a fixed number of queries for any number of tables.
+"""Surveys a server for the preflight (the checks before the first run), by a fixed number of
+queries for any number of tables.
 
 Statements: MySQL manual, "SHOW Statements"; the older forms are for MariaDB and MySQL before 8.4.
 """
@@ -46,8 +47,8 @@ _ACTIONS: Final = """
 select constraint_schema, table_name, constraint_name, update_rule, delete_rule
   from information_schema.referential_constraints
 """
-"""A query of its own: MariaDB joins information_schema row by row, and shows this table only to
-accounts with more than SELECT."""
+"""The actions are queried separately, because MariaDB joins information_schema row by row, and
+shows this table only to accounts with more than SELECT."""
 
 _ODD_SESSIONS: Final = """
 select v.variable_name, v.variable_value, count(*) as sessions
@@ -71,7 +72,7 @@ Rows = list[dict[str, Any]]
 
 def take_survey(settings: ConnectionSettings) -> Survey:
     """Survey a server over two connections. If the account may not run a query, its answer is empty
-    and its name is in `unanswered`; errors of connections are those of `connect`."""
+    and its name is in `unanswered`. Raise the errors of `connect` if a connection fails."""
     with connect(settings) as first, connect(settings) as second:
         answering = tuple(_answering(connection) for connection in (first, second))
         with first.cursor() as cursor:
@@ -81,7 +82,7 @@ def take_survey(settings: ConnectionSettings) -> Survey:
 def _answering(connection: pymysql.Connection[Cursor]) -> Answering:
     greeting: Any = connection  # two calls without types
     with connection.cursor() as cursor:
-        # ProxySQL answers exactly this statement itself, which reveals it.
+        # ProxySQL answers exactly this statement itself, so the answer reveals ProxySQL.
         cursor.execute("select @@version_comment limit 1")
         comment = _first(cursor)[0]
         cursor.execute("select @@version, connection_id(), @@hostname, @@port, @@server_id")

@@ -1,5 +1,5 @@
-"""What an account sees of tables: the conditions for queries on information_schema, for all or some
-tables of a database; and the check that it may see and read whole tables.
+"""Conditions for queries on information_schema about all or some tables, and the check that the
+account may see and read whole tables.
 
 The conditions have the names as literals, because MySQL before 8.0 and MariaDB open every table
 that no literal name excludes.
@@ -25,7 +25,7 @@ from lockstep.resources.mysql.connection import ConnectionSettings, connect, num
 from lockstep.resources.mysql.select import quoted_table
 
 AT_ONCE: Final = 200
-"""Most tables that one query names."""
+"""Largest number of tables that one query names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ def _marks(values: Collection[str]) -> str:
 
 
 def scopes_of(names: Collection[TableName] | None) -> tuple[Scope, ...]:
-    """Return scopes that together are these tables; None means all tables.
+    """Return scopes that together contain exactly these tables, or all tables for None.
 
     MariaDB treats literals as equal that differ only in case or accents, even if two tables have
     these names. Such names get a scope each.
@@ -91,8 +91,8 @@ def ask(
 
 
 def hidden_in_part(cursor: Cursor, tables: Sequence[TableName]) -> Iterator[TableName]:
-    """Yield those of the tables of which the account sees only the columns that it was granted. It
-    sees all of the tables.
+    """Yield the tables of which the account sees only some columns, because its privileges are on
+    these columns alone. `tables`: tables that the account sees at least in part.
 
     An account that has any privilege on a table as a whole sees all its columns and its definition;
     one that has privileges on columns alone is refused the definition (MySQL manual, "SHOW CREATE

@@ -1,11 +1,10 @@
-"""The watcher of a read, which ends it if another session waits for its lock, or if it takes too
-long.
+"""Ends a read if another session waits for the read's lock, or if the read takes too long.
 
 The read's own connection is busy with rows, and so may be the thread that consumes them. So a
-thread watches through a second session of the same account, which may kill the account's own
-sessions. It kills the session, which releases the locks at once; killing only the statement would
-leave them to the transaction. If the server does not answer the second session within the read
-timeout, the read has lost its connection too, and its socket is shut down.
+thread watches through a second session of the same account: an account may kill its own sessions.
+The thread kills the whole session, because that releases its locks at once; after killing only the
+statement, the transaction would keep them. If the server does not answer the second session within
+the read timeout, the read has lost its connection too, and its socket is shut down.
 
 Sources: MySQL manual, "The metadata_locks Table" (`performance_schema`; an account needs SELECT on
 `*.*`); "SHOW PROCESSLIST", which shows other accounts' sessions only with PROCESS. Without either,
@@ -39,8 +38,9 @@ _INTERVAL: Final = 0.5
 
 @dataclass(slots=True)
 class Watched:
-    """A read that may be given up; `reason` is then why. `answered`: when the server last answered
-    the watcher."""
+    """A read that the watcher may give up by `rule`. `reason`, `hint`: the error if it gave the
+    read up; `begun`: when the read began, and `answered`: when the server last answered the
+    watcher, by the monotonic clock."""
 
     rule: Patience
     reason: str | None = None
@@ -48,8 +48,8 @@ class Watched:
     begun: float = field(default_factory=monotonic)
     answered: float = field(default_factory=monotonic)
 
-    def leave(self, *, waited_for: bool) -> bool:
-        """Decide whether to give the read up, and return it; the read's error is then `reason`."""
+    def give_up(self, *, waited_for: bool) -> bool:
+        """Return whether to give the read up. If so, `reason` and `hint` are set."""
         seconds = monotonic() - self.begun
         self.reason = leaves(self.rule, seconds, waited_for=waited_for)
         self.hint = cure(self.rule, waited_for=waited_for)
@@ -57,7 +57,7 @@ class Watched:
 
     @contextmanager
     def excused(self) -> Iterator[None]:
-        """Replace the error of a read that was given up by `TableBusy` with the reason."""
+        """Raise `TableBusy` with the reason instead of the error of a read that was given up."""
         try:
             yield
         except (SourceUnavailable, TableBusy) as error:
@@ -66,6 +66,7 @@ class Watched:
             raise TableBusy(self.reason, hint=self.hint) from error
 
     def excusing(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield the batches, with errors as in `excused`."""
         with self.excused():
             yield from batches
 
@@ -74,8 +75,8 @@ class Watched:
 def watched(
     settings: ConnectionSettings, cursor: Cursor, table: TableName, rule: Patience
 ) -> Iterator[Watched]:
-    """Watch the session of `cursor` while the body runs, from the time on when the rule may apply.
-    If the watcher cannot connect, the read goes on."""
+    """Watch the session of `cursor` while the body runs. The watcher connects only when `rule` may
+    end the read. If it cannot connect, the read goes on."""
     session = _Session(f"lockstep-{uuid4().hex}", cursor.connection)
     with suppress(pymysql.MySQLError):  # some clusters have no user-level locks
         cursor.execute("select get_lock(%s, 0)", (session.lock,))
@@ -102,8 +103,8 @@ class _Session:
     def end(self, cursor: Cursor) -> None:
         """Kill the session if it is on the server that `cursor` is connected to. It is identified
         by its lock, not by its number: a host name may lead to several servers, and a restarted one
-        assigns the same numbers again. Otherwise shut down the socket, which the server notices
-        when it sends the next row."""
+        assigns the same numbers again. Otherwise shut down the socket: the server notices that when
+        it sends the next row."""
         number = None
         with suppress(pymysql.MySQLError):
             cursor.execute("select is_used_lock(%s)", (self.lock,))
@@ -124,7 +125,7 @@ def _watch(
     while not stop.is_set():
         try:
             with connect(settings) as connection, connection.cursor() as cursor:
-                if _end_if_left(cursor, session, table, read, stop):
+                if _end_if_given_up(cursor, session, table, read, stop):
                     return
         except LockstepError as error:
             if _is_answer(error):
@@ -143,14 +144,14 @@ def _is_answer(error: LockstepError) -> bool:
     )
 
 
-def _end_if_left(
+def _end_if_given_up(
     cursor: Cursor, session: _Session, table: TableName, read: Watched, stop: Event
 ) -> bool:
-    """Check until the read is given up (True) or has ended (False)."""
+    """Check repeatedly. Return True when the read is given up, False when it has ended."""
     while not stop.is_set():
         waited_for = waiting_for(cursor, table)
         read.answered = monotonic()
-        if read.leave(waited_for=waited_for):
+        if read.give_up(waited_for=waited_for):
             session.end(cursor)
             return True
         stop.wait(_INTERVAL)
@@ -161,17 +162,17 @@ _LOCKS: Final = """
 select lock_status, lock_type from performance_schema.metadata_locks
  where object_type = 'TABLE' and object_schema = %s and object_name = %s
 """
-_ALL_OF_IT: Final = frozenset({"EXCLUSIVE", "SHARED_NO_READ_WRITE"})
+_EXCLUSIVE_LOCKS: Final = frozenset({"EXCLUSIVE", "SHARED_NO_READ_WRITE"})
 _STATE: Final = "waiting for table metadata lock"
 _COMMENTS: Final = re.compile(r"\s*(?:/\*.*?\*/\s*)*", re.DOTALL)
-_TAKES_ALL: Final = re.compile(
+_EXCLUSIVE_STATEMENTS: Final = re.compile(
     r"(?:alter|create|drop|optimize|rename|repair|truncate)\b", re.IGNORECASE
 )
 """Statements that need an exclusive lock of a table."""
 _LOCKS_TABLES: Final = re.compile(r"lock\s+tables?\b", re.IGNORECASE)
 _TO_WRITE: Final = re.compile(r"\bwrite\s*$", re.IGNORECASE)
-"""A table in LOCK TABLES that is locked for writing. A READ lock, which our own reads may take, is
-compatible with readers."""
+"""The end of a table in LOCK TABLES that is locked for writing. A READ lock does not wait for
+readers; our own reads may take one."""
 
 _REFUSED: Final = frozenset({1044, 1049, 1142, 1146, 1227})
 """ER_DBACCESS_DENIED_ERROR, ER_BAD_DB_ERROR, ER_TABLEACCESS_DENIED_ERROR, ER_NO_SUCH_TABLE,
@@ -183,7 +184,7 @@ def waiting_for(cursor: Cursor, table: TableName) -> bool:
     can see."""
     locks = _locks(cursor, table)
     if locks:
-        return any(status == "PENDING" and kind in _ALL_OF_IT for status, kind in locks)
+        return any(status == "PENDING" and kind in _EXCLUSIVE_LOCKS for status, kind in locks)
     return sessions_wait(cursor, table)
 
 
@@ -200,7 +201,7 @@ def _locks(cursor: Cursor, table: TableName) -> list[tuple[str, str]]:
 
 
 def sessions_wait(cursor: Cursor, table: TableName) -> bool:
-    """Return the same from the list of sessions."""
+    """Return whether a session in the process list waits for an exclusive lock of the table."""
     cursor.execute("show full processlist")
     return any(
         wants_whole_table(table, database=_text(row[3]), statement=_text(row[7]))
@@ -217,7 +218,7 @@ def wants_whole_table(table: TableName, *, database: str, statement: str) -> boo
     if _LOCKS_TABLES.match(bare):
         parts = [part for part in bare.split(",") if _TO_WRITE.search(part)]
     else:
-        parts = [bare] if _TAKES_ALL.match(bare) else []
+        parts = [bare] if _EXCLUSIVE_STATEMENTS.match(bare) else []
     return any(
         _mentions(part, table.name)
         and (database == table.database or _mentions(part, table.database))

@@ -1,4 +1,5 @@
-"""Watermarks: places in the log before and after a read, between which its rows belong.
+"""Watermarks of a read: a place in the log before it (low) and one after it (high). Its rows are
+the table's rows at some place between the two.
 
 MySQL writes a transaction to the log before the engine commits it and others can read it. So the
 log's end, queried before a read, is a low mark only once all transactions before it are committed:
@@ -6,7 +7,7 @@ every GTID that was owned then is executed, and no anonymous transaction is in p
 manual, "gtid_owned", "Ongoing_anonymous_transaction_count"). If that takes too long, the low mark
 is the beginning of the file: MySQL begins a file only when all transactions of the previous one are
 committed. A prepared XA transaction is in the log, but is read only after its commit: XA RECOVER
-lists those.
+lists such transactions.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ _OWNER: Final = re.compile(r"#\d+")
 
 @dataclass(frozen=True, slots=True)
 class Watermark:
-    """The log's end and the GTIDs executed; the set is queried before the end."""
+    """A place in the log, and a set of GTIDs that were executed before the place was queried; ""
+    without GTIDs."""
 
     at: Coordinates
     executed: str
@@ -64,7 +66,7 @@ def read_value(cursor: Cursor, query: str) -> str:
 
 
 def read_head(cursor: Cursor) -> Coordinates:
-    """Return the log's end; `ServerSettings` if the server has no binary log."""
+    """Return the log's end. Raise `ServerSettings` if the server has no binary log."""
     try:
         cursor.execute("show binary log status")
     except pymysql.err.ProgrammingError:
@@ -78,13 +80,13 @@ def read_head(cursor: Cursor) -> Coordinates:
 
 
 def high_mark(cursor: Cursor, dialect: Dialect) -> Watermark:
-    """Return a mark at or after everything that can be read now."""
+    """Return a mark that is after every change that can be read now."""
     executed = _executed(cursor, dialect)
     return Watermark(read_head(cursor), executed)
 
 
 def low_mark(cursor: Cursor, dialect: Dialect, *, patience: Retry = COMMITTED) -> Watermark:
-    """Return a mark such that everything before it can be read now.
+    """Return a mark before which every change can be read now.
 
     On MariaDB the log's end is a low mark for structures, because a query for a structure waits
     for the statement that changes it. Rows have the place of their
@@ -141,20 +143,20 @@ def _none_anonymous(cursor: Cursor) -> bool:
     return row is not None and row[1] == "0"
 
 
-_NOT_ALLOWED = 1401
+_XA_DENIED = 1401
 """ER_XAER_RMERR: the account lacks XA_RECOVER_ADMIN on MySQL."""
 
 
 def prepared_transactions(cursor: Cursor) -> frozenset[Xid] | None:
-    """Return the prepared transactions; None if the account may not list them, which the preflight
-    reports."""
+    """Return the prepared transactions; None if the account may not list them. The checks before
+    the first run report that."""
     try:
         cursor.execute("xa recover convert xid")
     except pymysql.err.ProgrammingError:
         cursor.execute("xa recover format='sql'")  # MariaDB
         return frozenset(_from_text(int(row[0]), str(row[3])) for row in cursor.fetchall())
     except pymysql.MySQLError as error:
-        if error.args[0] != _NOT_ALLOWED:
+        if error.args[0] != _XA_DENIED:
             raise
         return None
     return frozenset(
@@ -164,7 +166,8 @@ def prepared_transactions(cursor: Cursor) -> frozenset[Xid] | None:
 
 
 def xa_commit_count(cursor: Cursor) -> int | None:
-    """Return the number of XA COMMITs since the server started; None if it does not count them."""
+    """Return the number of XA COMMITs since the server started; None if the server does not count
+    them."""
     cursor.execute("show global status like 'com_xa_commit'")
     row = cursor.fetchone()
     return None if row is None else int(row[1])

@@ -1,8 +1,9 @@
 """Makes OpenLineage events of a run with the classes of the official client.
 
-The job is named after the source; a run of it reads MySQL tables, and writes a mirror and a
-changelog of each. OpenLineage's run id is derived from the run's own id, so that another process
-that finds the run dead can send its end.
+The job is named after the source. A run reads MySQL tables. For each it writes a mirror (the Delta
+table with the current rows) and a changelog (the Delta table with all changes). OpenLineage's run
+id is derived from the run's own id, so that another process can send the last event of a run that
+died.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ from lockstep.pipeline.values.table import TableName
 
 Event: TypeAlias = RunEvent
 
-NOTHING: Final = RunNews(())
+NO_NEWS: Final = RunNews(())
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,16 +58,20 @@ class DatasetPlace:
     folder: str
 
     def table(self, name: TableName) -> tuple[str, str]:
+        """Return OpenLineage's namespace and name of a table in MySQL."""
         dataset = MySQL(self.host, str(self.port), name.database, name.name)
         return dataset.get_namespace(), dataset.get_name()
 
     def stored(self, path: str) -> tuple[str, str]:
+        """Return OpenLineage's namespace and name of a Delta table in the lake."""
         return self.storage, f"{self.folder}/{path}" if self.folder else path
 
 
 @attr.define
 class LockstepRunFacet(RunFacet):
-    """Lockstep's own facet of a run: its id in Lockstep, and the part of the log that it read."""
+    """Lockstep's own facet of a run: its id in Lockstep, and the part of the log that it read.
+    Names are camelCase as in OpenLineage's facets. `tablesNotListed`: number of further tables,
+    which the event leaves out."""
 
     dagsterRun: str
     batch: int | None = None
@@ -89,11 +94,12 @@ def run_event(
     run: str,
     at: datetime,
     captured: CaptureReport | None = None,
-    news: RunNews = NOTHING,
+    news: RunNews = NO_NEWS,
     why: str | None = None,
 ) -> RunEvent:
-    """Return an event. `state`: START, COMPLETE, FAIL or ABORT; `run`: Lockstep's id of the run;
-    `news`: what was written until then; `why`: the error and its hint if the run failed."""
+    """Return an event of a run. `at`: when it happened; `state`: START, COMPLETE, FAIL or ABORT;
+    `run`: Lockstep's id of the run; `news`: what was written until then; `why`: the error and its
+    hint if the run failed."""
     producer = f"urn:lockstep:{version('lockstep')}"
     set_producer(producer)  # the facets below contain it
     facet = LockstepRunFacet(run, tablesNotListed=news.unnamed or None)
@@ -149,7 +155,8 @@ def _schema(
 def _columns(
     place: DatasetPlace, news: TableNews
 ) -> column_lineage_dataset.ColumnLineageDatasetFacet:
-    """Return each column's origin, the source's column of that name; none if it was dropped."""
+    """Return the lineage of each mirror column: the source's column of that name, unless that was
+    dropped."""
     namespace, table = place.table(news.table)
     identity = column_lineage_dataset.Transformation("DIRECT", "IDENTITY")
     fields = {

@@ -1,5 +1,4 @@
-"""A background thread that sends a run's events in order; only a finished run waits for
-it."""
+"""A background thread that sends a run's events in order. The run waits for it only at its end."""
 
 from __future__ import annotations
 
@@ -20,7 +19,7 @@ PATIENCE: Final = 5.0
 """Longest time in seconds that a finished run waits for its events to be sent."""
 
 _LONGEST: Final = 200
-"""Largest number of characters of an error that are shown."""
+"""Largest number of characters that are shown of an error."""
 
 
 def require_client() -> None:
@@ -28,7 +27,7 @@ def require_client() -> None:
     if find_spec("openlineage") is None:
         raise SetupIncomplete(
             "[lineage] needs the OpenLineage client, which is not installed",
-            hint="pip install 'lockstep[openlineage]', with the version that is installed here",
+            hint="pip install 'lockstep[openlineage]' in the version that is installed here",
         )
 
 
@@ -110,7 +109,7 @@ class Sending:
 
 
 def _summary(error: Exception) -> str:
-    """Return the first line of an error. It does not contain the event."""
+    """Return the first line of an error, which does not contain the event's content."""
     if isinstance(error, LockstepError):
         return f"{error.message}; {error.hint}"
     lines = str(error).strip().splitlines()

@@ -1,4 +1,5 @@
-"""The chain of batches and what they captured, on Postgres."""
+"""The chain of batches, each of which captured a range of the log, and what they captured, on
+Postgres."""
 
 from __future__ import annotations
 
@@ -39,7 +40,7 @@ from lockstep.pipeline.values.position import (
 from lockstep.pipeline.values.segment import RowCounts, Segment, SourcePart, SourceTable
 from lockstep.pipeline.values.table import CaptureScope, TableName, TablePatterns
 from lockstep.resources.postgres import life_events, tables
-from lockstep.resources.postgres.life_events import forget
+from lockstep.resources.postgres.life_events import undo_batch
 from lockstep.resources.postgres.rows import (
     Row,
     columns_of,
@@ -60,13 +61,15 @@ from lockstep.resources.postgres.tables import carry_out, record_loads
 from lockstep.resources.postgres.writes import settled_write
 
 _MOVED = ("batches", "unfinished", "live_batches", "cursors", "gaps")
-"""Kept statements whose rows change when a batch is merged or acknowledged."""
+"""Cached statements (`Subject._kept`) whose rows change when a batch is merged or acknowledged."""
 
 _BEGUN = ("batches", "unfinished", "open_override", "live_batches", "gaps")
-"""Kept statements whose rows change when a batch begins."""
+"""Cached statements whose rows change when a batch begins."""
 
 
 class PostgresBatches(Subject):
+    """The port `Batches` (`pipeline.ports.ledger`), which describes each method, on Postgres."""
+
     # -- the chain -----------------------------------------------------------------------------
 
     def cursors(self, source: str) -> Cursors:
@@ -133,7 +136,7 @@ class PostgresBatches(Subject):
         with self._step(lease) as step:
             values = {"source": lease.source, "batch": batch, "reason": reason}
             step.must("abandon", "batches_known", **values)
-            forget(step, lease, batch)
+            undo_batch(step, lease, batch)
 
     def mark_merged(self, lease: Lease) -> list[int]:
         with self._step(lease, changes=_MOVED) as step:
@@ -150,7 +153,7 @@ class PostgresBatches(Subject):
 
     def record_capture(self, lease: Lease, batch: int, record: CaptureRecord) -> None:
         source = lease.source
-        of = {"source": source, "batch": batch}
+        keys = {"source": source, "batch": batch}
         with self._step(lease) as step:
             record_history(step, source, batch, record.history)
             begun = step.all("batch_start", source=source, batch=batch)
@@ -167,7 +170,7 @@ class PostgresBatches(Subject):
             life_events.record(step, lease, occurred, batch)
             _record_segments(step, source, batch, record.segments)
             parts = [
-                {**of, "name": part.table.value, **file}
+                {**keys, "name": part.table.value, **file}
                 for part in record.source_parts
                 for file in of_files(part.files)
             ]
@@ -200,6 +203,7 @@ class PostgresBatches(Subject):
         contents = map(_content, rows)
         if tables is None:
             return list(contents)
+        # The query selects by database and by name separately, so some tables are too many.
         own = (content.only(frozenset(tables)) for content in contents)
         return [content for content in own if content.changed]
 
@@ -303,15 +307,15 @@ def _record_segments(step: Step, source: str, batch: int, segments: Sequence[Seg
 
 
 def _record_events(step: Step, source: str, batch: int, record: CaptureRecord) -> None:
-    """Record events and snapshots, after their tables, versions and states."""
-    of = {"source": source, "batch": batch}
+    """Record events and snapshots. Their tables, versions and states must be recorded before."""
+    keys = {"source": source, "batch": batch}
     ordinals: dict[TableName, Iterator[int]] = defaultdict(count)
     events = [
-        {**of, "ordinal": next(ordinals[event.table]), **_of_event(event)}
+        {**keys, "ordinal": next(ordinals[event.table]), **_of_event(event)}
         for event in record.events
     ]
     step.insert("record_table_events", events)
-    rows = [{**of, **_of_snapshot(part)} for part in record.snapshots]
+    rows = [{**keys, **_of_snapshot(part)} for part in record.snapshots]
     numbers = {table(row): row["id"] for row in step.insert("record_snapshots", rows)}
     files = [
         {"snapshot": numbers[part.table], **file}
@@ -322,7 +326,8 @@ def _record_events(step: Step, source: str, batch: int, record: CaptureRecord) -
 
 
 def _record_prepared(step: Step, source: str, batch: int, record: CaptureRecord) -> None:
-    """Record ends first: an XID that one of them frees may be prepared again."""
+    """Record ended XA transactions before prepared ones, because an XID may be used again once its
+    transaction has ended."""
     for ended in record.ended:
         values = {"ended_by": batch, "committed": ended.committed, **_of_prepared(ended.prepared)}
         step.must("record_end", "prepared_known", source=source, **values)
@@ -331,16 +336,16 @@ def _record_prepared(step: Step, source: str, batch: int, record: CaptureRecord)
 
 
 def _record_set_anchors(step: Step, source: str, batch: int, anchors: Sequence[SetAnchor]) -> None:
-    of = {"source": source, "batch": batch}
+    keys = {"source": source, "batch": batch}
     rows = [
-        {**of, "ordinal": ordinal, "origin": anchor.origin, **columns_of(anchor)}
+        {**keys, "ordinal": ordinal, "origin": anchor.origin, **columns_of(anchor)}
         for ordinal, anchor in enumerate(anchors)
     ]
     step.insert("record_set_anchors", rows)
 
 
 def _of_capture(value: CaptureRecord) -> dict[str, Any]:
-    """Everything of the record that the batch's own row holds."""
+    """Return the columns of the batch's own row; all else is in rows of other tables."""
     return {
         **of_position(value.end),
         **columns_of(value.anchor, prefix="anchor_"),
@@ -369,9 +374,9 @@ def _source_part(row: Row) -> SourcePart:
 
 
 def _ended(row: Row) -> Prepared:
-    """JSON has bytes as hexadecimal digits."""
-    told = {name: bytes.fromhex(row[name] or "") for name in ("gtrid", "bqual", "file_key")}
-    return _prepared({**row, **told})
+    """Return an ended XA transaction from JSON, where bytes are hexadecimal digits."""
+    binary = {name: bytes.fromhex(row[name] or "") for name in ("gtrid", "bqual", "file_key")}
+    return _prepared({**row, **binary})
 
 
 def _segment(row: Row) -> Segment:

@@ -1,4 +1,4 @@
-"""Connections to the ledger's Postgres, and the ledger's errors for those of its driver."""
+"""Connections to the ledger's Postgres, and the translation of the driver's errors."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from lockstep.pipeline.values.errors import (
 )
 from lockstep.resources.postgres.refusals import refusal
 
-OLDEST_SERVER = 130000
-_IDLE_TOO_LONG = "25P03"
+OLDEST_SERVER = 130000  # Postgres 13, as libpq numbers versions
+_IDLE_TOO_LONG = "25P03"  # the SQLSTATE after idle_in_transaction_session_timeout
 _REFUSED = "23000"
 """The SQLSTATE of `lockstep.refuse`, which Postgres itself never raises."""
 
@@ -37,15 +37,15 @@ _SETTINGS: Final = {
     "tcp_keepalives_interval": "10s",
     "tcp_keepalives_count": "3",
     "tcp_user_timeout": "60s",
-    # A process that was suspended inside a transaction locks no row for longer.
+    # A process that was suspended inside a transaction loses its locks after 30 s, before another
+    # process gives up waiting for them.
     "lock_timeout": "60s",
     "idle_in_transaction_session_timeout": "30s",
-    # Limits that an administrator sets for other accounts would end these sessions, and the lock
-    # with its session.
+    # An administrator's limits for other sessions would end these, too, and release their locks.
     "idle_session_timeout": "0",
     "statement_timeout": "0",
     "transaction_timeout": "0",
-    # Each step reads what the step before it, of whichever session, has committed.
+    # Each statement sees everything that any session committed before it.
     "default_transaction_isolation": "read committed",
 }
 """Settings of each session; those of the account or the database do not apply."""
@@ -53,7 +53,7 @@ _SETTINGS: Final = {
 _SINCE: Final = {"idle_session_timeout": 140000, "transaction_timeout": 170000}
 """The first version of Postgres that has a setting, if the oldest supported one lacks it."""
 
-# A commit is on disk when it returns; a stricter level stays.
+# A commit must be on disk when it returns. A stricter level than `on` is kept.
 _REST: Final = """
 select set_config('synchronous_commit', 'on', false)
 where current_setting('synchronous_commit') = 'off';
@@ -61,20 +61,21 @@ select pg_backend_pid()
 """
 
 _POOLER_ROUNDS: Final = 3
-"""Number of rounds that two sessions take before a connection pooler counts as one that keeps them
-apart: other clients of the pooler may take a connection in between."""
+"""Number of checks after which a connection pooler counts as one that reserves a backend for each
+session. One check may miss the fault, because other clients of the pooler take backends, too."""
 
 
 @dataclass(frozen=True, slots=True)
 class LedgerAddress:
-    """The ledger's address: a libpq DSN or URL, which is never printed, and a name to print."""
+    """The ledger's address. `dsn`: a libpq DSN or URL, which is never printed; `shown`: its name in
+    messages, without secrets."""
 
     dsn: str
     shown: str
 
     @classmethod
     def parse(cls, dsn: str) -> LedgerAddress:
-        """Parse a configured DSN; `ConfigurationError` if it is none."""
+        """Parse a configured DSN. Raise `ConfigurationError` if it is not valid."""
         try:
             parts = parse_dsn(dsn)
         except psycopg2.ProgrammingError as error:
@@ -87,8 +88,8 @@ class LedgerAddress:
 
 
 def connect(target: LedgerAddress) -> Connection:
-    """Return a new connection whose session has `_SETTINGS`. `ConfigurationError` if a connection
-    pooler in between does not keep the session."""
+    """Return a new connection whose session has `_SETTINGS`. Raise `ConfigurationError` if a
+    connection pooler in between gives its statements to several backends."""
     connection = _opened(target)
     try:
         _prepare(target, connection)
@@ -137,8 +138,9 @@ def _prepare(target: LedgerAddress, connection: Connection) -> None:
 
 def _require_session(target: LedgerAddress, connection: Connection) -> None:
     """Raise `ConfigurationError` unless the pooler reserves one backend for this connection: locks
-    and settings belong to a backend. While another connection is in a transaction, pgbouncer gives
-    it the backend that this one had, or gives this one another."""
+    and settings belong to a backend. The test: while a second connection is in a transaction, a
+    pooler that does not reserve backends has given it the first connection's backend, or gives the
+    first connection another."""
     with translated(target), closing(_opened(target)) as other:
         for _ in range(_POOLER_ROUNDS):
             before = _process(connection)
@@ -205,7 +207,7 @@ def _not_connected(target: LedgerAddress, error: psycopg2.OperationalError) -> L
 
 @contextmanager
 def translated(target: LedgerAddress) -> Iterator[None]:
-    """Raise the ledger's errors in place of psycopg2's."""
+    """Raise psycopg2's errors as `pipeline.values.errors`, with the original as cause."""
     try:
         yield
     except psycopg2.Error as error:
@@ -214,7 +216,7 @@ def translated(target: LedgerAddress) -> Iterator[None]:
 
 def _meaning(target: LedgerAddress, error: psycopg2.Error) -> LockstepError:
     state = error.pgcode or ""
-    if state == _REFUSED:  # by a trigger: its own words, which hold no values
+    if state == _REFUSED:  # raised by a trigger, whose message has no values of rows
         return refusal(error.diag.constraint_name or state, error.diag.message_primary)
     if state.startswith("23"):
         return refusal(error.diag.constraint_name or error.diag.column_name or state)
@@ -245,7 +247,7 @@ def _meaning(target: LedgerAddress, error: psycopg2.Error) -> LockstepError:
 
 
 def is_lost(error: psycopg2.Error) -> bool:
-    """Return whether the connection was lost, and not only a statement failed."""
+    """Return whether the error ended the connection. Otherwise only the statement failed."""
     state = error.pgcode or ""
     if state == _IDLE_TOO_LONG:
         return True

@@ -1,4 +1,5 @@
-"""The port `Consumers` (`pipeline.ports.consumers`) on Postgres."""
+"""The port `Consumers` (`pipeline.ports.consumers`) on Postgres. A consumer is a named reader of a
+source's changelogs; each delivery gives it the changes of some batches."""
 
 from __future__ import annotations
 
@@ -77,6 +78,7 @@ class PostgresConsumers(Subject):
 
 
 def _out(step: Step, source: str, name: str) -> list[Delivery]:
+    """Return the consumer's deliveries that are neither acknowledged nor rolled back."""
     return [_delivery(row) for row in step.all("deliveries_out", source=source, name=name)]
 
 

@@ -1,13 +1,12 @@
-"""Decisions of runs, and choices of persons, on Postgres."""
+"""Decisions of runs (such as where to start), and choices of persons, on Postgres. A gap is a range
+of the log that a decision skipped."""
 
 from __future__ import annotations
 
 import json
-from datetime import datetime
 
 from lockstep.pipeline.model.gaps import CLOSING, ClosingEvent, Gap, found_equal, with_closed
 from lockstep.pipeline.model.table_state import TableEventKind
-from lockstep.pipeline.proof.proven import TableProof
 from lockstep.pipeline.values.decisions import (
     Continuity,
     Decision,
@@ -30,10 +29,12 @@ from lockstep.resources.postgres.session import Subject
 from lockstep.resources.postgres.tables import table_proof
 
 _PLAIN = ("kind", "rule", "reason", "author", "follows", "continuity", "override", "hint")
-"""Columns with the names and values of the decision's fields."""
+"""Fields of `Decision` that are stored unchanged, in columns of the same names."""
 
 
 class PostgresDecisions(Subject):
+    """The port `Decisions` (`pipeline.ports.ledger`), which describes each method, on Postgres."""
+
     def decide(self, lease: Lease, decision: Decision) -> RecordedDecision:
         with self._step(lease, changes=()) as step:
             row = step.only(
@@ -74,7 +75,14 @@ class PostgresDecisions(Subject):
         events = self._all("happened_to_tables", source=source, since=since, kinds=kinds)
         happened = [_happened(row) for row in events]
         proofs = [table_proof(row) for row in self._all("proofs", source=source)]
-        return [with_closed(_gap(row), happened, _found_equal(row, proofs)) for row in rows]
+        return [
+            with_closed(
+                _gap(row),
+                happened,
+                found_equal(proofs, position(row, "start"), row["acknowledged_at"]),
+            )
+            for row in rows
+        ]
 
 
 def _decision(row: Row) -> RecordedDecision:
@@ -118,11 +126,8 @@ def _gap(row: Row) -> Gap:
     )
 
 
-def _found_equal(row: Row, proofs: list[TableProof]) -> dict[str, datetime]:
-    return found_equal(proofs, position(row, "start"), row["acknowledged_at"])
-
-
 def _happened(row: Row) -> ClosingEvent:
+    """Return an event of a table that may close a gap."""
     taker = row["taker_name"] and TableName(row["taker_database"], row["taker_name"])
     kind = row["kind"] and TableEventKind(row["kind"])
     place = row["place_number"], row["place_offset"]

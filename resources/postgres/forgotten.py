@@ -40,10 +40,13 @@ from lockstep.resources.postgres.session import Subject
 
 
 class PostgresForgotten(Subject):
+    """The port `Deletions` (`pipeline.ports.ledger`), which describes each method, on Postgres."""
+
     def forgotten(self, source: str, table: TableName | None = None) -> DeletionNotes:
         notes = [_note(row) for row in self._all("forgotten", source=source)]
         if table is not None:
             for row in self._all("cleared_of_table", source=source, **of_table(table)):
+                # Changes of all tables up to the last note are deleted anyway.
                 if not notes or row["through"] > notes[-1].through:
                     notes.append(
                         DeletedChanges(0, row["through"], position(row, "end"), table=table)
@@ -115,6 +118,7 @@ class PostgresForgotten(Subject):
 
     def clear_files(self, lease: Lease, files: Sequence[ClearedFile]) -> None:
         with self._step(lease) as step:
+            # Triggers refuse changes of recorded rows unless this is on in the transaction.
             step.all("while_clearing", on="on")
             for file in files:
                 step.run(

@@ -1,4 +1,5 @@
-"""Leases: which process may write for a source, on Postgres."""
+"""Leases on Postgres. A lease is the right of one process to write for a source; an advisory lock
+on a connection of its own guards it."""
 
 from __future__ import annotations
 
@@ -23,12 +24,16 @@ from lockstep.resources.postgres.session import Subject, query
 from lockstep.resources.postgres.writes import settled_write
 
 BEAT_SECONDS = 5.0
+"""Seconds between two heartbeats of a lease's holder."""
 SILENT_SECONDS = 60.0
-"""A holder without a heartbeat for this time is taken over: its process is suspended, or its
-machine is gone although the connection seems alive. A busy process keeps sending heartbeats."""
+"""Seconds without a heartbeat after which another run takes the source over: the holder is
+suspended, or its machine is gone although the connection seems alive. A busy process keeps sending
+heartbeats."""
 
 
 class PostgresLeases(Subject):
+    """The port `Leases` (`pipeline.ports.ledger`), which describes each method, on Postgres."""
+
     @contextmanager
     def lock(
         self, source: str, holder: str, dagster_run: str | None, *, in_dagster: bool = False
@@ -43,8 +48,8 @@ class PostgresLeases(Subject):
                     process = _locked(connection, key, wait=True)
             if process is None:
                 raise self._busy(source)
-            # The session's backend, unlike this connection's, has compiled the triggers' functions.
-            taken = self._only(
+            # This runs in the shared session: its backend has compiled the triggers' functions.
+            row = self._only(
                 "take_lease",
                 source=source,
                 holder=holder,
@@ -52,7 +57,7 @@ class PostgresLeases(Subject):
                 in_dagster=in_dagster,
                 process=process,
             )
-            token: int = taken["token"]
+            token: int = row["token"]
             lease = Lease(source, token, holder, dagster_run)
             self._answers[source] = {}
             try:
@@ -96,9 +101,9 @@ class PostgresLeases(Subject):
         return bool(self._all("end_silent", source=source, **values))
 
     def _outlived(self, source: str) -> bool:
-        """Return whether the lock is that of a process which was killed on this host. Its session
-        ends once Postgres has finished the session's statement and finds the connection closed,
-        which is a moment later."""
+        """Return whether the holder was a process of this host that is dead. Its lock is released a
+        moment later, when Postgres has finished its last statement and finds the connection
+        closed."""
         lease = self.lease(source)
         return lease is not None and is_gone(lease.holder)
 
@@ -113,6 +118,7 @@ class PostgresLeases(Subject):
         self._session.require_not_lost(lease)
 
     def require_writable(self) -> None:
+        # An update of no row, which is refused as any write would be.
         with self._session.step("nothing_written"):
             pass
 
@@ -154,7 +160,8 @@ class PostgresLeases(Subject):
 
 def _locked(connection: Connection, key: int, *, wait: bool = False) -> int | None:
     """Take the lock, and return the pid of the Postgres backend that holds it for this process;
-    None while another process holds it. `wait` a little for a holder whose connection ends."""
+    None while another process holds it. `wait`: try for a while, because the holder's connection is
+    about to end."""
     with connection.cursor() as cursor:
         for _ in LOCK.tries() if wait else (None,):
             cursor.execute(query("try_lock"), {"namespace": LOCK_NAMESPACE, "key": key})

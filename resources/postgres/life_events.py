@@ -1,4 +1,5 @@
-"""The only way to write a table's state: record an event, and the state that it leads to."""
+"""Writes tables' states, always together with the event that led to the state.
+`pipeline.model.life` says which event leads to which state."""
 
 from __future__ import annotations
 
@@ -48,11 +49,11 @@ _EVENTS: Final = {name: event for event, name in NAMES.items()}
 
 
 def record(
-    transaction: Step, lease: Lease, told: Iterable[Told], batch: int | None = None
+    transaction: Step, lease: Lease, events: Iterable[Told], batch: int | None = None
 ) -> dict[TableName, TableState]:
     """Record events in order, with the states that they lead to, and return the tables' states.
-    `batch`: the capture that they are of, if any."""
-    occurred = list(told)
+    `batch`: the id of the batch whose capture caused them; None if none did."""
+    occurred = list(events)
     states = _states_of(transaction, lease.source, {name for name, _ in occurred})
     lines: list[_Line] = []
     for name, event in occurred:
@@ -61,13 +62,14 @@ def record(
             after = states[name] = step(name, before, event)
         except NotAllowed as refused:
             raise refusal(refused.rule) from None
+        # Those of `ALWAYS_KEPT` change the state once a batch before them is abandoned.
         if after != before or (batch is None and isinstance(event, ALWAYS_KEPT)):
             lines.append((after, event))
     _write(transaction, lease, lines, batch)
     return states
 
 
-def forget(transaction: Step, lease: Lease, batch: int) -> None:
+def undo_batch(transaction: Step, lease: Lease, batch: int) -> None:
     """Set each table of an abandoned batch to the state to which its other events lead."""
     history: dict[TableName, list[Row]] = {}
     for row in transaction.all("events_touched", source=lease.source, batch=batch):
@@ -78,18 +80,18 @@ def forget(transaction: Step, lease: Lease, batch: int) -> None:
         "abandoned_among", source=lease.source, batches=sorted(batches - {None})
     )
     begins = {row["id"]: coordinates(row, "start") for row in abandoned}
-    alone = {row["id"] for row in abandoned if row["kind"] == BatchKind.CATCHING_UP}
+    catching_up = {row["id"] for row in abandoned if row["kind"] == BatchKind.CATCHING_UP}
     states = (
-        replayed(name, [(row["batch"], event_of(row)) for row in rows], begins, alone)
+        replayed(name, [(row["batch"], event_of(row)) for row in rows], begins, catching_up)
         for name, rows in history.items()
     )
-    never = life.BatchAbandoned(batch)
-    _write(transaction, lease, [(state, never) for state in states if state is not None], None)
+    event = life.BatchAbandoned(batch)
+    _write(transaction, lease, [(state, event) for state in states if state is not None], None)
     transaction.run("count_behind_of_source", source=lease.source)
 
 
 _Line = tuple[TableState, life.Event]
-"""An event, and the state after it."""
+"""A state, and the event that led to it."""
 
 
 def _write(transaction: Step, lease: Lease, lines: list[_Line], batch: int | None) -> None:
@@ -105,6 +107,7 @@ def _write(transaction: Step, lease: Lease, lines: list[_Line], batch: int | Non
         }
         for state, event in lines
     ]
+    # Postgres does not promise the order of returned rows; the highest id is the newest event.
     newest = dict[TableName, int]()
     for row in transaction.insert("record_events", rows):
         newest[table(row)] = max(row["id"], newest.get(table(row), 0))
@@ -116,7 +119,7 @@ def _write(transaction: Step, lease: Lease, lines: list[_Line], batch: int | Non
 
 
 def captures_end(transaction: Step, source: str) -> Stopped | None:
-    """Return where the newest capture ended; None before the first."""
+    """Return the newest captured batch and where it ended; None before the first capture."""
     rows = transaction.all("captures_end", source=source)
     return Stopped(rows[0]["id"], coordinates(rows[0], "end")) if rows else None
 
@@ -157,23 +160,24 @@ def _of_stopped(value: Stopped | None) -> dict[str, Any]:
 
 
 def _told(event: life.Event) -> dict[str, Any]:
-    """Return the event's values, with a place under the names that columns of states have."""
-    told = {field.name: getattr(event, field.name) for field in fields(event)}
-    if "stopped" in told:
-        told |= _of_stopped(told.pop("stopped"))
-    return told
+    """Return the event's fields for the JSON column `told`. A `Stopped` has the same names there as
+    in the columns of states."""
+    values = {field.name: getattr(event, field.name) for field in fields(event)}
+    if "stopped" in values:
+        values |= _of_stopped(values.pop("stopped"))
+    return values
 
 
 def event_of(row: Row) -> life.Event:
-    """Return the event of a row."""
-    kind, told = _EVENTS[row["event"]], dict(row["told"])
-    if "stopped_batch" in told:
-        where = stopped(told)
-        told = {key: value for key, value in told.items() if not key.startswith("stopped_")}
-        told["stopped"] = where
-    if told.get("need") is not None:
-        told["need"] = Need(told["need"])
-    if "by" in told:
-        told["by"] = StoppedBy(told["by"])
-    made: life.Event = kind(**told)
-    return made
+    """Return the event of a row, the reverse of `_told`."""
+    kind, values = _EVENTS[row["event"]], dict(row["told"])
+    if "stopped_batch" in values:
+        where = stopped(values)
+        values = {key: value for key, value in values.items() if not key.startswith("stopped_")}
+        values["stopped"] = where
+    if values.get("need") is not None:
+        values["need"] = Need(values["need"])
+    if "by" in values:
+        values["by"] = StoppedBy(values["by"])
+    event: life.Event = kind(**values)
+    return event

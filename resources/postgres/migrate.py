@@ -32,7 +32,7 @@ create table if not exists lockstep.schema_migrations (
 
 @dataclass(frozen=True, slots=True)
 class Migration:
-    """A migration's file: its number, its name, its statements."""
+    """A migration's file. `text`: its SQL statements."""
 
     number: int
     name: str
@@ -47,18 +47,19 @@ class Migration:
 def migrations() -> tuple[Migration, ...]:
     """Return all migrations of this version, ascending."""
     folder = files("lockstep.resources.postgres").joinpath("migrations")
-    found = [entry for entry in folder.iterdir() if entry.name.endswith(".sql")]
+    entries = [entry for entry in folder.iterdir() if entry.name.endswith(".sql")]
     return tuple(
         Migration(int(entry.name[:4]), entry.name[5:-4], entry.read_text(encoding="utf-8"))
-        for entry in sorted(found, key=lambda entry: entry.name)
+        for entry in sorted(entries, key=lambda entry: entry.name)
     )
 
 
 def outstanding(applied: dict[int, str], known: tuple[Migration, ...]) -> tuple[Migration, ...]:
-    """Return those of `known` that are to be applied; `applied`: number → checksum of the others.
+    """Return the migrations of `known` that the ledger lacks. `applied`: number → checksum of the
+    migrations that the ledger has.
 
-    `LedgerNewer` if the ledger has a migration that is not known; `LedgerRefused` if one was
-    changed after it was applied.
+    Raise `LedgerNewer` if the ledger has a migration that is not in `known`, `LedgerRefused` if a
+    migration was changed after it was applied.
     """
     newer = sorted(applied.keys() - {migration.number for migration in known})
     if newer:
@@ -69,7 +70,7 @@ def outstanding(applied: dict[int, str], known: tuple[Migration, ...]) -> tuple[
     for migration in known:
         if applied.get(migration.number, migration.sha256) != migration.sha256:
             raise LedgerRefused(
-                f"The ledger's migration {migration.number:04d} is not the one of this version.",
+                f"The ledger's migration {migration.number:04d} differs from this version's.",
                 hint="Use the version of Lockstep that made this ledger.",
             )
     return tuple(migration for migration in known if migration.number not in applied)
@@ -78,8 +79,9 @@ def outstanding(applied: dict[int, str], known: tuple[Migration, ...]) -> tuple[
 def migrate(
     target: LedgerAddress, connection: Connection, known: tuple[Migration, ...] | None = None
 ) -> None:
-    """Apply the outstanding migrations of `known`, by default of all. If several processes try at
-    once, one of them does it. A ledger that is up to date is only read."""
+    """Apply the outstanding migrations of `known`, by default all of this version. If several
+    processes try at once, one applies them and the others wait. A ledger that is up to date is only
+    read."""
     wanted = migrations() if known is None else known
     with translated(target), connection.cursor() as cursor:
         if outstanding(_applied(cursor), wanted):

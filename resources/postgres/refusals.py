@@ -1,4 +1,4 @@
-"""Errors of refused steps: the name of the broken rule, and a sentence about it.
+"""Errors for steps that the ledger refuses: the name of the broken rule, and a sentence about it.
 
 A rule is a constraint of the schema or of a trigger. A rule that a person can break has a
 sentence here; for any other, the message of the trigger is used, if there is one.
@@ -24,7 +24,7 @@ ORDERS: Mapping[str, str] = MappingProxyType(
         "table_orders_reload_there": "a table that was dropped is not reloaded",
     }
 )
-"""Rule → sentence."""
+"""Rule for orders (requests about a table, such as pausing it) → sentence."""
 
 CONSUMERS: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
@@ -38,15 +38,15 @@ CONSUMERS: Mapping[str, tuple[str, str]] = MappingProxyType(
         ),
         "consumers_start": (
             "a consumer begins after a batch of its source",
-            'start="earliest", start="latest", or the id of an acknowledged batch '
+            'use start="earliest", start="latest", or the id of an acknowledged batch '
             "of that source, as the column _batch of its changelogs has it",
         ),
         "consumers_start_acknowledged": (
             "a consumer begins after an acknowledged batch",
-            'a batch up to the acknowledged one that `lockstep status` shows, or start="latest"',
+            'use a batch up to the acknowledged one in `lockstep status`, or start="latest"',
         ),
         "consumers_start_kept": (
-            "a consumer begins where changes are kept, and those behind that batch were deleted",
+            "a consumer begins where changes are kept, and those after that batch were deleted",
             'start="earliest" begins with the first change that is kept',
         ),
         "consumers_drop_explained": (
@@ -62,15 +62,15 @@ CONSUMERS: Mapping[str, tuple[str, str]] = MappingProxyType(
             "somebody dropped it meanwhile; lockstep.make_consumer makes another of that name",
         ),
         "deliveries_go_on": (
-            "a delivery goes on where the one before it ended",
-            "another process took deliveries of this consumer meanwhile: consumer.get() again",
+            "a delivery begins where the one before it ended",
+            "another process took deliveries of this consumer meanwhile: call consumer.get() again",
         ),
         "deliveries_acknowledged_once": (
             "a delivery is acknowledged once and stays so",
             "nothing is left to do for this one; consumer.get() gives what comes after it",
         ),
         "deliveries_rolled_back_once": (
-            "what was in a delivery that is rolled back is given again under another id",
+            "a delivery that was rolled back is given again under another id",
             "consumer.get() gives it again: acknowledge that delivery",
         ),
         "deliveries_acknowledged_in_order": (
@@ -88,7 +88,8 @@ CONSUMERS: Mapping[str, tuple[str, str]] = MappingProxyType(
         ),
     }
 )
-"""Rule → sentence and cure. A consumer's step that breaks any other rule is a defect."""
+"""Rule for consumers (named readers of changelogs) → sentence and cure. A consumer's step that
+breaks any other rule is a defect."""
 
 
 def refusal(rule: str, complaint: str | None = None) -> LedgerRefused:
@@ -107,7 +108,7 @@ def refusal(rule: str, complaint: str | None = None) -> LedgerRefused:
 
 
 def unknown_version(table: TableName, number: int) -> LedgerRefused:
-    """Return the error for a number that no version of the table has."""
+    """Return the error for a version that the table does not have."""
     return LedgerRefused(
         f"The ledger has no version {number} of {table}.",
         hint="Look at the table's state with `lockstep tables`.",
@@ -115,7 +116,7 @@ def unknown_version(table: TableName, number: int) -> LedgerRefused:
 
 
 def unknown_statement(number: int) -> LedgerRefused:
-    """Return the error for an id that no statement of the source has."""
+    """Return the error for a statement that the source does not have."""
     return LedgerRefused(
         f"The ledger has no statement {number} of this source.",
         hint="`lockstep schema TABLE` shows a table's history.",

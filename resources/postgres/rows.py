@@ -1,4 +1,8 @@
-"""Conversions between the ledger's rows and the values that several of its subjects share."""
+"""Conversions between rows of the ledger and values that several modules read and write.
+
+A function such as `of_position` returns a value's columns; one such as `position` reads a value
+from a row.
+"""
 
 from __future__ import annotations
 
@@ -58,6 +62,7 @@ def of_position(value: Position) -> dict[str, Any]:
 
 
 def coordinates(row: Row, which: str) -> Coordinates:
+    """Return the place in the columns whose names begin with `which`."""
     file = LogFile(row[f"{which}_base"], row[f"{which}_number"])
     return Coordinates(file, row[f"{which}_offset"])
 

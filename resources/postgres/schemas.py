@@ -1,4 +1,5 @@
-"""The history of structures, on Postgres."""
+"""The history of structures (columns, keys and character sets of tables and databases) and of the
+DDL that changed them, on Postgres."""
 
 from __future__ import annotations
 
@@ -44,6 +45,8 @@ from lockstep.resources.postgres.session import Step, Subject
 
 
 class PostgresSchemas(Subject):
+    """The port `Structures` (`pipeline.ports.ledger`), which describes each method, on Postgres."""
+
     def has_history(self, source: str) -> bool:
         return bool(self._only("has_history", source=source)["found"])
 
@@ -83,8 +86,8 @@ class PostgresSchemas(Subject):
         return self._kept(_schema_version, "schema_versions", source=source, **names)
 
     def schema_version(self, source: str, table: TableName, number: int) -> SchemaVersion:
-        of = {"version": number, **of_table(table)}
-        for version in self._kept(_schema_version, "schema_version", source=source, **of):
+        keys = {"version": number, **of_table(table)}
+        for version in self._kept(_schema_version, "schema_version", source=source, **keys):
             return version
         raise unknown_version(table, number)
 
@@ -114,27 +117,28 @@ def record_history(step: Step, source: str, batch: int, history: History) -> Non
     # The numbers are drawn first: Postgres does not promise to number the rows of an INSERT in
     # their order, and statements are read back in the order of their numbers.
     count = len(history.statements)
-    drawn = step.all("statement_numbers", count=count) if count else []
-    numbers = sorted(row["id"] for row in drawn)
-    of = {"source": source, "batch": batch}
+    rows = step.all("statement_numbers", count=count) if count else []
+    numbers = sorted(row["id"] for row in rows)
+    keys = {"source": source, "batch": batch}
     statements = [
-        {**_of_statement(statement), **of, "id": number}
+        {**_of_statement(statement), **keys, "id": number}
         for number, statement in zip(numbers, history.statements, strict=True)
     ]
     step.insert("record_statements", statements)
     databases = [
-        {**_of_database(value), **of, "statement": _number(numbers, value.statement, "database")}
+        {**_of_database(value), **keys, "statement": _number(numbers, value.statement, "database")}
         for value in history.databases
     ]
     step.insert("record_databases", databases)
     versions = [
-        {**_of_version(value), **of, "statement": _number(numbers, value.statement, "table")}
+        {**_of_version(value), **keys, "statement": _number(numbers, value.statement, "table")}
         for value in history.versions
     ]
     step.insert("record_versions", versions)
 
 
 def _number(numbers: Sequence[int], index: int | None, kind: str) -> int | None:
+    """Return the ledger's number of the capture's statement with this index."""
     if index is not None and not 0 <= index < len(numbers):
         raise refusal(f"{kind}_versions_statement")
     return None if index is None else numbers[index]

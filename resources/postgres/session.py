@@ -29,7 +29,7 @@ _NAME = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
 
 @cache
 def queries() -> dict[str, str]:
-    """Return each statement by its name. `ValueError` for a name that occurs twice."""
+    """Return each statement by its name. Raise `ValueError` if a name occurs twice."""
     statements: dict[str, str] = {}
     for file in files("lockstep.resources.postgres").iterdir():
         if not file.name.endswith(".sql"):
@@ -43,7 +43,7 @@ def queries() -> dict[str, str]:
 
 
 def query(name: str) -> str:
-    """Return a statement's text; `KeyError` for an unknown name."""
+    """Return a statement's text. Raise `KeyError` for an unknown name."""
     return queries()[name]
 
 
@@ -55,7 +55,7 @@ _PAGE = 1000
 
 
 class Step:
-    """An open transaction."""
+    """An open transaction, in which named statements are run."""
 
     def __init__(self, cursor: Cursor) -> None:
         self._cursor = cursor
@@ -66,6 +66,7 @@ class Step:
         return self._cursor.rowcount
 
     def all(self, name: str, /, **values: Any) -> list[Row]:
+        """Run a statement, and return its rows."""
         self._cursor.execute(query(name), values)
         return _rows(self._cursor, self._cursor.fetchall())
 
@@ -80,8 +81,8 @@ class Step:
             raise refusal(rule)
 
     def insert(self, name: str, rows: Sequence[Mapping[str, Any]], /) -> list[Row]:
-        """Insert many rows, each by the names of the statement's columns, and return the rows that
-        the statement returns. Values of other names are left out."""
+        """Insert many rows, and return the rows that the statement returns. A row gives a value for
+        each column that the statement names; its other values are ignored."""
         if not rows:
             return []
         text = query(name)
@@ -108,8 +109,8 @@ def _rows(cursor: Cursor, values: Iterable[tuple[Any, ...]]) -> list[Row]:
 class Session:
     """One connection, the given one or opened when needed, used by one thread at a time.
 
-    A connection that was dropped while idle is opened again once, at the first statement
-    of a transaction; after that, losing it is `LedgerUnavailable`.
+    If the connection was lost while idle, the first statement of a transaction opens a new one,
+    once. A connection that is lost later raises `LedgerUnavailable`.
     """
 
     def __init__(self, target: LedgerAddress, connection: Connection | None = None) -> None:
@@ -203,12 +204,14 @@ class Session:
 
 
 class Subject:
-    """One subject of the ledger: its queries, one statement each, and its steps."""
+    """Base of the classes that implement one port of the ledger each: reads of one statement, and
+    transactions (`_step`) for writes under a lease."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
         self._answers: dict[str, dict[tuple[str, str], list[Any]]] = {}
-        """Source whose lock this ledger holds → statement and values → the rows as values."""
+        """Cache: source whose lock this ledger holds → name and parameters of a statement → its
+        rows as values."""
 
     def _kept(
         self, to_value: Callable[[Row], Value], name: str, /, *, source: str, **values: Any
@@ -241,8 +244,9 @@ class Subject:
 
     @contextmanager
     def _step(self, lease: Lease, *, changes: Collection[str] | None = None) -> Iterator[Step]:
-        """Open a transaction during which nobody can take the source over; `LeaseLost` if somebody
-        has. `changes`: the kept statements (`_kept`) whose rows it may change; None for all."""
+        """Open a transaction during which no other process can take the source over. Raise
+        `LeaseLost` if one has. `changes`: the statements of `_kept` whose rows the transaction may
+        change; None for all."""
         try:
             with self._session.step("fence", source=lease.source) as (step, rows):
                 self._require_newest(lease, rows)

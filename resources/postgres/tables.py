@@ -1,4 +1,5 @@
-"""Tables' states, orders, loads and proofs, on Postgres."""
+"""Tables' states, orders (a person's requests, such as pausing), loads (whole tables, read in
+chunks) and proofs (comparisons of mirrors with the source), on Postgres."""
 
 from __future__ import annotations
 
@@ -45,10 +46,13 @@ from lockstep.resources.postgres.session import Step, Subject
 
 
 class PostgresTables(Subject):
+    """The port `Tables` (`pipeline.ports.ledger`), which describes each method, on Postgres."""
+
     # -- states --------------------------------------------------------------------------------
 
     def table_states(self, source: str) -> dict[TableName, TableState]:
-        return {known.table: known for known in self._kept(state, "table_states", source=source)}
+        states = self._kept(state, "table_states", source=source)
+        return {state.table: state for state in states}
 
     def partial(self, source: str) -> list[Extent]:
         return self._kept(_extent, "partial", source=source)
@@ -126,11 +130,11 @@ class PostgresTables(Subject):
         with_past: bool | None = None,
     ) -> Load:
         with self._step(lease) as step:
-            of = {"source": lease.source, **of_table(table)}
-            rows = step.all("ordered_load", **of)
+            keys = {"source": lease.source, **of_table(table)}
+            rows = step.all("ordered_load", **keys)
             if not rows:
                 values = {"token": lease.token, "author": author, "reason": reason}
-                rows = step.all("order_load", **of, **values)
+                rows = step.all("order_load", **keys, **values)
             number = rows[0]["id"]
             if with_past is not None:
                 step.run("set_with_past", source=lease.source, load=number, with_past=with_past)
@@ -189,6 +193,8 @@ class PostgresTables(Subject):
     # -- proofs --------------------------------------------------------------------------------
 
     def note_compared(self, source: str, compared: Sequence[Compared]) -> None:
+        # Comparisons need no lease: they run beside other runs. `identity` only begins a
+        # transaction.
         with self._session.step("identity") as (step, _):
             for comparison in compared:
                 step.run("note_compared", source=source, **_of_compared(comparison))
@@ -201,13 +207,13 @@ class PostgresTables(Subject):
 
 
 def record_extents(step: Step, source: str, batch: int, extents: Sequence[Extent]) -> None:
-    of = {"source": source, "batch": batch}
-    step.insert("record_extents", [{**of, **_of_extent(extent)} for extent in extents])
+    keys = {"source": source, "batch": batch}
+    step.insert("record_extents", [{**keys, **_of_extent(extent)} for extent in extents])
 
 
 def count_behind(step: Step, source: str, table: TableName) -> None:
-    """Note the batch from which the mirror lacks what others have, if the table stopped or was
-    behind already."""
+    """If the table is stopped or its mirror is behind already, record the first batch whose changes
+    the mirror lacks."""
     step.run("count_behind", source=source, **of_table(table))
 
 
@@ -225,7 +231,7 @@ def _of_extent(value: Extent) -> dict[str, Any]:
 
 
 def carry_out(step: Step, source: str, batch: int, order: int) -> TableName:
-    """Record that the batch that is being captured carries the order out; return its table."""
+    """Record that the capture of `batch` carries out the order, and return the order's table."""
     rows = step.all("carry_out", source=source, batch=batch, order=order)
     if not rows:
         raise refusal("table_orders_known")
@@ -249,7 +255,8 @@ def _order(row: Row) -> TableOrder:
 
 
 def record_loads(step: Step, source: str, batch: int, record: CaptureRecord) -> None:
-    """Record the loads that a capture follows, joins or voids, after their tables and versions."""
+    """Record the loads that a capture begins to follow, joins to the table's changes, or voids.
+    Their tables and versions must be recorded before."""
     for begun in record.followed:
         values = {"batch": batch, "sequence": begun.sequence, "version": begun.version}
         step.must("follow_load", "loads_known", source=source, load=begun.load, **values)

@@ -1,4 +1,5 @@
-"""Writes to the lake: intents, revisions, upkeep, catalogs, on Postgres."""
+"""The ledger's record of writes to the lake, on Postgres: intents (writes to mirrors, recorded
+before they are tried), revisions (replacements of segments' files), upkeep and catalogs."""
 
 from __future__ import annotations
 
@@ -35,7 +36,8 @@ from lockstep.resources.postgres.session import Subject
 from lockstep.resources.postgres.tables import count_behind
 
 GONE = "dropped"
-"""The value of `missing` for a table that was dropped at the source: nothing is missing."""
+"""The value of a row's `missing` if the table was dropped at the source: its mirror is absent, but
+nothing is missing."""
 
 
 _SETTLED = (
@@ -48,10 +50,12 @@ _SETTLED = (
     "looked",
     "gaps",
 )
-"""Kept statements whose rows change when a write is settled."""
+"""Cached statements (`Subject._kept`) whose rows change when a write is settled."""
 
 
 class PostgresWrites(Subject):
+    """The port `Writes` (`pipeline.ports.ledger`), which describes each method, on Postgres."""
+
     # -- mirrors -------------------------------------------------------------------------------
 
     def pending(self, source: str) -> dict[TableName, list[int]]:
@@ -63,8 +67,8 @@ class PostgresWrites(Subject):
 
     def intend(self, lease: Lease, intents: Collection[Intent]) -> dict[TableName, Intent]:
         with self._step(lease, changes=("open_intents", "newest_writes")) as step:
-            of = {"source": lease.source, "token": lease.token}
-            rows = [{**of, **columns_of(intent), **of_table(intent.table)} for intent in intents]
+            keys = {"source": lease.source, "token": lease.token}
+            rows = [{**keys, **columns_of(intent), **of_table(intent.table)} for intent in intents]
             return {table(row): _intent(row) for row in step.insert("intend", rows)}
 
     def settle(
@@ -78,7 +82,7 @@ class PostgresWrites(Subject):
         table_id: str | None = None,
         looked: bool = False,
     ) -> None:
-        """Settling again at the same version changes nothing."""
+        """Settle an intent. Settling it again at the same Delta version changes nothing."""
         values = {"source": lease.source, **columns_of(intent, "id", "app_id", "txn_version")}
         with self._step(lease, changes=_SETTLED) as step:
             commit = {"delta_version": delta_version, "reason": reason, "table_id": table_id}
@@ -150,7 +154,7 @@ class PostgresWrites(Subject):
         with self._step(lease) as step:
             row = step.only("begin_revision", source=lease.source, token=lease.token)
             for segment in segments:
-                of = {
+                keys = {
                     "revision": row["id"],
                     "source": lease.source,
                     "batch": segment.batch,
@@ -158,7 +162,7 @@ class PostgresWrites(Subject):
                     **of_table(segment.table),
                 }
                 for file in of_files(segment.files):
-                    step.must("revise_file", "revised_files_segment", **of, **file)
+                    step.must("revise_file", "revised_files_segment", **keys, **file)
             return Revision(row["id"], tuple(segments))
 
     def revisions(self, source: str) -> Revisions:
@@ -167,7 +171,7 @@ class PostgresWrites(Subject):
         return Revisions(number, Revision(number, tuple(map(_segment, files))) if files else None)
 
     def end_revision(self, lease: Lease, revision: Revision, *, settled: bool) -> None:
-        """Ending it again in the same way changes nothing."""
+        """End a revision. Ending it again in the same way changes nothing."""
         state = "settled" if settled else "given up"
         values = {"source": lease.source, "id": revision.id, "state": state}
         with self._step(lease) as step:
@@ -184,14 +188,14 @@ class PostgresWrites(Subject):
     def note_registration(
         self, lease: Lease, catalog: str, table: TableName, entry: Registered | None
     ) -> None:
-        of = {"source": lease.source, "catalog": catalog, **of_table(table)}
+        keys = {"source": lease.source, "catalog": catalog, **of_table(table)}
         with self._step(lease, changes=()) as step:
             if entry is None:
-                step.run("forget_registration", **of)
+                step.run("forget_registration", **keys)
                 return
             step.run(
                 "note_registration",
-                **of,
+                **keys,
                 schema_name=entry.name.schema,
                 table_name=entry.name.table,
                 **columns_of(entry, "location", "content", "shows"),

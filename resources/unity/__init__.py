@@ -1,1 +1,1 @@
-"""Unity Catalog as a catalog of mirrors."""
+"""Unity Catalog as a catalog of mirrors (the Delta tables with the current rows)."""

@@ -1,4 +1,4 @@
-"""`pipeline.ports.catalog` for a Unity Catalog, over its REST interface.
+"""The port `Catalog` (`pipeline.ports.catalog`) for a Unity Catalog, over its REST interface.
 
 The interface creates, shows and deletes tables but cannot change one. So an entry that needs other
 content or another name is deleted and created again, and Unity Catalog gives it a new id. Grants on
@@ -29,7 +29,8 @@ _NAME: Final = re.compile(r"[a-z0-9_@-]{1,255}")
 
 
 class UnityCatalog:
-    """`Catalog` named `catalog` at the server of `uri`; `locate` gives the URL of a lake path."""
+    """The port `Catalog`, which describes each method, for the catalog named `catalog` at the
+    server of `uri`. `locate` returns the URL of a path in the lake."""
 
     marks = True
     columns = True
@@ -94,10 +95,10 @@ class UnityCatalog:
 
 
 _SECONDS: Final = 20
-"""Timeout of a request."""
+"""Timeout of a request, in seconds."""
 
-_VERSION: Final = "/api/2.1/unity-catalog"
-_NONE: Final = 404
+_API: Final = "/api/2.1/unity-catalog"
+_NOT_FOUND: Final = 404
 _TOKEN_REFUSED: Final = (401, 403)
 _REFUSED: Final = 400
 """The lowest HTTP status that means a refusal."""
@@ -105,7 +106,7 @@ _REFUSED: Final = 400
 
 @dataclass(frozen=True, slots=True)
 class Rest:
-    """Requests to the server at `address`, with a bearer token unless that is ''."""
+    """Requests to the server at `address`, with a bearer token unless `token` is empty."""
 
     address: SplitResult
     token: str = field(default="", repr=False)
@@ -114,11 +115,11 @@ class Rest:
         return self.address.netloc
 
     def get(self, path: str) -> Mapping[str, Any] | None:
-        """Return the object; None if there is none."""
+        """Return the object at the path; None if it does not exist."""
         return self._answer("GET", path, None)
 
     def post(self, path: str, content: Mapping[str, Any]) -> None:
-        """Create an object. `CatalogRefused` if its parent does not exist."""
+        """Create an object. Raise `CatalogRefused` if its parent does not exist."""
         if self._answer("POST", path, content) is None:
             raise self._refused("its catalog or schema does not exist")
 
@@ -130,7 +131,7 @@ class Rest:
         self, method: str, path: str, content: Mapping[str, Any] | None
     ) -> Mapping[str, Any] | None:
         status, body = self._request(method, path, content)
-        if status == _NONE:
+        if status == _NOT_FOUND:
             return None
         if status in _TOKEN_REFUSED:
             raise ConfigurationError(
@@ -156,7 +157,7 @@ class Rest:
             headers["Content-Type"] = "application/json"
         body = None if content is None else json.dumps(content)
         try:
-            connection.request(method, f"{self.address.path}{_VERSION}{path}", body, headers)
+            connection.request(method, f"{self.address.path}{_API}{path}", body, headers)
             answer = connection.getresponse()
             return answer.status, answer.read()
         except (OSError, HTTPException) as error:
@@ -175,7 +176,7 @@ class Rest:
 
 
 def _object(body: bytes) -> Mapping[str, Any]:
-    """Return the JSON object in an answer's body; an empty one if there is none."""
+    """Return the JSON object in an answer's body; an empty dict if the body has none."""
     try:
         answer = json.loads(body or b"{}")
     except ValueError:
@@ -190,6 +191,7 @@ latter in upper case, except for INT."""
 _SAME: Final = frozenset(
     {"float", "double", "boolean", "date", "string", "binary", "timestamp", "timestamp_ntz"}
 )
+"""Type names that Spark SQL and Spark's JSON have in common."""
 _DECIMAL: Final = re.compile(r"decimal\((\d+),(\d+)\)")
 _ARRAY: Final = re.compile(r"array<(.+)>")
 
@@ -223,8 +225,8 @@ def _type_name(kind: str) -> str:
 
 
 def _json_type(kind: str) -> Any:
-    """Return a type in the form of Spark's JSON. A mirror that somebody else made can have types
-    that no MySQL column has: those are shown as strings."""
+    """Return a type in the form of Spark's JSON. A mirror that somebody else created can have types
+    that no MySQL column has; these are registered as strings."""
     array = _ARRAY.fullmatch(kind)
     if array is not None:
         return {"type": "array", "elementType": _json_type(array[1]), "containsNull": True}

@@ -30,7 +30,7 @@ from lockstep.pipeline.values.table import TableName
 from lockstep.resources.mysql import connection
 from lockstep.resources.mysql.connection import ConnectionSettings
 from lockstep.resources.mysql.receiving import MySqlDump, by_offset, by_wide_offset
-from lockstep.resources.mysql.server import MySqlServer, Questions
+from lockstep.resources.mysql.server import MySqlServer, QuerySessions
 from tests.fix_mysql import MySqlStand
 from tests.mysql.chunked import until
 from tests.mysql.reading import changes, server, settings
@@ -184,13 +184,13 @@ def test_big_events_arrive_whole(mysql: MySqlStand, database: str) -> None:
 
 
 @pytest.fixture
-def asking(mysql: MySqlStand) -> Iterator[Questions]:
-    made = Questions(lambda: settings(mysql))
+def asking(mysql: MySqlStand) -> Iterator[QuerySessions]:
+    made = QuerySessions(lambda: settings(mysql))
     yield made
     made.close()
 
 
-def asked(asking: Questions, question: str = "select connection_id()") -> int:
+def asked(asking: QuerySessions, question: str = "select connection_id()") -> int:
     """What the server answers; by default, in which session."""
     with asking.cursor() as cursor:
         cursor.execute(question)
@@ -203,7 +203,7 @@ def sessions(mysql: MySqlStand) -> set[int]:
 
 
 def test_questions_share_a_session_while_the_server_keeps_it(
-    mysql: MySqlStand, asking: Questions
+    mysql: MySqlStand, asking: QuerySessions
 ) -> None:
     """One that it ended is noticed before it is asked; nobody has to ask twice."""
     first = asked(asking)
@@ -218,7 +218,7 @@ def test_questions_share_a_session_while_the_server_keeps_it(
 
 
 def test_a_session_that_was_idle_for_long_is_not_used_again(
-    asking: Questions, monkeypatch: pytest.MonkeyPatch
+    asking: QuerySessions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Privileges of before would hold in it."""
     first = asked(asking)
@@ -226,7 +226,7 @@ def test_a_session_that_was_idle_for_long_is_not_used_again(
     assert asked(asking) != first
 
 
-def test_who_asks_has_the_session_alone(mysql: MySqlStand, asking: Questions) -> None:
+def test_who_asks_has_the_session_alone(mysql: MySqlStand, asking: QuerySessions) -> None:
     """A second one, as of another thread, has its own; one of both is kept."""
     with asking.cursor() as one, asking.cursor() as other:
         ids = set()
@@ -238,7 +238,7 @@ def test_who_asks_has_the_session_alone(mysql: MySqlStand, asking: Questions) ->
     assert ids & sessions(mysql) == {asked(asking)}
 
 
-def test_a_session_in_which_a_question_failed_is_left(asking: Questions) -> None:
+def test_a_session_in_which_a_question_failed_is_left(asking: QuerySessions) -> None:
     """Nobody knows what of its answer is still to come."""
     first = asked(asking)
     with pytest.raises(SourceRefused):
