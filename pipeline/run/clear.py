@@ -220,13 +220,13 @@ def _statements(work: Workplace, note: UnclearedValues) -> Mapping[int, SchemaSt
     while page := work.ledger.schema_statements(source, limit=_AT_ONCE, after=after):
         after = page[-1].id
         for statement in page:
-            concerns = statement.id in of_versions or _names(statement.text, note.table)
+            concerns = statement.id in of_versions or _mentions(statement.text, note.table)
             if concerns and statement.batch <= note.tightening.through:
                 redactions[statement.id] = _without_values(statement)
     return redactions
 
 
-def _names(text: str, table: TableName) -> bool:
+def _mentions(text: str, table: TableName) -> bool:
     """Return whether a text has a table's name as a word, or as a part of another name between
     underscores, such as the helper table of an online schema change (`_orders_new`)."""
     name = re.escape(table.name)
@@ -345,7 +345,7 @@ def _without_literals(
     cleared = []
     for row in rows.to_pylist():
         touched_names = {(touched["database"], touched["name"]) for touched in row["tables"] or ()}
-        if (table.database, table.name) in touched_names or _names(row["statement"], table):
+        if (table.database, table.name) in touched_names or _mentions(row["statement"], table):
             row["statement"] = texts.get((row["_file"], row["_offset"]), REDACTED)
             for touched in row["tables"] or ():
                 touched["effect"] = touched["effect"] and REDACTED

@@ -112,7 +112,7 @@ def _scanned(
         prepared={},
     )
     scan = Scan(basis, tables)
-    LogReading(basis, scan, stops=scan.stopped, warms=False).run()
+    LogReading(basis, scan, on_unfollowed=scan.stopped, starts_spark=False).run()
     return scan
 
 
@@ -167,10 +167,10 @@ class Scan:
             past = after_statement(before, by_table[table], logged)
             if past != before:
                 self._begins(table, past)
-        if self._watch.moved():
+        if self._watch.refresh():
             self._buffer.maps.update_wanted()
 
-    def reached(self, table: TableName, at: Coordinates, error: TableError) -> None:
+    def may_have_changed(self, table: TableName, at: Coordinates, error: TableError) -> None:
         self._unlogged[table] = at, error.reason
 
     def lose(self, table: TableName, at: Coordinates, reason: str) -> None:

@@ -88,7 +88,7 @@ def merge(
         work.mirrors.require_ready()
     published = perf_counter()
     merging = _Merging(work, lease, only, settled, failed=list(quarantined))
-    merging.look_around()
+    merging.check_idle_mirrors()
     with recorded_session(work, lease) if pending else nullcontext():
         while merging.round():
             pass
@@ -107,9 +107,9 @@ def merge(
 
 @contextmanager
 def recorded_session(work: Workplace, lease: Lease) -> Iterator[None]:
-    """Record this run's session on the Spark Connect server while it writes. If the run dies, the
-    next run ends the statements of this session; here, those of earlier dead runs are ended. After
-    an error the record remains, because the server may still be working."""
+    """End the statements of dead runs on the Spark Connect server, and record this run's session
+    there while it writes, so that the next run can do the same for it. After an error the record
+    remains, because the server may still be working."""
     client, source = work.mirrors.client, lease.source
     if client is None:
         yield
@@ -147,11 +147,12 @@ def intent_over(source: str, state: TableState, batches: Sequence[Batch]) -> Int
 class _Merging:
     """One merge of a source, with the tables that were merged and quarantined so far.
 
+    - `only`: the tables to merge; None for all. `settled`: as for `merge`.
     - `rewritten`: tables whose next write has all rows. `renewed`: those of them that got a new
       mirror for this write.
     - `looked`: for each mirror, the version up to which its Delta log was checked for commits of
       other programs.
-    - `books`: the ledger's records of the tables that this round writes.
+    - `records`: the ledger's records of the tables that this round writes.
     """
 
     work: Workplace
@@ -163,9 +164,9 @@ class _Merging:
     rewritten: frozenset[TableName] = frozenset()
     renewed: set[TableName] = field(default_factory=set)
     looked: dict[str, int] = field(default_factory=dict)
-    books: Mapping[TableName, TableRecords] = field(default_factory=dict)
+    records: Mapping[TableName, TableRecords] = field(default_factory=dict)
 
-    def look_around(self) -> None:
+    def check_idle_mirrors(self) -> None:
         """Check the mirrors without changes to merge. If another program wrote to one or deleted
         it, the table is quarantined."""
         work = self.work
@@ -202,12 +203,12 @@ class _Merging:
         for table, batches in lacking.items():
             intents.setdefault(table, intent_over(source, states[table], batches))
         applications = {table: intents[table].app_id for table in lacking}
-        self.books = table_records(work, lacking, states, applications)
+        self.records = table_records(work, lacking, states, applications)
         for table, batches in lacking.items():
             last = self._bound(table, batches)
             if not intents[table].id and last is not None:
                 intents[table] = replace(intents[table], last_batch=last)
-        self.rewritten = rewritten_tables(lacking, self.books)
+        self.rewritten = rewritten_tables(lacking, self.records)
         for table, batches in lacking.items():
             intent = intents[table]
             if not intent.id and self._renewed(states[table]):
@@ -219,12 +220,12 @@ class _Merging:
 
     def _bound(self, table: TableName, batches: Sequence[Batch]) -> int | None:
         """Return the last batch that one write may cover; None if it may cover all batches."""
-        books = self.books[table]
-        if books.forgets or not self.work.source.policies_of(table).keeps_rows:
+        records = self.records[table]
+        if records.forgets or not self.work.source.policies_of(table).keeps_rows:
             return None
         # Rows that an acknowledged batch read from the source have been deleted.
         present = {batch.id for batch in batches if batch.state is not BatchState.ACKNOWLEDGED}
-        return read_before(part for part in books.parts if part.batch in present)
+        return read_before(part for part in records.parts if part.batch in present)
 
     def _renewed(self, state: TableState) -> bool:
         """Give the table a new mirror if its next write has all rows and the present mirror cannot
@@ -233,7 +234,7 @@ class _Merging:
             return False
         name = self.work.source.misplaced_mirror(state)
         try:
-            reason = made_for_others(self.work, state) if name is None else why_elsewhere(name)
+            reason = why_other_readers(self.work, state) if name is None else why_elsewhere(name)
         except MirrorRefused as error:
             reason = error.reason
         if reason is not None:
@@ -245,7 +246,7 @@ class _Merging:
         run has already made the commit, which is then recorded."""
         try:
             with for_one_table("prepare its changes"):
-                task = task_of(self.work, self.books[intent.table], intent, state, batches)
+                task = task_of(self.work, self.records[intent.table], intent, state, batches)
                 commit = commit_made(self.work, task) if intent.id else None
                 if commit is not None:
                     schema = self.work.mirrors.schema(state.mirror, commit.delta_version)
@@ -254,8 +255,8 @@ class _Merging:
                     return None
                 # Recorded before the write, so that the next check finds at most one commit of this
                 # run after the recorded version.
-                self._note(state, self._look(task, intent if intent.id else None))
-                return prepare_job(self.work, self.books[intent.table], task)
+                self._note(state, self._check_log(task, intent if intent.id else None))
+                return prepare_job(self.work, self.records[intent.table], task)
         except TableError as error:
             self._refused(intent.table, intent.first_batch, error)
             return None
@@ -293,8 +294,8 @@ class _Merging:
         if errors:
             raise errors[0]
 
-    def _look(self, task: Task, intent: Intent | None) -> int | None:
-        newest = self.books[task.state.table].newest
+    def _check_log(self, task: Task, intent: Intent | None) -> int | None:
+        newest = self.records[task.state.table].newest
         if intent is not None:
             newest = replace(newest, intended=max(newest.intended, intent.txn_version))
         return judge_mirror(
@@ -318,7 +319,7 @@ class _Merging:
         foreign: TableError | None = None
         try:
             # Another program may have committed between the version that was read and our commit.
-            self._look(task, intent)
+            self._check_log(task, intent)
         except TableError as error:
             foreign = error
         self.work.ledger.settle(
@@ -357,9 +358,9 @@ class _Merging:
         quarantine it. A table that should have begun with a copy of another table's rows is then
         read from the source."""
         catches_up = error.need is None and not isinstance(error, MirrorRefused)
-        if catches_up and plan_merge(self.books[table].parts).copied is not None:
+        if catches_up and plan_merge(self.records[table].parts).copied is not None:
             error = read_by_next_run(error.reason)
-        if error.by is StoppedBy.RUN and begins_with_mirror(self.books[table].parts):
+        if error.by is StoppedBy.RUN and begins_with_mirror(self.records[table].parts):
             error = read_once_resumed(table, error.reason)
         if isinstance(error, MirrorRefused) and table in self.rewritten - self.renewed:
             self._renew(table, error.reason)
@@ -402,19 +403,19 @@ def _tried(work: Workplace, lease: Lease, job: Job) -> tuple[Written, float, Mir
 
 
 def rewritten_tables(
-    lacking: Mapping[TableName, Sequence[Batch]], books: Mapping[TableName, TableRecords]
+    lacking: Mapping[TableName, Sequence[Batch]], records: Mapping[TableName, TableRecords]
 ) -> frozenset[TableName]:
     """Return the tables whose next write has all rows."""
     lacks = {(table, batch.id) for table, batches in lacking.items() for batch in batches}
     return frozenset(
         table
-        for table, own in books.items()
+        for table, own in records.items()
         for part in own.parts
         if (table, part.batch) in lacks and any(event.kind in REWRITES_ALL for event in part.events)
     )
 
 
-def made_for_others(work: Workplace, state: TableState) -> str | None:
+def why_other_readers(work: Workplace, state: TableState) -> str | None:
     """Return the reason if all rows have to be written to a new mirror because of `readers`: the
     reader features of a Delta table cannot be reduced. Otherwise return None. A mirror that keeps
     rows which the source deleted is never replaced, because nothing else has them."""

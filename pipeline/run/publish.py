@@ -53,9 +53,9 @@ def publish(work: Workplace, lease: Lease) -> tuple[StoppedTable, ...]:
         states = work.ledger.table_states(source)
         content = content_of(work.ledger, source, batch.id)
         for (table, generation), segments in _by_changelog(work, content).items():
-            publishing.segments(batch, states[table], generation, segments)
+            publishing.publish_segments(batch, states[table], generation, segments)
         for part in content.source_parts:
-            publishing.part(batch, part)
+            publishing.publish_part(batch, part)
     publishing.record_versions()
     return tuple(publishing.quarantined)
 
@@ -71,7 +71,7 @@ class _Publishing:
     after: dict[str, int] = field(default_factory=dict)
     quarantined: list[StoppedTable] = field(default_factory=list)
 
-    def segments(
+    def publish_segments(
         self,
         batch: Batch,
         state: TableState,
@@ -101,7 +101,7 @@ class _Publishing:
             self.work.progress.note(f"{table} was quarantined: {quarantined.reason}")
             self.quarantined.append(quarantined)
 
-    def part(self, batch: Batch, part: SourcePart) -> None:
+    def publish_part(self, batch: Batch, part: SourcePart) -> None:
         """Publish rows of one of the source's own tables. If another program wrote there, only a
         warning follows, because no mirror is made from these tables."""
         changelog = source_table(batch.source, part.table)
@@ -143,7 +143,7 @@ class _Publishing:
         checked = self.after.get(folder)
         self.after[folder] = max(commit.delta_version, -1 if checked is None else checked)
         if checked is not None and commit.delta_version > checked + 1:
-            errors += self._set_right(changelog, checked)
+            errors += self._correct(changelog, checked)
         return lost
 
     def record_versions(self) -> None:
@@ -166,9 +166,9 @@ class _Publishing:
         if self.work.changelog.ends_at(folder, looked):
             self.after[folder] = looked
             return []
-        return self._set_right(changelog, looked)
+        return self._correct(changelog, looked)
 
-    def _set_right(self, changelog: ChangelogTable, looked: int) -> list[TableError]:
+    def _correct(self, changelog: ChangelogTable, looked: int) -> list[TableError]:
         """Correct the changelog after commits of another program. Return their error, unless they
         only moved rows to other files (compaction) and all recorded files are still there."""
         finding = correct_changelog(self.work, self.lease, changelog, looked)

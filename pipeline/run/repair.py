@@ -95,7 +95,7 @@ def batches_to_abandon(
     if damages:
         yield from _read_again(work, captured, damages)
     elif not any(batch.state is BatchState.MERGED for batch in unfinished):
-        yield from _given_up(work, captured, choice)
+        yield from _captured_before_choice(work, captured, choice)
 
 
 def _read_again(
@@ -105,7 +105,7 @@ def _read_again(
     them."""
     first = damages[0]
     later = [batch for batch in captured if batch.id >= first.batch.id]
-    used = [table for batch in later for table in _used(work, batch)]
+    used = [table for batch in later for table in _tables_showing(work, batch)]
     if not used:
         yield from (Abandonment(batch, first.why) for batch in reversed(later))
     elif lost := [damage for damage in damages if damage.table is None]:
@@ -116,14 +116,14 @@ def _read_again(
         )
 
 
-def _given_up(
+def _captured_before_choice(
     work: Workplace, captured: list[Batch], choice: Override | None
 ) -> Iterator[Abandonment]:
     """Yield all captured batches if an operator chose another start, nothing was ever acknowledged,
     and no table shows changes of them."""
     if choice is None or work.ledger.cursors(work.source.name).acknowledged is not None:
         return
-    if any(_used(work, batch) for batch in captured):
+    if any(_tables_showing(work, batch) for batch in captured):
         return
     why = f"{choice.author} chose another start ({choice.place})"
     yield from (Abandonment(batch, why) for batch in reversed(captured))
@@ -190,7 +190,7 @@ def damages_in(work: Workplace, batch: Batch) -> Iterator[Damage]:
                 yield Damage(batch, None, error.message)
 
 
-def _used(work: Workplace, batch: Batch) -> list[str]:
+def _tables_showing(work: Workplace, batch: Batch) -> list[str]:
     """Return the tables that may show changes of the batch, because it is published or partly
     merged. A recorded intent counts even if the lake was set back to an earlier time, because the
     ledger refuses to abandon a batch of an intent."""

@@ -42,7 +42,7 @@ class BatchCapture:
             copies=copies,
             extents=extents,
         )
-        self.reading = LogReading(basis, self.segmenter, keeps=True)
+        self.reading = LogReading(basis, self.segmenter, keeps_all_prepared=True)
 
     def rewrite(self, origins: Mapping[TableName, ChangelogOrigin]) -> None:
         """Record that the mirrors of these tables are rewritten from their changelogs. The origin

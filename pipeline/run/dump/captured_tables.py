@@ -72,7 +72,8 @@ class ReturningTable:
 class TableSegment:
     """The segment of a table under one version: rows in memory, a writer, and totals.
 
-    - `folder`: path of the changelog. `schema`: the schema of the changelog.
+    - `folder`: the folder of its files, which is that of the changelog, except in a replay.
+    - `schema`: the schema of the changelog.
     - `first`, `last`: sequence numbers of its first and last change; 0 if it has none.
     - `place`, `rows_there`: file and offset of its last event, and the number of rows that events
       at this offset have so far. If the next event has the same offset, its `_row` begins there.
@@ -174,6 +175,7 @@ class CapturedTable:
         rows = group.transactions[events[:, columns.TRANSACTION]]
         ends = rows[:, columns.END_OFFSET]
         numbers = np.array([file.number for file in group.files])[rows[:, columns.FILE]]
+        # `begins` is a boundary: a transaction that ends after it begins there or later.
         file, offset = self.begins.file.number, self.begins.offset
         return np.flatnonzero((numbers > file) | ((numbers == file) & (ends > offset)))
 
@@ -284,10 +286,10 @@ class CapturedTables:
                 table.load = reread
             else:
                 table.reading = reread
-        for comeback in returning:
-            table = self.taken_up[comeback.table] = self[comeback.table]
-            table.busy, table.begins, table.resumes = True, comeback.low, comeback.version
-            table.given = None if comeback.order.schema is None else comeback.order
+        for stopped in returning:
+            table = self.taken_up[stopped.table] = self[stopped.table]
+            table.busy, table.begins, table.resumes = True, stopped.low, stopped.version
+            table.given = None if stopped.order.schema is None else stopped.order
         for name in completed:
             self[name].completed = True
 

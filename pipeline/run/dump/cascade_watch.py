@@ -68,7 +68,7 @@ class CascadeWatch:
         self.inspected: dict[TableName, frozenset[TableName]] = {}
         """Parents whose events were inspected, each with its `children`."""
 
-    def moved(self) -> bool:
+    def refresh(self) -> bool:
         """Read the foreign keys again after a change of structures; return whether the
         set of watched tables changed."""
         if self._references is None:

@@ -84,9 +84,9 @@ class LogTaker(Protocol):
     takers only inspect or count them.
 
     For each group of transactions the reader first goes through the group's statements: it calls
-    `reach` with the statement's place, then `reached` for each table whose rows the statement may
-    have changed, and `changed` if the statement may change a structure. Then it calls `reach` with
-    the group's end, and `put`. At the end of the log it calls `reach(None)`.
+    `reach` with the statement's place, then `may_have_changed` for each table with rows that the
+    statement may have changed, and `changed` if the statement may change a structure. Then it calls
+    `reach` with the group's end, and `put`. At the end of the log it calls `reach(None)`.
     """
 
     @property
@@ -114,7 +114,7 @@ class LogTaker(Protocol):
     def changed(self, logged: LoggedStatement, followed: FollowedStatement) -> None:
         """Apply the effects of a statement on structures."""
 
-    def reached(self, table: TableName, at: Coordinates, error: TableError) -> None:
+    def may_have_changed(self, table: TableName, at: Coordinates, error: TableError) -> None:
         """Note that a statement may have changed the table's rows without logging them. The table
         stops at `at`, unless it is read from the source at a later place."""
 
@@ -134,10 +134,10 @@ def raise_error(error: UnsupportedStatement) -> None:
 class LogReading:
     """One reading of the log, through a binlog dump (the protocol of MySQL's replicas).
 
-    - `stops`: is called with the error if a statement cannot be followed, and may raise it.
-    - `keeps`: rows of prepared XA transactions are kept for every table, because the run that
-      reads the commit may capture other tables.
-    - `warms`: Spark is started at the first change.
+    - `on_unfollowed`: is called with the error if a statement cannot be followed, and may raise it.
+    - `keeps_all_prepared`: rows of prepared XA transactions are kept for every table, because the
+      run that reads the commit may capture other tables.
+    - `starts_spark`: Spark is started at the first change.
     """
 
     def __init__(
@@ -145,16 +145,16 @@ class LogReading:
         basis: Basis,
         taker: LogTaker,
         *,
-        stops: Callable[[UnsupportedStatement], None] = raise_error,
-        keeps: bool = False,
-        warms: bool = True,
+        on_unfollowed: Callable[[UnsupportedStatement], None] = raise_error,
+        keeps_all_prepared: bool = False,
+        starts_spark: bool = True,
     ) -> None:
         self._work = work = basis.work
         self._run_start = run_start = basis.run_start
         self._bounds = bounds = basis.bounds
         self._structures = basis.structures
         self._taker = taker
-        self._stops = stops
+        self._on_unfollowed = on_unfollowed
         self._taken: Coordinates | None = None
         """The beginning of the group that the taker is working on; None between groups."""
         self._gtids = GtidCollector()
@@ -162,7 +162,7 @@ class LogReading:
         self._anonymous = 0
         self._newest = NewestCommit(run_start.facts.read_at)
         self._began = self._reported = monotonic()
-        self._spark_wanted = warms
+        self._spark_wanted = starts_spark
         self._total = log_between(run_start.start.at, bounds.end, run_start.facts.binlogs)
         self._dump = work.server.dump(run_start.start.at)
         self.buffer = TransactionBuffer(
@@ -175,7 +175,7 @@ class LogReading:
             created=run_start.anchor.file_created if run_start.anchor else 0,
             limits=self._limits(),
             leave_out=run_start.leave_out,
-            keeps=keeps,
+            keeps=keeps_all_prepared,
             elsewhere=self._may_be_merge_table,
         )
         taker.follow(self.buffer)
@@ -305,7 +305,7 @@ class LogReading:
                 if part and self._taker.wanted(table):
                     why = f"rows that may be stored in it were logged under {rows.table} (MERGE)"
                     error = TableError(why, hint=resume_hint(table))
-                    self._taker.reached(table, group.begin(number), error)
+                    self._taker.may_have_changed(table, group.begin(number), error)
 
     def _take(self, group: TransactionGroup, statements: Sequence[LoggedStatement]) -> None:
         for statement in statements:
@@ -318,7 +318,9 @@ class LogReading:
             followed = self._structures.follow(logged)
             why = followed.not_understood
             if why is not None and why.may_touch is None:
-                self._stops(self._with_places(_not_understood(logged, why.reason, self._work)))
+                self._on_unfollowed(
+                    self._with_places(_not_understood(logged, why.reason, self._work))
+                )
             self._taker.changed(logged, followed)
         self._lose_parts(group)
         self._taker.reach(group.end(-1))
@@ -352,7 +354,7 @@ class LogReading:
         the tables cannot be determined, stop the run."""
         match verdict:
             case Undetermined():
-                self._stops(self._with_places(undetermined_error(logged, verdict)))
+                self._on_unfollowed(self._with_places(undetermined_error(logged, verdict)))
             case ReachedTables(tables):
                 words = first_words(logged.text, _WORDS)
                 for table, why in sorted(tables.items()):
@@ -364,7 +366,7 @@ class LogReading:
                         hint=f"{resume_hint(table)}; and have its session log rows "
                         "(binlog_format=ROW)",
                     )
-                    self._taker.reached(table, logged.begin, error)
+                    self._taker.may_have_changed(table, logged.begin, error)
 
     def _changed_while_prepared(self, committed: CommittedRows) -> Iterable[TableName]:
         """Return the tables of an XA transaction that a statement changed between its XA PREPARE

@@ -255,7 +255,7 @@ class Segmenter:
         moved = {table: renames.get(name, name) for table, name in self.renamed.items()}
         self.renamed = moved | renames
         actions = self._changes.changed(logged, followed)
-        if self._watch.moved():
+        if self._watch.refresh():
             self._decoding.buffer.maps.update_wanted()
         if (
             self._source_rows is not None
@@ -263,7 +263,7 @@ class Segmenter:
         ):
             self._source_rows.statement(logged, followed, actions, self._tables.last)
 
-    def reached(self, table: TableName, at: Coordinates, error: TableError) -> None:
+    def may_have_changed(self, table: TableName, at: Coordinates, error: TableError) -> None:
         """Stop the table if a change of it at `at` would be taken."""
         if self._tables[table].takes(at):
             self.stop(table, at, error)
@@ -291,7 +291,7 @@ class Segmenter:
         lost = self._lost(group, block)
         # Rows before an unlogged change are decoded while their table is still wanted.
         decoded = self._decoded(group, block, lost)
-        self._changes.end_at(lost)
+        self._changes.stop_lost(lost)
         for of_table in decoded:
             images_of[of_table.which] = of_table.images
             rows_of[of_table.which] = of_table.rows

@@ -437,7 +437,7 @@ class TableChanges:
         if exists and self._tables[table].takes(at):
             self._stop(table, at, read_by_next_run(reason))
 
-    def end_at(self, lost: Mapping[TableName, UnloggedLoss]) -> None:
+    def stop_lost(self, lost: Mapping[TableName, UnloggedLoss]) -> None:
         """Stop the tables with rows that foreign keys changed and MySQL did not log. The policy
         `foreign_keys` decides whether the next run reads a table again, or a person has to."""
         for table, loss in lost.items():

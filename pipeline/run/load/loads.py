@@ -290,7 +290,7 @@ class ChunksRead:
 
 
 @dataclass(frozen=True, slots=True)
-class _Done:
+class _ChunkDone:
     """A chunk that a thread has read. `rows`: its files, or the error. `asked`: the number of rows
     that it was to have. `bytes`: size of its rows in memory."""
 
@@ -329,12 +329,12 @@ class ChunkReader:
     def read(self) -> list[ChunksRead]:
         """Read chunks, and return all loads with the chunks that were read."""
         connections = self._work.source.snapshot.connections
-        running: set[Future[_Done]] = set()
+        running: set[Future[_ChunkDone]] = set()
         with ThreadPoolExecutor(connections, thread_name_prefix="lockstep-load") as pool:
             try:
                 while True:
-                    while len(running) < connections and (work := self._next()) is not None:
-                        running.add(pool.submit(self._read, *work))
+                    while len(running) < connections and (task := self._next()) is not None:
+                        running.add(pool.submit(self._read, *task))
                     if not running:
                         break
                     done, running = wait(running, return_when=FIRST_COMPLETED)
@@ -430,13 +430,13 @@ class ChunkReader:
 
     # -- reading a chunk -------------------------------------------------------------------
 
-    def _read(self, reading: ChunksRead, chunk: Chunk, asked: int) -> _Done:
+    def _read(self, reading: ChunksRead, chunk: Chunk, asked: int) -> _ChunkDone:
         """Read a chunk in a thread of the pool."""
         try:
             rows, size = self._rows(reading.load, chunk)
         except (TableError, StructureMoved) as error:
-            return _Done(reading, chunk, error, asked, 0)
-        return _Done(reading, chunk, rows, asked, size)
+            return _ChunkDone(reading, chunk, error, asked, 0)
+        return _ChunkDone(reading, chunk, rows, asked, size)
 
     def _rows(self, load: Load, chunk: Chunk) -> tuple[ChunkRows, int]:
         """Write the rows of a chunk to files. Return the files, and the rows' size in bytes."""
@@ -472,7 +472,7 @@ class ChunkReader:
                 raise
             return ChunkRows(rows.low, rows.high, count, perf_counter() - began, files), size
 
-    def _take(self, done: _Done) -> None:
+    def _take(self, done: _ChunkDone) -> None:
         reading, chunk = done.reading, done.chunk
         reading.under_way.discard(chunk.number)
         if not isinstance(done.rows, ChunkRows):

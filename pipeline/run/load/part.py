@@ -147,9 +147,9 @@ def read_part(work: Workplace, order: RereadRows) -> PartRead:
 
 def _read(work: Workplace, order: RereadRows, state: TableState) -> PartRead:
     table = order.table
-    schema, version = _built_as_shown(work, state)
+    schema, version = _schema_and_shown_version(work, state)
     structure = version.shown_structure
-    limits = of_shown(order.condition.limits, version.treated)
+    limits = on_shown_columns(order.condition.limits, version.treated)
     key = _key(schema)
     facts = work.server.facts()
     hasher = RowHasher(replace(structure, primary_key=key), facts.flavour)
@@ -177,7 +177,9 @@ def _read(work: Workplace, order: RereadRows, state: TableState) -> PartRead:
     return PartRead(order, structure, low, high, rows, gone, left, unnamed)
 
 
-def _built_as_shown(work: Workplace, state: TableState) -> tuple[TableSchema, SchemaVersion]:
+def _schema_and_shown_version(
+    work: Workplace, state: TableState
+) -> tuple[TableSchema, SchemaVersion]:
     """Return the table's structure on the server, and the version that its mirror shows. Raise
     `RowsNotRead` if the two differ."""
     table = state.table
@@ -242,7 +244,7 @@ def _keys_not_read(
     column, spans = span_of(schema, limits)
     not_read, in_both = [], [np.zeros(0, np.uint64)]
     for batch in mirror.batches(schema, column, spans):
-        keys, inside = hasher.keys(batch), bounded(batch, limits)
+        keys, inside = hasher.keys(batch), rows_within(batch, limits)
         was_read = np.isin(keys, keys_read)
         in_both.append(keys[was_read])
         inside &= ~was_read
@@ -295,7 +297,7 @@ _BIG = pa.decimal128(20, 0)
 _DAY = pa.date32()
 
 
-def of_shown(limits: Sequence[Limit], treated: Collection[str]) -> list[Limit]:
+def on_shown_columns(limits: Sequence[Limit], treated: Collection[str]) -> list[Limit]:
     """Return the limits on columns whose values the mirror has unchanged. `treated`: columns that
     the settings hide or change, whose values cannot be compared with a limit."""
     hidden = {name.lower() for name in treated}
@@ -320,7 +322,7 @@ def span_of(schema: pa.Schema, limits: Sequence[Limit]) -> tuple[str, list[Value
     return "", []
 
 
-def bounded(batch: pa.RecordBatch, limits: Sequence[Limit]) -> npt.NDArray[np.bool_]:
+def rows_within(batch: pa.RecordBatch, limits: Sequence[Limit]) -> npt.NDArray[np.bool_]:
     """Return a mask of the rows within the limits. NULL counts as within."""
     within = np.ones(batch.num_rows, np.bool_)
     for name, limit in _applied(batch.schema, limits):
