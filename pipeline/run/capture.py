@@ -74,8 +74,8 @@ class _Misread:
 
 
 def capture(work: Workplace, lease: Lease) -> CaptureReport:
-    """Capture the log up to its present end, or the end that a person chose. If tables stop that
-    only have to be read from the source, a second capture reads them at once."""
+    """Capture the log up to its present end, or up to the end that a person chose. If this stops
+    tables that only have to be read from the source, read them at once by a second capture."""
     if work.source.part is not None:
         return _with_part(work, lease, work.source.part)
     try:
@@ -155,6 +155,8 @@ def _captured_at(work: Workplace) -> Coordinates | None:
 
 
 def _capture_once(work: Workplace, lease: Lease, part: PartRead | None = None) -> CaptureReport:
+    """Clean up after a dead run, let stopped tables catch up, and capture an ordinary batch.
+    `part`: rows that were read by a condition, with which the batch begins."""
     clock = perf_counter()
     require_agreement(work)
     repaired = repair(work, lease)
@@ -204,6 +206,8 @@ def _ordinary(
     clock: float,
     part: PartRead | None,
 ) -> CaptureReport:
+    """Decide the start and capture a batch. Begin again as long as tables were decoded with a wrong
+    structure. Capture nothing if the log has nothing new."""
     report: CaptureReport | _Misread = _Misread()
     while isinstance(report, _Misread):
         run_start = begin(work, lease)

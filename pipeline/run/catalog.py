@@ -241,8 +241,8 @@ class CatalogStep(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
-    """A change of an entry that was made, or would be."""
+class EntryChange:
+    """A change of a catalog entry that was made, or would be made (`differences`)."""
 
     deed: CatalogStep
     table: TableName
@@ -260,7 +260,7 @@ class CatalogReport:
     """
 
     catalog: str
-    done: tuple[Done, ...] = ()
+    done: tuple[EntryChange, ...] = ()
     left: tuple[Unregistered, ...] = ()
     fine: int = 0
     waiting: int = 0
@@ -320,7 +320,7 @@ class _Registering:
     registry: Registry
     lease: Lease | None
     every: bool
-    done: list[Done] = field(default_factory=list)
+    done: list[EntryChange] = field(default_factory=list)
     freed: set[EntryName] = field(default_factory=set)
     left: list[Unregistered] = field(default_factory=list)
     fine: int = 0
@@ -385,7 +385,7 @@ class _Registering:
             if self.lease is not None:
                 self.registry.catalog.drop(registered.name)
             self.freed.add(registered.name)
-            self.done.append(Done(CatalogStep.DROPPED, registered.table, registered.name))
+            self.done.append(EntryChange(CatalogStep.DROPPED, registered.table, registered.name))
         self._note(registered.table, None)
 
     def _rename(self, registered: Registered, entry: Entry) -> None:
@@ -410,6 +410,7 @@ class _Registering:
         self._record(entry)
 
     def _put(self, entry: Entry, registered: Registered | None) -> None:
+        """Make or change an entry, unless it is as it should be or its name is taken."""
         existing = self._find(entry.name)
         in_place = existing is not None and at_one_of(existing, (entry.location,))
         may_take = in_place and self.every
@@ -457,7 +458,7 @@ class _Registering:
     def _write(self, entry: Entry, name: EntryName | None, deed: CatalogStep) -> None:
         if self.lease is not None:
             self.registry.catalog.put(entry, name)
-        self.done.append(Done(deed, entry.table, entry.name))
+        self.done.append(EntryChange(deed, entry.table, entry.name))
 
     def _announce(self, entry: Entry | Registered, location: str) -> None:
         """Record that the catalog may have the entry from now on, at `location` or at its new

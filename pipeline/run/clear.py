@@ -109,7 +109,7 @@ def _cleared(work: Workplace, lease: Lease, note: UnclearedValues) -> None:
         _clear_texts(work, lease, note, part, statements)
     _clear_structures(work, note)
     work.ledger.require_held(lease)
-    work.ledger.clear_books(lease, note.id, _books(work, note, statements.values()))
+    work.ledger.clear_books(lease, note.id, _cleared_rows(work, note, statements.values()))
 
 
 def _clear_changes(work: Workplace, lease: Lease, note: UnclearedValues) -> None:
@@ -377,7 +377,7 @@ def _clear_structures(work: Workplace, note: UnclearedValues) -> None:
     work.claims.clear_structures(work.source.name, cleared)
 
 
-def _books(
+def _cleared_rows(
     work: Workplace, note: UnclearedValues, statements: Iterable[SchemaStatement]
 ) -> ClearedLedgerRows:
     source = work.source.name

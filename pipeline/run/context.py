@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class StepProgress:
-    """The progress of a step. `done`, `total`: bytes, rows or tables, as the step counts. `words`:
-    the progress for people. `figures`: the progress for programs, with one mapping, or one for each
-    table that is being read."""
+    """The progress of a step. `done`, `total`: numbers of bytes, rows or tables, depending on the
+    step. `words`: the progress for people. `figures`: the progress for programs; if tables are
+    read, one mapping for each table."""
 
     step: str
     done: int

@@ -295,6 +295,8 @@ class _Merging:
             raise errors[0]
 
     def _check_log(self, task: Task, intent: Intent | None) -> int | None:
+        """Check the mirror's Delta log for commits of other programs. Return the version up to
+        which it was checked, or raise `TableError`. `intent`: the write that is being made."""
         newest = self.records[task.state.table].newest
         if intent is not None:
             newest = replace(newest, intended=max(newest.intended, intent.txn_version))
@@ -315,6 +317,7 @@ class _Merging:
         seconds: float,
         size: MirrorSize | None = None,
     ) -> None:
+        """Record a write that was made. If another program also wrote, quarantine the table."""
         version, intent = written.commit.delta_version, task.intent
         foreign: TableError | None = None
         try:

@@ -98,8 +98,8 @@ _COMMITS: Final = 50
 
 
 def owner_of(work: Workplace, folder: str) -> TableName | None:
-    """Return the table whose mirror is or was in a folder, as its Delta log says; None if the log
-    does not say it. A ledger that was recovered from the lake does not know it."""
+    """Return the table whose mirror is or was in a folder; None if the folder's Delta log does not
+    name it. The log is read because a recovered ledger does not know former folders' tables."""
     # Imported only if there are former folders, to keep idle runs fast.
     from lockstep.pipeline.recovery import mirror_facts
 
@@ -108,9 +108,9 @@ def owner_of(work: Workplace, folder: str) -> TableName | None:
 
 
 def blocked_folders(work: Workplace) -> list[str]:
-    """Return the former folders that no new table may use for its mirror. A folder is left out if
-    it is the configured place of its own table: if the ledger was set back to a time before the
-    table began, the table finds its mirror there again."""
+    """Return the former folders that no new table may use for its mirror. A folder that the
+    settings give to its own table is left out, so that the table finds its mirror there again if
+    the ledger was set back to a time before the table began."""
     source = work.source
 
     def own(folder: str) -> bool:

@@ -2,8 +2,8 @@
 batches if an operator chose another start.
 
 A batch with damaged files is abandoned and captured again, as long as no table in the lake shows
-changes of it. Afterwards, this would apply changes twice, so only the tables with damaged files are
-quarantined.
+changes of it. If a table does, a second capture would apply these changes twice, so only the tables
+with damaged files are quarantined.
 """
 
 from __future__ import annotations

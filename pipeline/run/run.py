@@ -46,9 +46,11 @@ Result = TypeVar("Result")
 class Site(Protocol):
     """The outside world of a run: `resources.adapters.Adapters`, or a twin in memory."""
 
-    def ledger(self) -> Ledger: ...
+    def ledger(self) -> Ledger:
+        """Return the port to the ledger in Postgres."""
 
-    def consumers(self) -> Consumers: ...
+    def consumers(self) -> Consumers:
+        """Return the port to the consumers of the changelogs and their cursors."""
 
     def reopen_ledger(self) -> None:
         """Connect to the ledger again after the connection was lost."""
@@ -116,7 +118,7 @@ class RunSession:
     on_release: Callable[[Lease], None] = lambda _: None
     on_captured: Callable[[], None] = lambda: None
     _held: ExitStack = field(default_factory=ExitStack)
-    _place: tuple[Workplace, Lease] | None = None
+    _work_and_lease: tuple[Workplace, Lease] | None = None
     _requests: Callable[[], Requests | None] | None = None
 
     def run(self, step: Callable[[Workplace, Lease], Result], *, patient: bool = False) -> Result:
@@ -152,8 +154,8 @@ class RunSession:
 
     def workplace(self) -> Workplace:
         """Return the ports for reading. No lease is taken."""
-        if self._place is not None:
-            return self._place[0]
+        if self._work_and_lease is not None:
+            return self._work_and_lease[0]
         try:
             return self._make_workplace()
         except LockstepError as error:
@@ -178,9 +180,9 @@ class RunSession:
         """Record the failed attempt in the ledger for `lockstep status`, if the ledger is available
         and the error is not recorded yet."""
         cannot_record = isinstance(error, LedgerUnavailable | LeaseLost)
-        if self._place is None or cannot_record or error.recorded:
+        if self._work_and_lease is None or cannot_record or error.recorded:
             return
-        work, lease = self._place
+        work, lease = self._work_and_lease
         with suppress(LockstepError):
             facts = {"step": getattr(step, "__name__", "step"), "hint": error.hint}
             failure = Decision(
@@ -195,7 +197,7 @@ class RunSession:
 
     def close(self) -> None:
         """Release the lease, if one was taken."""
-        place, self._place = self._place, None
+        place, self._work_and_lease = self._work_and_lease, None
         try:
             if place is not None:
                 self.on_release(place[1])
@@ -203,17 +205,18 @@ class RunSession:
             self._held.close()
 
     def _locked(self, patient: bool) -> tuple[Workplace, Lease]:
-        if self._place is None:
+        """Return the ports and the lease, which is taken if this session has none."""
+        if self._work_and_lease is None:
             work = self._make_workplace()
             lease = self._take(work.ledger, patient)
             require_held = partial(work.ledger.require_not_lost, lease)
             work = replace(work, progress=_WhileHeld(work.progress, require_held))
-            self._place = (work, lease)
+            self._work_and_lease = (work, lease)
             before = work.ledger.lease(self.source, before=lease.token)
             if before is not None and not before.ended and before.dagster_run != self.run_id:
                 work.ledger.decide(lease, before.death())
             self.on_lease(lease, before)
-        return self._place
+        return self._work_and_lease
 
     def _take(self, ledger: Leases, patient: bool) -> Lease:
         names = (self.source, self.holder)

@@ -182,8 +182,8 @@ def only_server_supplies(state: TableState) -> bool:
 
 
 def _stopped(state: TableState, stale: Collection[TableName]) -> Have:
-    """Return the condition of a stopped table. `stale`: tables whose mirrors still show values that
-    the settings hide."""
+    """Return what the lake has and lacks of a stopped table. `stale`: tables whose mirrors still
+    show values that the settings hide."""
     needs = needs_of(state)
     if state.table in stale:
         needs |= {Need.SHAPE}
@@ -291,7 +291,8 @@ class StoppedReach:
 
     @cached_property
     def columns(self) -> NewColumns | str:
-        """The columns that suffice, if the rest of the mirror is complete."""
+        """The new columns to read from the server, if the mirror lacks nothing else; otherwise the
+        reason to read all rows."""
         work, state, cursor = self.work, self.state, self.cursor
         reason = _reason(state)
         if cursor is None or state.mirror_version is None or not self.goes_on:
@@ -318,7 +319,8 @@ class StoppedReach:
 
 @dataclass(frozen=True, slots=True)
 class ReadingReach:
-    """The reach of each supply of a table that only the server can supply: none but its own."""
+    """How far each supply reaches of a table that only the server can supply: the others have
+    nothing."""
 
     log: None = None
     changelog: str = ""
@@ -448,6 +450,7 @@ class TablePlans:
     void: tuple[tuple[Load, str], ...] = ()
 
     def __bool__(self) -> bool:
+        """True if this run does something for one of the tables."""
         return any(plan.waits is None for plan in self.plans.values())
 
     @property
@@ -677,7 +680,7 @@ def _have_of(
     load: Load | None,
     needs: frozenset[Need],
 ) -> Have:
-    """Return the condition of a table that is read from the server."""
+    """Return what the lake has and lacks of a table that is read from the server."""
     if state is None:
         return Have(table, Standing.NEW, load=load)
     standing = Standing.LOADING if state.loading else Standing.FOLLOWING

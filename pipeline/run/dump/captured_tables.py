@@ -120,10 +120,10 @@ class CapturedTable:
     - `reading`: rows or columns of it that were read from the source. It is None again once the log
       reaches the place where they were read.
     - `load`: its rows are being read in chunks while its log is captured.
-    - `resumes`: the version of its structure that was recorded at `begins`. It is None again once
-      the log reaches that place.
-    - `given`: an order that gives the structure of the table from `begins` on. `stopped_by`: the
-      consequence of the statement at `begins` for the table.
+    - `resumed_version`: the version of its structure that was recorded at `begins`. It is None
+      again once the log reaches that place.
+    - `structure_order`: a person's order that gives the table's structure from `begins` on.
+      `stopped_by`: the consequence for the table of the statement at `begins`.
     - `doubt`: why its earlier rows may have changed without being logged, so that they have to be
       read from the source; None if they are certain.
     - `completed`: values that the log lacks are read from the source after the capture.
@@ -143,8 +143,8 @@ class CapturedTable:
     begins: Coordinates | None = None
     reading: Reread | None = None
     load: Reread | None = None
-    resumes: SchemaVersion | None = None
-    given: TableOrder | None = None
+    resumed_version: SchemaVersion | None = None
+    structure_order: TableOrder | None = None
     stopped_by: Consequence | None = None
     doubt: str | None = None
     completed: bool = False
@@ -288,8 +288,8 @@ class CapturedTables:
                 table.reading = reread
         for stopped in returning:
             table = self.taken_up[stopped.table] = self[stopped.table]
-            table.busy, table.begins, table.resumes = True, stopped.low, stopped.version
-            table.given = None if stopped.order.schema is None else stopped.order
+            table.busy, table.begins, table.resumed_version = True, stopped.low, stopped.version
+            table.structure_order = None if stopped.order.schema is None else stopped.order
         for name in completed:
             self[name].completed = True
 

@@ -1,6 +1,6 @@
-"""Parent tables of foreign keys. MySQL before 9.6 does not log the rows that ON DELETE/UPDATE
-CASCADE changes in child tables. So each event on a parent is inspected for its effects on the
-children.
+"""Parent tables of foreign keys. MySQL before 9.6 and MariaDB do not log the rows that ON
+DELETE/UPDATE CASCADE changes in child tables. So each event on a parent is inspected for its
+effects on the children.
 
 No row of a parent is kept. It only matters whether rows were deleted, and whether the bytes of a
 column that children refer to changed.
@@ -69,8 +69,8 @@ class CascadeWatch:
         """Parents whose events were inspected, each with its `children`."""
 
     def refresh(self) -> bool:
-        """Read the foreign keys again after a change of structures; return whether the
-        set of watched tables changed."""
+        """Read the foreign keys again after a change of structures. Return whether the set of
+        watched tables changed."""
         if self._references is None:
             return False
         before, self._references = self._watched, None
@@ -92,8 +92,9 @@ class CascadeWatch:
     def lost(
         self, group: TransactionGroup, block: Block, maps: Iterable[TableMap]
     ) -> dict[TableName, UnloggedLoss]:
-        """Return the captured tables with rows that a block's events changed without logging them,
-        each with its first unlogged change. `maps`: all table maps, by number."""
+        """Return the captured tables with rows that foreign keys changed, without logging, because
+        of this block's events. The value is the first such change. `maps`: all table maps, by
+        number."""
         unseen = np.flatnonzero(unlogged(block.events))
         if not len(unseen):
             return {}

@@ -1,8 +1,8 @@
 """Decodes the row events of one table into row images (the rows before or after a change).
 
-The log does not name the columns by default, so events are decoded by the recorded structure of
-the table at their place in the log. This structure is first compared with the table map (the event
-that describes the columns before the rows).
+The log does not name the columns by default, so events are decoded by the structure of the table at
+their place in the log. The history, which records all versions of each structure, has it. It is
+first compared with the table map (the event that describes the columns before the rows).
 
 With `binlog_row_metadata=MINIMAL`, MySQL's default, a table map has the columns' types, widths,
 nullability, signs and character sets; with FULL also their names, members and the primary key.

@@ -1,4 +1,5 @@
-"""The structures of all tables at the place where a reading of the log starts.
+"""The structures of all tables at the place where a reading of the log starts. A `SchemaTracker`
+begins with them, and applies the statements of the log to them.
 
 | the start | the structures |
 |---|---|
@@ -94,8 +95,8 @@ def structures_at(work: Workplace, run_start: RunStart) -> SchemaTracker:
 def _forget_places(
     tracker: SchemaTracker, ledger: Ledger, source: str, run_start: RunStart
 ) -> None:
-    """Forget the places of hidden columns if another server is read now. If its tables were loaded
-    from a dump, hidden columns may be at other places there."""
+    """Forget the places of hidden columns (of functional indexes) if another server is read now. If
+    its tables were loaded from a dump, hidden columns may be at other places there."""
     cursor = ledger.cursors(source).captured
     if cursor is None or cursor.position.server_uuid == run_start.start.server_uuid:
         return
@@ -225,10 +226,10 @@ class StatementSpan:
 Stopped = TypeVar("Stopped", bound=LogStops)
 
 
-def with_way_on(error: Stopped, work: Workplace, head: Coordinates) -> Stopped:
-    """Return the error with the command that continues after the transaction which stopped the
-    run. If the end of this transaction cannot be found, return the error unchanged. `head`: the
-    end of the log."""
+def with_command_to_continue(error: Stopped, work: Workplace, head: Coordinates) -> Stopped:
+    """Return the error with a hint that has the command to continue after the transaction which
+    stopped the run. If the end of this transaction cannot be found, return the error unchanged.
+    `head`: the end of the log."""
     if not error.at:
         return error
     begin = Coordinates.parse(error.at)
@@ -340,7 +341,7 @@ def quiet_baseline(work: Workplace, run_start: RunStart) -> tuple[Baseline, list
     for _ in STRUCTURES.tries():
         baseline = work.server.baseline()
         between = list(statements_between(work, run_start, run_start.start.at, baseline.high))
-        if not any(_moves(statement, baseline) for statement in between):
+        if not any(_disturbs(statement, baseline) for statement in between):
             return baseline, between
     raise SourceMoving(
         "the structures of the source's tables kept changing while they were read",
@@ -348,7 +349,7 @@ def quiet_baseline(work: Workplace, run_start: RunStart) -> tuple[Baseline, list
     )
 
 
-def _moves(logged: LoggedStatement, baseline: Baseline) -> bool:
+def _disturbs(logged: LoggedStatement, baseline: Baseline) -> bool:
     """Return whether the statement may have changed a structure while the baseline was read."""
     if logged.end <= baseline.low:
         return False
@@ -384,7 +385,7 @@ def statements_between(
             if buffer.stopped or buffer.ended:
                 break
     except LogStops as error:
-        raise with_way_on(error, work, end) from error
+        raise with_command_to_continue(error, work, end) from error
     finally:
         dump.close()
 

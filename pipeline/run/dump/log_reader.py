@@ -27,7 +27,7 @@ from lockstep.pipeline.binlog.transactions.spill import CommittedRows
 from lockstep.pipeline.run.begin import RunStart
 from lockstep.pipeline.run.context import Workplace, captured_until_now
 from lockstep.pipeline.run.dump.basis import Basis
-from lockstep.pipeline.run.dump.initial_schemas import Stopped, with_way_on
+from lockstep.pipeline.run.dump.initial_schemas import Stopped, with_command_to_continue
 from lockstep.pipeline.run.dump.logged_statements import (
     all_statements,
     dialect_of_writer,
@@ -233,7 +233,7 @@ class LogReading:
         before = self._taken or self.buffer.complete
         if not error.before and before > self._run_start.start.at:
             error.before = str(before)
-        return with_way_on(error, self._work, self._run_start.facts.head)
+        return with_command_to_continue(error, self._work, self._run_start.facts.head)
 
     def _read(self) -> None:
         if self._bounds.reached(self._run_start.start.at):

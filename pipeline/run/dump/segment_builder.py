@@ -1,5 +1,5 @@
-"""Turns groups of whole transactions into numbered rows of changelogs, and into rows of the
-source's own tables, which list its transactions and DDL statements.
+"""Turns groups of whole transactions into numbered rows of changelogs (Delta tables with all
+changes), and into rows of the source's own tables, which list its transactions and DDL statements.
 
 A batch may also have rows that were read from MySQL by a WHERE condition. It then begins at the low
 watermark of that read (the place of the log just before it). The rows include every change before
@@ -146,8 +146,8 @@ class SourceRows:
             self._write()
 
     def finish(self, history: History) -> tuple[SourcePart, ...]:
-        """Write and close all files, which makes them durable. `history`: the part of
-        the history that this capture adds."""
+        """Write and close all files, which makes them durable. `history`: the versions of table
+        structures, and the statements, that this capture records."""
         self._write()
         parts = []
         if self._statements:
@@ -249,7 +249,7 @@ class Segmenter:
         }
 
     def changed(self, logged: LoggedStatement, followed: FollowedStatement) -> None:
-        """Follow a statement that changed structures."""
+        """Apply a statement that changed structures to the tables."""
         renamed = (effect for effect in followed.effects if isinstance(effect, Renamed))
         renames = {effect.table: effect.to for effect in renamed}
         moved = {table: renames.get(name, name) for table, name in self.renamed.items()}
@@ -271,7 +271,7 @@ class Segmenter:
     def put(self, group: TransactionGroup) -> None:
         """Decode a group's rows, number them, and add them to the segments of their tables."""
         marks = marks_of(group)
-        counted = CountedTransactions(group, self._tables.last, self._changes.take_emptied())
+        counted = CountedTransactions(group, self._tables.last, self._changes.take_marks())
         for block in group.blocks:
             self._put_block(group, block, marks, counted)
         if group.from_file:
@@ -304,7 +304,8 @@ class Segmenter:
     def _decoded(
         self, group: TransactionGroup, block: Block, lost: dict[TableName, UnloggedLoss]
     ) -> list[Decoded]:
-        """Return a block's rows by table, each table's in the order of the log."""
+        """Return the decoded events of a block, table by table. `lost`: tables that stop inside the
+        block, because of a change that is not logged."""
         decoded: list[Decoded] = []
         for name, which, part in by_table(block, self._decoding.buffer.maps.maps):
             kept = self._tables[name].taken(group, part.events)
@@ -414,7 +415,7 @@ class Segmenter:
 class Decoded:
     """The decoded events of one table in a block.
 
-    - `which`: numbers of the events in the block. `events`: their rows of the block's index.
+    - `which`: numbers of the events in the block. `events`: their entries in the block's index.
     - `batches`: the row images of all events.
     - `images`, `rows`: for each event, the number of images and of rows that are taken.
     - `spans`: for each event, the number of its rows up to the last one that is taken.

@@ -103,8 +103,9 @@ class TableChanges:
 
     - `work`: the ports of the run, for messages about stopped tables; None in a replay, which
       reads files of the log again.
-    - `copies`: decides whether a renamed table is copied; None if no table is.
-    - `extents`: tables whose rows before the log are missing in the lake.
+    - `copies`: decides whether the rows of a renamed table are copied from the mirror (the Delta
+      table with the current rows) of its former name; None if none are.
+    - `extents`: tables that are older than the log that was read, so that the lake may lack rows.
     """
 
     def __init__(
@@ -123,7 +124,7 @@ class TableChanges:
         self._work = work
         self._copies = copies
         self._extents = PartialTables() if extents is None else extents
-        self._emptied: tuple[int, ...] = ()
+        self._new_marks: tuple[int, ...] = ()
         self._at: Coordinates | None = None
         """The place of the last call of `reach`: all changes before it have numbers."""
 
@@ -134,11 +135,11 @@ class TableChanges:
         """Tell the buffer that the set of tables with wanted changes may be a different one."""
         self._maps.update_wanted()
 
-    def take_emptied(self) -> tuple[int, ...]:
+    def take_marks(self) -> tuple[int, ...]:
         """Return the sequence numbers of the marks that were added since the last call. A mark
         stands for all rows of a table, such as a TRUNCATE."""
-        emptied, self._emptied = self._emptied, ()
-        return emptied
+        marks, self._new_marks = self._new_marks, ()
+        return marks
 
     # -- statements --------------------------------------------------------------------
 
@@ -158,8 +159,9 @@ class TableChanges:
         for name, consequence in by_table.items():
             table, supply = self._tables[name], supplies.get(name)
             if consequence.rule == NEW_COLUMN_UNKNOWN and table.completed:
+                # The values of the new column are read from the source after the capture.
                 consequence = replace(consequence, action=Action.FOLLOW)
-            if table.given is not None and logged.begin == table.begins:
+            if table.structure_order is not None and logged.begin == table.begins:
                 # A person gave the table's structure after this statement.
                 table.stopped_by = consequence
                 continue
@@ -183,7 +185,7 @@ class TableChanges:
         for version in copied:
             self._mark(ChangeType.RESNAPSHOT, version, logged)
         for table in self._tables.taken_up.values():
-            if table.given is not None and table.begins == logged.begin:
+            if table.structure_order is not None and table.begins == logged.begin:
                 self._take_given(table, logged.end, logged)
         return actions
 
@@ -265,7 +267,7 @@ class TableChanges:
         """Add the mark of a statement that changed all rows of a table."""
         at, gtid = logged.begin, logged.gtid
         self._tables.mark(kind, version, at, gtid, logged.committed_at, logged.executed_at)
-        self._emptied = (*self._emptied, self._tables.last)
+        self._new_marks = (*self._new_marks, self._tables.last)
 
     # -- places that tables wait for ---------------------------------------------------
 
@@ -274,13 +276,13 @@ class TableChanges:
         end of the log."""
         waiting = self._tables.taken_up.values()
         for table in waiting:
-            if table.resumes is not None and _is_reached(table.begins, at):
-                self._structures.resume(table.resumes)
-                table.resumes = None
+            if table.resumed_version is not None and _is_reached(table.begins, at):
+                self._structures.resume(table.resumed_version)
+                table.resumed_version = None
         for table in waiting:
             # At the place itself a statement may begin: `changed` then takes the structure.
             begins = table.begins
-            if table.given is not None and begins != at and _is_reached(begins, at):
+            if table.structure_order is not None and begins != at and _is_reached(begins, at):
                 assert begins is not None, "it comes back at a place"
                 self._take_given(table, begins)
         for table in waiting:
@@ -303,10 +305,11 @@ class TableChanges:
     ) -> None:
         """Record the structure that a person gave, from `at` on. `logged`: the statement before
         `at` that could not be followed; None if there is none."""
-        assert table.given is not None and table.given.schema is not None, "it has a structure"
-        order, given, renames = table.given, table.given.schema, table.given.renames
+        order = table.structure_order
+        assert order is not None and order.schema is not None, "it has a structure"
+        given, renames = order.schema, order.renames
         before, renaming, doubt = self._structures.last_known(table.name), False, None
-        stopped_by, table.given = table.stopped_by, None
+        stopped_by, table.structure_order = table.stopped_by, None
         if stopped_by is not None and stopped_by.rule != NOT_FOLLOWED:
             # The statement was understood, so the column names after it are known.
             renames, doubt = (), None if stopped_by.action in KEEPS_ROWS else stopped_by.reason

@@ -232,8 +232,9 @@ def _baselines(
 
 def _reread_of(work: Workplace, lease: Lease, read: ChunksRead) -> Reread | None:
     """Return the rows of a load that were read so far, or the error that stops the table. Return
-    None if the table is read in one piece and its turn did not come. If other sessions keep the
-    table busy, the next run continues the load. If the table cannot be read, the load is voided."""
+    None if the table is read in one piece, for lack of a key, and its turn did not come. If other
+    sessions keep the table busy, the next run continues the load. If the table cannot be read, the
+    load is voided."""
     load = read.load
     if read.ended is None and load.at_once and not load.complete:
         return None
@@ -381,6 +382,7 @@ class ChunkReader:
             return None
 
     def _new_chunk(self, reading: ChunksRead) -> Chunk:
+        """Choose the key range of the next chunk, and record it before it is read."""
         load = reading.load
         assert load.reading is not None, "a load that is read has begun"
         after = load.chunks[-1].range.through if load.chunks else None
@@ -415,8 +417,8 @@ class ChunkReader:
 
     def _log_runs_away(self) -> bool:
         """Return whether the server is about to purge log that is not captured yet: it purged a
-        file since the last check, and the capture must start in the oldest file that is left. Then
-        stop reading tables, so that the log is captured before it is lost."""
+        file since the last check, and the file in which the capture starts is now the oldest or
+        gone. Then stop reading tables, so that the log is captured before it is lost."""
         oldest = self._work.server.facts().binlogs[0].file
         before, self._oldest = self._oldest, oldest
         if before is None or before == oldest or oldest.number < self._start.file.number:
