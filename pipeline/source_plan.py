@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class StandbyPlan:
     """The standby: a server that may answer instead of the source's usual one. `start`: where the
-    first run starts if the standby answers. `server_uuid`: None if it is not configured."""
+    source's very first run starts if the standby answers it. `server_uuid`: None if it is not
+    configured."""
 
     start: Place | None
     server_uuid: str | None = None

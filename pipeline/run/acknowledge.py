@@ -40,6 +40,7 @@ def acknowledge(work: Workplace, lease: Lease) -> AcknowledgeReport:
             since = total - counted if total is not None and counted is not None else total
             work.ledger.acknowledge(lease, batch.id, since)
             counted = total
+            # After the ledger's record. If the run dies in between, `repair` deletes these files.
             remove_ended(work, batch.id)
             remove_snapshots(work, batch.id)
             acknowledged.append(batch.id)
@@ -62,7 +63,8 @@ def acknowledge(work: Workplace, lease: Lease) -> AcknowledgeReport:
 def end_dropped(work: Workplace, lease: Lease, batch: int) -> None:
     """Record which mirrors are to be deleted, because their tables were dropped in this batch and
     the policy is `dropped_tables = "drop"`. If a later batch has changes of the table, the mirror
-    is deleted after that batch instead, because these changes name the present mirror."""
+    is deleted after that batch instead: these changes are published under the generation (a number
+    in the paths of mirror and changelog) in which they were captured."""
     if not _drops_some_mirror(work):
         return
     ledger, source = work.ledger, work.source.name

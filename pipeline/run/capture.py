@@ -234,6 +234,7 @@ def _idle(
     repaired: tuple[str, ...],
     seconds: float,
 ) -> CaptureReport:
+    """Record in the ledger that there is nothing to capture, and return the report."""
     until, start = work.source.until, run_start.start
     reason = f"nothing was written to the log since {start}"
     if until is not None:

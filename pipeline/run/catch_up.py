@@ -193,9 +193,9 @@ def _stopped_again(
 
     - A table that stopped at the same place again is read from the source by the next run. It waits
       for a person if the reading needs consent, or if a person ordered the changelog as its supply.
-    - A table that also needs another supply, and stopped before it had that, waits for a person and
-      is then read from the source.
-    - A table that lacks rows or columns after catching up is read by the next run.
+    - A table that also needs another supply, and stopped before it had that, is read from the
+      source: by the next run, or once a person resumes it if the error waits for a person.
+    - A table that lacks rows or columns after catching up is read from the source by the next run.
     """
     quarantines = tables.stopped
     suppliers = {order.table: order.supplier for order in returns.caught_up}

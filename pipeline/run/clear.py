@@ -99,6 +99,7 @@ def clearable(work: Workplace) -> Iterator[UnclearedValues]:
 
 
 def _cleared(work: Workplace, lease: Lease, note: UnclearedValues) -> None:
+    """Carry out the five steps for one tightening."""
     if not note.begun:
         work.ledger.begin_clearing(lease, note.id)
     statements = _statements(work, note)
@@ -113,6 +114,7 @@ def _cleared(work: Workplace, lease: Lease, note: UnclearedValues) -> None:
 
 
 def _clear_changes(work: Workplace, lease: Lease, note: UnclearedValues) -> None:
+    """Carry out step 2. A file without a batch number in its name is not Lockstep's, and stays."""
     source, through = work.source.name, note.tightening.through
     require_held = partial(work.ledger.require_held, lease)
     state = work.ledger.table_states(source)[note.table]
@@ -134,6 +136,8 @@ def _clear_changes(work: Workplace, lease: Lease, note: UnclearedValues) -> None
 
 
 def _clear_mirror(work: Workplace, lease: Lease, note: UnclearedValues) -> None:
+    """Carry out step 3. Do nothing if the table has no mirror, or if the mirror with the values is
+    already gone."""
     source = work.source.name
     state = work.ledger.table_states(source)[note.table]
     if state.mirror_version is None or note.gone is not None:

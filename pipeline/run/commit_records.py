@@ -155,6 +155,8 @@ def _words(
 
 
 def _cursor(batch: Batch, *, whole: bool) -> dict[str, Any]:
+    """Return what a recovered ledger needs to continue after the batch. `whole`: include a GTID set
+    of any length."""
     end, anchor = batch.end, batch.anchor
     if end is None or anchor is None:
         return {}

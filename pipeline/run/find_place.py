@@ -59,8 +59,8 @@ def first_transaction_since(
 
     `known`: the commit time of the last transaction that was read, if every later transaction has
     to be read; otherwise None. With `known`, the result is the first transaction in the log whose
-    commit time is the moment or later, even if an earlier one follows it because of a wrong clock.
-    If the log begins after the moment, but before `known`, it is read from its beginning.
+    commit time is the moment or later, even if a wrong clock gave transactions after it earlier
+    times. If the log begins after the moment, but before `known`, it is read from its beginning.
     """
     try:
         place = _search_moment(work, moment, facts)
@@ -243,8 +243,9 @@ def boundary_at(work: Workplace, at: Coordinates, *, then: str = "starts") -> Pr
 
 
 def _after(work: Workplace, gtids: GtidSet, facts: ServerFacts) -> ProvenPosition:
-    """Return the beginning of the newest log file that begins before all transactions which are
-    missing in the set. Transactions after this place that are in the set are left out."""
+    """Return the beginning of a log file before which only transactions of the set were executed,
+    so that the log from there on has all others. Transactions of the set that come after this
+    place are left out."""
     file = find_file_before(work.server, facts.binlogs, gtids)
     if file is None:
         raise PositionPurged(

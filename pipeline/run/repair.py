@@ -102,7 +102,8 @@ def _read_again(
     work: Workplace, captured: list[Batch], damages: Sequence[Damage]
 ) -> Iterator[Abandonment]:
     """Yield all captured batches from the first damaged one on, unless a table shows changes of
-    them."""
+    them. Raise `SegmentsLost` if one does, and rows of a prepared XA transaction are damaged: they
+    belong to no table yet that could be quarantined."""
     first = damages[0]
     later = [batch for batch in captured if batch.id >= first.batch.id]
     used = [table for batch in later for table in _tables_showing(work, batch)]

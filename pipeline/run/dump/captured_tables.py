@@ -509,6 +509,8 @@ class CapturedTables:
     # -- tables seen for the first time ---------------------------------------------------
 
     def _first_seen(self, version: SchemaVersion) -> TableSegment:
+        """Begin the table's segment under this version. Raise TableError if the table cannot be
+        captured."""
         # captured_schema raises TableError for a column type that cannot be read.
         policies = self.policies_of(version.table)
         schema = captured_schema(version.shown_structure, updated=policies.updated_columns)
@@ -560,6 +562,7 @@ class CapturedTables:
         return new_table(self._source, table, mirror)
 
     def _require_no_hole(self, version: SchemaVersion) -> None:
+        """Raise TableError if earlier runs did not read changes of the table."""
         table = version.table
         if (missed := self.missed(table)) is not None:
             raise TableError(

@@ -187,6 +187,7 @@ class LogReading:
 
     @property
     def end(self) -> Position:
+        """The position up to which the log was read so far."""
         start = self._run_start.start
         return Position(
             at=self.buffer.at,
@@ -202,6 +203,8 @@ class LogReading:
 
     @property
     def anchor(self) -> Anchor:
+        """The checksum and place of the event before `end`, which show later that a log is the
+        same."""
         anchor = self.buffer.anchor or self._run_start.anchor
         if anchor is None:
             raise DamagedEvent(f"no event stands before {self.end}", hint="report this log to us")
@@ -308,6 +311,7 @@ class LogReading:
                     self._taker.may_have_changed(table, group.begin(number), error)
 
     def _take(self, group: TransactionGroup, statements: Sequence[LoggedStatement]) -> None:
+        """Hand a group to the taker, first its statements and then its rows, and count it."""
         for statement in statements:
             self._taker.reach(statement.begin)
             if statement.for_rows:

@@ -1,5 +1,5 @@
-"""Makes statements of the log's QUERY events, with facts about the session and the server that ran
-them."""
+"""Turns QUERY events of the log into statements, with facts about the session and the server that
+ran them."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ _CHANGE_ROWS: Final = ("INSERT", "REPLACE", "UPDATE", "DELETE")
 before anything is parsed, because a heartbeat may log one every second."""
 
 _SURROGATES: Final = 0xDC00
+"""Code point that stands for an invalid byte 0; the byte's value is added to it."""
 _IF_NOT_EXISTS: Final = re.compile(r"\bnot\b.*\bexists\b", re.IGNORECASE | re.DOTALL)
 
 

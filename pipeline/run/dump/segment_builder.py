@@ -183,7 +183,7 @@ class SourceRows:
 
 class Segmenter:
     """The `LogTaker` of a capture, which decodes the groups of one buffer and adds the rows to
-    `tables`. `work`: the ports of the run; None in a replay, which reads files of the log again.
+    `tables`. `work`: the ports of the run; None in a replay, which reads a part of the log again.
 
     `softened`: number of values, by column, that a policy replaced by NULL. `unknown`: number of
     texts, by column, with a code that has no character and became U+FFFD."""
@@ -296,6 +296,8 @@ class Segmenter:
             images_of[of_table.which] = of_table.images
             rows_of[of_table.which] = of_table.rows
         counted.add(block.events, rows_of, images_of)
+        # Sequence numbers ascend in the order of the log over all tables, so every table has to be
+        # decoded before the first row gets its number.
         first_of = self._tables.last + 1 + np.cumsum(images_of) - images_of
         for of_table in decoded:
             self._add(group, of_table, first_of[of_table.which], marks)

@@ -94,7 +94,7 @@ class StructureProof:
 def prove_structures(
     capture: BatchCapture, rereads: Sequence[Reread] = (), *, left_open: Unproven | None = None
 ) -> StructureProof:
-    """Compare the structures with which a batch was decoded with the server's. `rereads`: tables
+    """Compare the structures by which a batch was decoded to those of the server. `rereads`: tables
     that were read from the source. `left_open`: tables that earlier runs could not compare.
 
     Raise `SourceMoving` if a table differs, and other sessions keep it locked, so that it cannot be
@@ -132,7 +132,7 @@ def prove_structures(
     for table in misread.keys() & segmenter.renamed.keys():
         to = segmenter.renamed[table]
         if to not in segmenter.renamed:
-            # The error of the old name suffices: the next run reads the table of the new name.
+            # The error under the old name suffices: the next run reads the table by its new name.
             misread.pop(to, None)
     for table in sorted(moved - misread.keys()):
         if table in current.tables and later.lacks(table) and later.stays(table):

@@ -102,7 +102,7 @@ class TableChanges:
     """Applies statements, and places that the log reaches, to the tables of one capture.
 
     - `work`: the ports of the run, for messages about stopped tables; None in a replay, which
-      reads files of the log again.
+      reads a part of the log again.
     - `copies`: decides whether the rows of a renamed table are copied from the mirror (the Delta
       table with the current rows) of its former name; None if none are.
     - `extents`: tables that are older than the log that was read, so that the lake may lack rows.

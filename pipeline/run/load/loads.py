@@ -109,6 +109,8 @@ def _loaded(
     until: float,
     piece_seconds: float,
 ) -> list[Reread]:
+    """Read the rows of loads until `until`, a value of `perf_counter`. A load begins again if its
+    table was altered meanwhile. `piece_seconds`: as for `ChunkReader`."""
     rereads: dict[TableName, Reread] = {}
     later = set[TableName]()
     for _ in TABLE_READ.tries():
@@ -209,7 +211,7 @@ def _baselines(
 ) -> dict[TableName, Baseline]:
     """Return for each table a baseline: its structure on the server, and the places of the log
     before and after it was read. All are read together or, if that fails, one by one. A table that
-    cannot be read is added to `rereads`."""
+    cannot be read is added to `rereads`. A table that is being altered is left out."""
     names = [load.table for load in loads]
     baselines: dict[TableName, Baseline] = {}
     if len(names) > 1:
@@ -475,6 +477,7 @@ class ChunkReader:
             return ChunkRows(rows.low, rows.high, count, perf_counter() - began, files), size
 
     def _take(self, done: _ChunkDone) -> None:
+        """Record a chunk that was read, and choose the size of its table's next chunk."""
         reading, chunk = done.reading, done.chunk
         reading.under_way.discard(chunk.number)
         if not isinstance(done.rows, ChunkRows):

@@ -3,7 +3,7 @@
 The rows that match the condition are read in one consistent snapshot. The mirror (the Delta table
 with the current rows) may have other rows that match the condition. These are looked up by key in
 the same snapshot, and a row that the snapshot does not have was deleted at the source. If the
-settings keep rows in the mirror that a TRUNCATE deleted, nothing is looked up.
+settings keep deleted rows in the mirror without a mark, nothing is looked up.
 """
 
 from __future__ import annotations
