@@ -1,6 +1,7 @@
-"""A source as configured: its name, tables, start, end and policies.
+"""The settings of a source (the tables of one MySQL server): its name, tables, start, end and
+policies.
 
-Not here: reading lockstep.toml (`resources.config`), the ports a run works through
+Not here: reading them from lockstep.toml (`resources.config`), and the ports that a run uses
 (`pipeline.run.context`).
 """
 
@@ -30,14 +31,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class StandbyPlan:
-    """A source's standby: its own start, and its UUID if that is configured."""
+    """The standby: a server that may answer instead of the source's usual one. `start`: where the
+    source's very first run starts if the standby answers it. `server_uuid`: None if it is not
+    configured."""
 
     start: Place | None
     server_uuid: str | None = None
 
     def answers(self, facts: ServerFacts) -> bool:
-        """Return whether these are the standby's facts, by its UUID if that is configured, else by
-        the address that answered."""
+        """Return whether these are facts about the standby. This is decided by its UUID, or by the
+        address that answered if no UUID is configured."""
         if self.server_uuid is not None:
             return facts.server_uuid == self.server_uuid
         return facts.standby
@@ -45,8 +48,9 @@ class StandbyPlan:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotPlan:
-    """Limits for reading tables from the source. `seconds`: the longest time in one run, which then
-    reads the log; `connections`: the number at a time."""
+    """Limits for reading tables from the source. `seconds`: the longest time of reading in one run.
+    `connections`: the number of connections that read at the same time. `pace`: sizes of chunks.
+    `limits`: the server's load at which reading waits."""
 
     seconds: float = 600.0
     connections: int = 2
@@ -56,7 +60,7 @@ class SnapshotPlan:
 
 @dataclass(frozen=True, slots=True)
 class RereadRows:
-    """An order to read again those rows of a table for which a condition holds. `author` and
+    """A person's order to read the rows of a table again that match a condition. `author`,
     `reason`: who ordered it, and why."""
 
     table: TableName
@@ -67,9 +71,13 @@ class RereadRows:
 
 @dataclass(frozen=True, slots=True)
 class TableSettings:
-    """A block of settings for the tables that match. `policies`: those that the block sets, by
-    their names in `LakePolicies`. `shape`: what the mirrors show. `into`: the mirrors' names, if
-    they are not the tables' own."""
+    """A block of settings for the tables that match.
+
+    - `policies`: the policies that the block sets, by their names in `LakePolicies`.
+    - `shape`: the columns, rows and values that the mirrors (Delta tables with the current rows)
+      show.
+    - `into`: the names of the mirrors; None for the names of the tables.
+    """
 
     match: TablePatterns
     policies: Mapping[str, Any]
@@ -78,7 +86,8 @@ class TableSettings:
 
 
 def given_to(table: TableName, blocks: Iterable[TableSettings]) -> dict[str, Any]:
-    """Return the policies that blocks set for a table. A later block overrides an earlier one."""
+    """Return the policies that blocks of settings give a table. A later block overrides an earlier
+    one."""
     given: dict[str, Any] = {}
     for block in blocks:
         if block.match.matches(table):
@@ -89,21 +98,26 @@ def given_to(table: TableName, blocks: Iterable[TableSettings]) -> dict[str, Any
 def settings_in_words(
     tables: Iterable[TableName], blocks: Sequence[TableSettings]
 ) -> dict[TableName, str]:
-    """Return the policies that blocks set for each of these tables, as written in lockstep.toml.
-    Tables without one are left out."""
+    """Return the policies that blocks of settings give these tables, as text in the form of
+    lockstep.toml. Tables without any are left out."""
     policies = {table: given_to(table, blocks) for table in sorted(tables)}
     return {table: written(given) for table, given in policies.items() if given}
 
 
 @dataclass(frozen=True, slots=True)
 class SourcePlan:
-    """A source as configured, without what is needed to connect to it.
+    """The settings of a source, without those of the connection.
 
-    `standby`: the server that may answer in its place. `until`: where this run ends if not at the
-    head. `prove_rows`: number of rows of some tables that are compared after a run. `part`: rows
-    that this run reads from the source again. `allowed_statements`: tables for which a person
-    declares that logged statements which change them change no captured table. `lake`: policies of
-    all tables, which the blocks in `tables` override.
+    - `patterns`: the tables that are captured.
+    - `start`: where the first run starts; None if it is not configured.
+    - `budget`: limits of a run. `until`: where this run ends; None for the log's present end.
+    - `policies`: how a run starts if the log does not simply continue.
+    - `lake`: policies of all tables, which the blocks in `tables` override.
+    - `standby`: a server that may answer instead of the usual one.
+    - `prove_rows`: number of rows that each run compares with the source at its end.
+    - `snapshot`: limits for reading tables. `part`: rows that this run reads from the source again.
+    - `allowed_statements`: a person declares that logged statements on these tables change no
+      captured table.
     """
 
     name: str
@@ -122,7 +136,8 @@ class SourcePlan:
 
     @property
     def loads_new_tables(self) -> bool:
-        """True if tables with rows from before the start of the log are read from the source."""
+        """True if tables that are older than the log's first captured place are read from the
+        source."""
         return isinstance(self.start, Snapshot)
 
     def policies_of(self, table: TableName) -> LakePolicies:
@@ -131,13 +146,13 @@ class SourcePlan:
 
     @property
     def all_policies(self) -> Iterator[LakePolicies]:
-        """The source's policies, and those of each block alone."""
+        """The policies of the source, and these as changed by each block alone."""
         yield self.lake
         for settings in self.tables:
             yield replace(self.lake, **settings.policies)
 
     def for_readers(self, readers: Readers) -> SourcePlan:
-        """Return the plan with mirrors for these readers, whatever is configured."""
+        """Return the settings with mirrors for these readers, instead of the configured ones."""
         tables = tuple(
             replace(settings, policies={**settings.policies, "readers": readers})
             for settings in self.tables
@@ -146,11 +161,12 @@ class SourcePlan:
 
     @property
     def shaped(self) -> bool:
-        """True if any settings change what mirrors show of their tables."""
+        """True if the settings hide or change columns, rows or values of some table."""
         return any(settings.shape != NO_RULES for settings in self.tables)
 
     def shape_rules_of(self, table: TableName) -> ShapeRules | None:
-        """Return the settings of a table's shape, or None if there are none."""
+        """Return the settings that hide or change columns, rows or values of a table; None if there
+        are none."""
         rules = NO_RULES
         for settings in self.tables:
             if settings.match.matches(table):
@@ -158,7 +174,7 @@ class SourcePlan:
         return None if rules == NO_RULES else rules
 
     def shaping(self, key: PrivacyKey | None) -> Shaping:
-        """Return the rules for what the lake shows of the source's tables. `key`: hashes values."""
+        """Return the `Shaping` that applies these settings. `key`: the key for hashing values."""
         return Shaping(
             cache(self.shape_rules_of),
             key,
@@ -168,7 +184,7 @@ class SourcePlan:
 
     @property
     def mirrors(self) -> MirrorNames:
-        """The names of the mirrors."""
+        """The rules for the mirrors' names."""
         rules = [(block.match, block.into) for block in self.tables if block.into is not None]
         return MirrorNames(self.name, tuple(rules))
 
@@ -177,7 +193,7 @@ class SourcePlan:
         return self.mirrors.of(table)
 
     def misplaced_mirror(self, state: TableState) -> TableName | None:
-        """Return the name to which the mirror has to move, or None if it already has it."""
+        """Return the name to which the mirror has to move; None if it has the configured name."""
         name = self.mirrors.of(state.table)
         return None if is_folder_of(state.mirror, self.name, name) else name
 

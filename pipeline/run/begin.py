@@ -1,4 +1,5 @@
-"""The beginning of a run: gather facts, decide the start, prove it, record it."""
+"""The beginning of a run: gather the facts, decide the start in the log, prove that the server has
+this part of the log, and record the decision."""
 
 from __future__ import annotations
 
@@ -37,13 +38,16 @@ from lockstep.pipeline.values.retries import SERVER_SET
 
 @dataclass(frozen=True, slots=True)
 class RunStart:
-    """The proven start of a run, the decision that it follows from, and the anchor before it.
+    """The proven start of a run, and the decision behind it.
 
-    `leave_out`: transactions after the start that were read before. All of them lie before
-    `known_until`; the run does not end before that, because its end position alone would not say
-    which transactions to leave out. `by_gtid`: later positions may be resumed by their GTID set,
-    unless an anonymous transaction follows. `prepared`: XA transactions that were prepared when a
-    person chose this start; one whose XA PREPARE is not logged after it cannot be followed.
+    - `anchor`: checksum and place of the event before the start. It shows that the log is the same.
+    - `leave_out`: transactions after the start that were read before. All of them lie before
+      `known_until`. The run must not end before that place, because its end position could not say
+      which transactions to leave out.
+    - `by_gtid`: the run's end may be resumed by its GTID set, unless the run reads a transaction
+      without a GTID.
+    - `prepared`: XA transactions that are prepared on the server. If the XA PREPARE of one lies
+      before the start, its rows would be missing.
     """
 
     decision: Start
@@ -59,7 +63,8 @@ class RunStart:
 
 @dataclass(frozen=True, slots=True)
 class StartProposal:
-    """The facts of a start, the decision, and the start itself; None for a refusal."""
+    """The facts of a start (`asked`), the decision, and the start; None if the decision is a
+    refusal."""
 
     asked: Question
     decision: Start | Refusal
@@ -67,7 +72,7 @@ class StartProposal:
 
 
 def begin(work: Workplace, lease: Lease) -> RunStart:
-    """Decide the start from the facts and record it; a refusal is raised once it is recorded."""
+    """Decide the start and record the decision. If it is a refusal, raise its error afterwards."""
     override = work.ledger.open_override(work.source.name)
     proposal = foresee_start(work, work.ledger.cursors(work.source.name).captured, override)
     decision, run_start = proposal.decision, proposal.run_start
@@ -87,7 +92,8 @@ def begin(work: Workplace, lease: Lease) -> RunStart:
 def foresee_start(
     work: Workplace, cursor: Cursor | None, override: Override | None
 ) -> StartProposal:
-    """Decide and prove the start of a run that would continue at `cursor`; writes nothing."""
+    """Decide and prove the start of a run that would continue at `cursor`, the end of the last
+    batch, and write nothing. `override`: another start that a person chose."""
     asked = gather(work, cursor, override)
     decision = decide_start(asked)
     if isinstance(decision, Refusal):
@@ -109,8 +115,7 @@ def start_of_reading_again(
     leave_out: GtidSet | None = None,
     by_gtid: bool = False,
 ) -> RunStart:
-    """Return the start of a reading that begins at a place which was read before; the rules of a
-    start are not asked."""
+    """Return a start at a place that was read before. The rules for a run's start do not apply."""
     decision = Start(
         StartRule.RESUME_SAME_SERVER, reason, start.at, continuity=Continuity.CONTIGUOUS
     )
@@ -120,8 +125,8 @@ def start_of_reading_again(
 
 
 def place_to_continue(work: Workplace, cursor: Cursor) -> RunStart:
-    """Return where a run would continue, once the anchor has proven that the log is the one that
-    was read. Writes nothing; raises the error that would refuse that run."""
+    """Return the start of a run that would continue at the cursor, after its anchor has proven that
+    the log is the same. Write nothing. Raise the error that would refuse that run."""
     proposal = foresee_start(work, cursor, None)
     if isinstance(proposal.decision, Refusal):
         raise proposal.decision.error
@@ -130,7 +135,7 @@ def place_to_continue(work: Workplace, cursor: Cursor) -> RunStart:
 
 
 def gather(work: Workplace, cursor: Cursor | None, override: Override | None) -> Question:
-    """Return all facts that decide the start; writes nothing."""
+    """Return all facts that decide the start, and write nothing."""
     facts = _facts(work, cursor)
     known, reused = read_set_of(work, cursor, facts)
     return Question(
@@ -149,16 +154,15 @@ def gather(work: Workplace, cursor: Cursor | None, override: Override | None) ->
 
 
 def _loading(work: Workplace, facts: ServerFacts) -> Coordinates | None:
-    """Return the lowest watermark of the rows that a run read from this server before it died, if
-    nothing was captured yet."""
+    """Return the lowest watermark of the open loads that read rows from this server."""
     readings = [load.reading for load in work.ledger.open_loads(work.source.name) if load.reading]
     lows = (reading.low for reading in readings if reading.server_uuid == facts.server_uuid)
     return min(lows, default=None)
 
 
 def _facts(work: Workplace, cursor: Cursor | None) -> ServerFacts:
-    """Return the server's facts. They are read again while its executed set lacks transactions
-    that were read from its log: the server adds a transaction to the set after logging it."""
+    """Return the server's facts. Read them again while gtid_executed lacks transactions that were
+    read from its log: the server adds a transaction to it after logging it."""
     for _ in SERVER_SET.tries(work.pause):
         facts = work.server.facts()
         if cursor is None or facts.server_uuid != cursor.position.server_uuid:
@@ -178,6 +182,7 @@ def _reach(work: Workplace, override: Override, facts: ServerFacts) -> ReachedPl
 
 
 def _placed(work: Workplace, asked: Question, decision: Start) -> RunStart:
+    """Return the start after finding its place in the server's log."""
     facts, cursor = asked.facts, asked.cursor
     if decision.predecessor is not None and cursor is not None:
         trusted = cursor.by_gtid or not cursor.lapsed
@@ -204,7 +209,8 @@ def _placed(work: Workplace, asked: Question, decision: Start) -> RunStart:
 
 
 def read_anchor_of(work: Workplace, cursor: Cursor | None, facts: ServerFacts) -> AnchorReading:
-    """Return whether the server's log has the event that the cursor's anchor describes."""
+    """Read the event at the cursor's anchor from the server's log, and return whether it is the
+    same event."""
     if cursor is None or facts.server_uuid != cursor.position.server_uuid:
         return AnchorReading.NOT_READ
     at, anchor = cursor.position.at, cursor.anchor
@@ -226,8 +232,9 @@ def read_anchor_of(work: Workplace, cursor: Cursor | None, facts: ServerFacts) -
 def read_set_of(
     work: Workplace, cursor: Cursor | None, facts: ServerFacts
 ) -> tuple[SetReading, str]:
-    """Return whether the server executed the very transactions of the cursor's set. Asked only
-    if the GTID set alone says where to continue."""
+    """Return whether the server executed the same transactions under the GTIDs of the cursor, and
+    if not, a GTID that it used for another one. This is only read if the GTID set alone says where
+    to continue."""
     if cursor is None or not cursor.by_gtid or facts.gtid_mode != "ON":
         return SetReading.NOT_KEPT, ""
     at, read = cursor.position.at, cursor.position.gtid_set
@@ -249,9 +256,9 @@ def read_set_of(
 
 
 def tables_touched(work: Workplace, decision: Start | Refusal) -> tuple[str, ...]:
-    """Return the captured tables that may have changes in the decision's gap, sorted; the patterns
-    if there is no such table, and nothing without a gap. The gap may have changes of tables that
-    the lake or the history has, and the first rows of new ones, which only the server can name."""
+    """Return the captured tables that may have changes in the part of the log that the decision
+    skips, sorted. Return the patterns if there is no such table, and nothing if no log is skipped.
+    Tables are taken from the ledger, and from the server because new ones may have begun there."""
     if isinstance(decision, Refusal) or decision.continuity is not Continuity.GAP:
         return ()
     source, patterns = work.source.name, work.source.patterns

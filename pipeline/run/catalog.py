@@ -1,11 +1,12 @@
-"""The registration of mirrors in a catalog, step by step (`pipeline.catalog` lists the steps).
+"""The registration of mirrors (the Delta tables with the current rows) in a catalog such as Hive
+Metastore or Unity Catalog. `pipeline.catalog` decides the steps.
 
 The ledger records an entry before it is made in the catalog and again afterwards, so that the next
-run can finish what a killed run left. An entry that is not Lockstep's is left alone, whatever its
-name. No row of a mirror depends on any of this.
+run can finish the work of a killed run. An entry that Lockstep did not make is left alone. No row
+of a mirror depends on the catalog.
 
-A changed comment makes no new version of a structure. Therefore a table is examined again when a
-statement in the log contains its name.
+A changed comment makes no new version of a table's structure. So a table is also examined again
+when a statement in the log contains its name.
 """
 
 from __future__ import annotations
@@ -44,16 +45,21 @@ from lockstep.pipeline.values.mirror_names import MirrorNames
 from lockstep.pipeline.values.table import TableName
 
 _STATEMENTS = 500
-"""Statements that are read from the ledger at a time."""
+"""Number of statements that are read from the ledger at a time."""
 
 _WORD = re.compile(r"[\w$]+")
 
 
 @dataclass(frozen=True, slots=True)
 class GatheredEntries:
-    """The entries to examine. `wanted`: their content; `gone`: registered tables that the lake no
-    longer shows; `left`: tables that cannot be registered. `statement`: the newest statement whose
-    comments are taken into account; `seen`: the newest statement at the last registration."""
+    """The entries to examine.
+
+    - `registered`: all entries that the ledger has recorded.
+    - `wanted`: the entries as they should be. `gone`: registered tables whose mirrors are gone.
+    - `left`: tables that cannot be registered.
+    - `statement`: id of the newest statement in the ledger. `seen`: the same at the last complete
+      registration.
+    """
 
     registered: Mapping[TableName, Registered]
     wanted: tuple[Entry, ...] = ()
@@ -65,7 +71,7 @@ class GatheredEntries:
 
 def gather(work: Workplace, registry: Registry, *, every: bool = False) -> GatheredEntries:
     """Gather the entries of tables whose registration may have changed, or of all tables (`every`).
-    The source is asked for the comments of these tables only."""
+    MySQL is only asked for the comments of these tables."""
     ledger, source = work.ledger, work.source.name
     seen = ledger.registrations(source, registry.catalog.identity).statement
     statement, texts = _statements(work, seen)
@@ -93,9 +99,9 @@ def gather(work: Workplace, registry: Registry, *, every: bool = False) -> Gathe
 
 @dataclass(frozen=True, slots=True)
 class CatalogStanding:
-    """The state of a source's registrations according to the ledger. `registered`: the
-    number of entries; `waiting`: tables whose entries the next run creates or changes;
-    `left`: tables that can have no name in the catalog."""
+    """The state of a source's registrations according to the ledger. `catalog`: the catalog's
+    identity. `registered`: the number of entries. `waiting`: tables whose entries the next run
+    creates or changes. `left`: tables that can have no name in the catalog."""
 
     catalog: str
     registered: int
@@ -104,7 +110,7 @@ class CatalogStanding:
 
 
 def stand(ledger: Ledger, mirrors: MirrorNames, registry: Registry) -> CatalogStanding:
-    """Return the state of a source's registrations; only the ledger is read."""
+    """Return the state of a source's registrations. Only the ledger is read."""
     states = ledger.table_states(mirrors.source)
     registered, _, left, differing = _compared(ledger, mirrors, registry, states)
     count = sum(1 for entry in registered.values() if entry.content is not None)
@@ -121,7 +127,7 @@ def _compared(
     frozenset[TableName],
 ]:
     """Return the registered entries, the names for all tables with a mirror, the tables that can
-    have no name, and the tables whose registered entry is not as it should be."""
+    have no name, and the tables whose registered entry has to be changed."""
     catalog, source = registry.catalog, mirrors.source
     registered = ledger.registrations(source, catalog.identity).entries
     shown = [table for table, state in states.items() if _is_shown(state)]
@@ -157,8 +163,8 @@ def _named_in(name: str, words: Collection[str], texts: Collection[str]) -> bool
 
 
 def _is_shown(state: TableState) -> bool:
-    """Return whether the lake has a mirror that shows the table. A table whose mirror is
-    being written again in another folder has none until that is done, and keeps its entry."""
+    """Return whether the lake has a mirror that shows the table. While a mirror is being rewritten
+    in another folder, this is false, and the table's entry stays as it is."""
     return state.mirror_version is not None and state.condition is not TableCondition.DROPPED
 
 
@@ -219,14 +225,14 @@ _TAKEN = "rename that table, or choose other schemas for mirrors under [catalog]
 _OF_LOCKSTEP = "`lockstep catalog --yes` takes it over"
 
 _REPORT_SECONDS = 10.0
-"""Time between two progress messages."""
+"""Shortest time between two progress messages, in seconds."""
 
 _RUN_SECONDS = 60.0
-"""Longest time that a run spends on registrations; the next run continues."""
+"""Longest time that a run spends on registrations, in seconds. The next run continues."""
 
 
 class CatalogStep(StrEnum):
-    """The change of a catalog entry."""
+    """How a catalog entry was changed."""
 
     REGISTERED = "registered"
     CHANGED = "changed"
@@ -235,8 +241,8 @@ class CatalogStep(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
-    """A change of an entry that was made, or would be."""
+class EntryChange:
+    """A change of a catalog entry that was made, or would be made (`differences`)."""
 
     deed: CatalogStep
     table: TableName
@@ -245,13 +251,16 @@ class Done:
 
 @dataclass(frozen=True, slots=True)
 class CatalogReport:
-    """The outcome of a registration. `done`: the changes in the catalog; `left`: tables that could
-    not be registered or changed; `fine`: number of examined entries that needed no change;
-    `waiting`: number of entries for which there was no time; `trouble`: the error that ended it
-    early. The next run continues after the last two."""
+    """The outcome of a registration.
+
+    - `done`: the changes in the catalog. `fine`: number of entries that needed no change.
+    - `left`: tables that could not be registered or changed.
+    - `waiting`: number of entries for which there was no time, and which the next run examines.
+    - `trouble`: the error that ended the registration early. The next run tries again.
+    """
 
     catalog: str
-    done: tuple[Done, ...] = ()
+    done: tuple[EntryChange, ...] = ()
     left: tuple[Unregistered, ...] = ()
     fine: int = 0
     waiting: int = 0
@@ -259,7 +268,7 @@ class CatalogReport:
     seconds: float = 0.0
 
     def lines(self) -> Iterator[str]:
-        """Yield lines on what was changed and on what could not be."""
+        """Yield sentences for people about changes, and about entries that were not changed."""
         deeds = Counter(change.deed.value for change in self.done)
         if deeds:
             yield ", ".join(f"{count:,} {deed}" for deed, count in sorted(deeds.items()))
@@ -275,9 +284,8 @@ class CatalogReport:
 def register(
     work: Workplace, lease: Lease, registry: Registry, *, every: bool = False
 ) -> CatalogReport:
-    """Bring the catalog up to date. `every`: examine all entries, and take over those that point at
-    our mirrors and were made by somebody else; a person orders this. Errors are reported and not
-    raised."""
+    """Bring the catalog up to date. Errors are reported and not raised. `every`: a person ordered
+    to examine all entries, and to take over entries of others that point at Lockstep's mirrors."""
     return _Registering(work, registry, lease, every).all()
 
 
@@ -298,21 +306,21 @@ def register_after(work: Workplace, lease: Lease) -> CatalogReport | None:
 
 
 def differences(work: Workplace, registry: Registry) -> CatalogReport:
-    """Return what `register` would do with every entry; nothing is changed."""
+    """Return the report that `register` would return for all entries, and change nothing."""
     return _Registering(work, registry, None, every=True).all()
 
 
 @dataclass(slots=True)
 class _Registering:
-    """One registration. `lease`: None if nothing may be changed. `every`: as in `register`.
-    `freed`: names that were dropped. `refused`: the catalog refused an entry, which the next run
-    tries again."""
+    """One registration, with its results so far. `lease`: None if nothing may be changed. `every`:
+    as in `register`. `freed`: names of entries that were dropped, or would be. `refused`: the
+    catalog refused an entry, which the next run tries again."""
 
     work: Workplace
     registry: Registry
     lease: Lease | None
     every: bool
-    done: list[Done] = field(default_factory=list)
+    done: list[EntryChange] = field(default_factory=list)
     freed: set[EntryName] = field(default_factory=set)
     left: list[Unregistered] = field(default_factory=list)
     fine: int = 0
@@ -377,14 +385,16 @@ class _Registering:
             if self.lease is not None:
                 self.registry.catalog.drop(registered.name)
             self.freed.add(registered.name)
-            self.done.append(Done(CatalogStep.DROPPED, registered.table, registered.name))
+            self.done.append(EntryChange(CatalogStep.DROPPED, registered.table, registered.name))
         self._note(registered.table, None)
 
     def _rename(self, registered: Registered, entry: Entry) -> None:
-        """Rename an entry. If either name is not as the ledger recorded it, drop the old entry and
-        make the new one instead. The same holds for a table's own entry in a catalog without marks:
-        the ledger records one name per table, so a killed run would leave an entry under the other
-        name that nobody recognizes."""
+        """Rename an entry. Drop the old entry and make a new one instead if the old one is not
+        Lockstep's or the new name is taken.
+
+        Do so too for a table's own entry in a catalog without marks (properties that say who made
+        an entry). The ledger records one name per table, so after a killed run, an entry under the
+        other name could not be recognized."""
         own = registered.table == entry.table
         existing = self._find(registered.name)
         as_recorded = existing is not None and self._ours(existing, registered)
@@ -400,6 +410,7 @@ class _Registering:
         self._record(entry)
 
     def _put(self, entry: Entry, registered: Registered | None) -> None:
+        """Make or change an entry, unless it is as it should be or its name is taken."""
         existing = self._find(entry.name)
         in_place = existing is not None and at_one_of(existing, (entry.location,))
         may_take = in_place and self.every
@@ -425,8 +436,8 @@ class _Registering:
     def _ours(
         self, existing: CatalogEntry, registered: Registered | None, entry: Entry | None = None
     ) -> bool:
-        """Return whether Lockstep made an entry. A catalog without marks shows it only by the
-        location, for a table that the ledger has registered."""
+        """Return whether Lockstep made an entry. In a catalog without marks, this is true if the
+        ledger has registered the table and the entry has its location."""
         catalog, source = self.registry.catalog, self.work.source.name
         if catalog.marks:
             return marked(existing, source, catalog.location(""), registered)
@@ -434,6 +445,7 @@ class _Registering:
         return registered is not None and at_one_of(existing, locations)
 
     def _leave(self, entry: Entry, existing: CatalogEntry, registered: Registered | None) -> None:
+        """Report that the name is taken by an entry of somebody else."""
         if at_one_of(existing, (entry.location,)):
             why, hint = "somebody else registered the mirror under that name", _OF_LOCKSTEP
         else:
@@ -446,11 +458,11 @@ class _Registering:
     def _write(self, entry: Entry, name: EntryName | None, deed: CatalogStep) -> None:
         if self.lease is not None:
             self.registry.catalog.put(entry, name)
-        self.done.append(Done(deed, entry.table, entry.name))
+        self.done.append(EntryChange(deed, entry.table, entry.name))
 
     def _announce(self, entry: Entry | Registered, location: str) -> None:
         """Record that the catalog may have the entry from now on, at `location` or at its new
-        place: without content, so that the next run looks."""
+        place. It is recorded without content, so that the next run examines it after a crash."""
         self._note(entry.table, Registered(entry.table, entry.name, location))
 
     def _record(self, entry: Entry) -> None:

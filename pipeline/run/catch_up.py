@@ -1,10 +1,11 @@
-"""Catching up: tables that stopped are captured from the log, each from its own place on.
+"""Catching up: stopped tables are captured from the log, each from the place where it stopped.
 
-They get a batch of their own between two ordinary ones. It begins where the oldest of its tables
-stopped, or at the start of the batch that this place is in, and ends where the newest batch ended;
-the next ordinary batch continues from there. Only its tables are captured, each after its own
-place. Their structures are those that the history has already, unless a person gave one or a
-statement is followed today that was not followed then. Sequence numbers of changes keep ascending.
+They get a separate batch between two ordinary ones. It begins where the first of its tables
+stopped, or at the start of the batch that contains this place. It ends where the newest batch
+ended, and the next ordinary batch continues from there. Only its tables are captured. Their
+structures are those that were recorded at the first reading, unless a person gave a structure, or
+Lockstep now follows a statement that it could not follow then. Its changes get new, higher sequence
+numbers.
 """
 
 from __future__ import annotations
@@ -49,9 +50,9 @@ from lockstep.pipeline.values.table import TableName
 
 
 def catch_up(work: Workplace, lease: Lease, returns: TablePlans) -> CaptureReport | str | None:
-    """Capture a batch that brings the tables of `returns.spans` to where the others
-    are. Return None if there are no such tables. If the log turns out not to have what
-    it should, abandon the batch and return a sentence that says why."""
+    """Capture a batch with the changes that the tables of `returns.spans` lack. Return None if
+    there are no such tables. If the log cannot be read or decoded as planned, abandon the batch and
+    return a sentence that says why."""
     first, cursor = returns.first, returns.cursor
     if first is None or cursor is None:
         return None
@@ -83,8 +84,8 @@ def begin_catching_up(
     reason: str,
     facts: Mapping[str, object],
 ) -> Batch:
-    """Record the decision to capture some tables alone from `start` to the cursor, and begin that
-    batch."""
+    """Record the decision to capture some tables from `start` to the cursor, and begin the batch.
+    `facts`: details for the record."""
     facts = {"from": str(start), "to": str(cursor.position), **facts}
     decision = Decision(
         "start",
@@ -101,8 +102,8 @@ def begin_catching_up(
 
 
 def read_proven(lease: Lease, capture: BatchCapture) -> None:
-    """Read the log. Raise `SchemaUnknownAt` if a table's structure is not the one that
-    was assumed."""
+    """Read the log of a batch, and compare its structures with the server's. Raise
+    `SchemaUnknownAt` if a table was decoded with a wrong structure."""
     capture.reading.run()
     work = capture.basis.work
     left_open = unproven(work.ledger, work.source.name)
@@ -114,7 +115,7 @@ def read_proven(lease: Lease, capture: BatchCapture) -> None:
 
 
 def _wanting(returns: TablePlans, kind: type[Supply]) -> dict[TableName, str]:
-    """Return the tables that catch up and need this supply besides the log, with the reason."""
+    """Return the tables that catch up and also need this supply, each with the reason."""
     return {t: why for t, why in returns.supplied(kind).items() if t in returns.spans}
 
 
@@ -138,7 +139,7 @@ def _caught_up(
         ),
         prepared=returns.prepared,
     )
-    # Whatever the log lacks of these tables is read from the server afterwards.
+    # Values of these tables that the log lacks are read from the server by the next capture.
     completed = {**_wanting(returns, ColumnsRead), **_wanting(returns, RowsRead)}
     returning = [
         ReturningTable(order, returns.spans[order.table].low, _version_at(work, order, returns))
@@ -165,17 +166,16 @@ def _caught_up(
 
 
 def _version_at(work: Workplace, order: TableOrder, returns: TablePlans) -> SchemaVersion | None:
-    """Return the version of a table's structure at its place. It is looked up, because
-    following statements from where the reading begins would miss a structure that was
-    read from the source."""
+    """Return the version of a table's structure at the place where it stopped. It is looked up,
+    because statements alone do not lead to a structure that was read from the source."""
     source, span = work.source.name, returns.spans[order.table]
     learnt = _learnt_version(work, order)
     return learnt or work.ledger.schema_at(source, order.table, batch=span.batch.id, place=span.low)
 
 
 def _learnt_version(work: Workplace, order: TableOrder) -> SchemaVersion | None:
-    """Return the version of a table's structure that an earlier catch-up recorded, if
-    the table stopped again during it."""
+    """Return the version of the structure that an earlier catching up recorded, if the table
+    stopped again in that batch."""
     stopped, source = order.stopped, work.source.name
     if stopped is None:
         return None
@@ -189,10 +189,14 @@ def _learnt_version(work: Workplace, order: TableOrder) -> SchemaVersion | None:
 def _stopped_again(
     returns: TablePlans, tables: CapturedTables, cursor: Cursor
 ) -> tuple[StoppedTable, ...]:
-    """Return the tables that the batch quarantines. A table that came no further, or whose
-    rows are not logged, is read from the source by the next run, unless a person has to
-    consent to that, or ordered the table from its changelog. A table that needs more than
-    the log and stops before it has that is read from the source once it is resumed."""
+    """Return the tables that this batch quarantines.
+
+    - A table that stopped at the same place again is read from the source by the next run. It waits
+      for a person if the reading needs consent, or if a person ordered the changelog as its supply.
+    - A table that also needs another supply, and stopped before it had that, is read from the
+      source: by the next run, or once a person resumes it if the error waits for a person.
+    - A table that lacks rows or columns after catching up is read from the source by the next run.
+    """
     quarantines = tables.stopped
     suppliers = {order.table: order.supplier for order in returns.caught_up}
     for table, quarantined in tables.stopped.items():
@@ -223,8 +227,8 @@ def _stopped_again(
 
 
 def _still_owed(quarantined: StoppedTable) -> StoppedTable:
-    """Return the quarantine of a table that stops again before it has what the log lacks, or
-    before its mirror is written again: all of it is read from the source."""
+    """Return the quarantine of a table that stopped before its other supply was used. All of its
+    rows are read from the source."""
     if quarantined.by_itself:
         return replace(quarantined, hint=read_by_next_run("").hint, need=Need.ROWS)
     return _read_once_resumed(
@@ -233,5 +237,5 @@ def _still_owed(quarantined: StoppedTable) -> StoppedTable:
 
 
 def _read_once_resumed(quarantined: StoppedTable, hint: str) -> StoppedTable:
-    """Return the quarantine of a table that waits for a person; all of it is read then."""
+    """Return the quarantine of a table that waits for a person and is read from the source then."""
     return replace(quarantined, hint=hint, need=Need.ROWS, by=StoppedBy.SYSTEM)

@@ -1,23 +1,22 @@
-"""Clearing: delete values that the settings no longer show, once nobody needs them.
+"""Clearing: delete old values in clear that the settings now hide, once nobody needs them.
 
-After settings were tightened (they show less of a table than before), the table is read again, but
-older files and versions still have the values in clear. Everything up to the batch of the
-tightening is old, and is cleared in five steps:
+If settings are tightened (they show less of a table than before), the table is read again, but
+older files and versions in the lake still have the values. Everything up to the batch of the
+tightening is cleared, in five steps:
 
-1. The ledger records that clearing begins: after that nobody can read the table's old changes.
+1. The ledger records that clearing begins. From then on, nobody can read the table's old changes.
 2. The old changes are removed from the table's changelogs, and their files are deleted.
-3. The mirror's log is cut: it now begins at an empty commit after the newest version, whose rows
-   were read again. Folders that the mirror had before are deleted.
-4. The text of old statements is removed from `_transactions`, and the values in this text from
-   `_ddl`: new files replace the old ones, first in the lake and then in the ledger, and the old
-   files are deleted.
-5. Values that structures contain, such as DEFAULTs, are removed, first in the lake, then in the
-   ledger, where they are also removed from statements; the ledger records that the table is
-   cleared.
+3. All earlier versions of the mirror (the Delta table with the current rows) are removed: its log
+   begins again with an empty commit after the newest version, whose rows were read again. Folders
+   that the mirror had before are deleted.
+4. Texts of old statements are removed from the source's table `_transactions`, and values in these
+   texts from its table `_ddl`. New files replace the old ones, first in the lake and then in the
+   ledger, and the old files are deleted.
+5. Values in recorded structures, such as DEFAULTs, are removed from the lake and then from the
+   ledger, which also removes them from statements and records that the table is cleared.
 
-Repeating a step that was carried out does nothing, so an interrupted clearing starts again with the
-first step. Files are deleted at once, not after the time for which versions are promised: hiding
-the values is worth breaking that promise.
+A repeated step does nothing, so an interrupted clearing begins again with the first step. Files are
+deleted at once, without waiting for the retention of versions: hiding the values takes precedence.
 """
 
 from __future__ import annotations
@@ -56,15 +55,17 @@ from lockstep.pipeline.values.segment import SegmentFile, SourceTable, batch_of,
 from lockstep.pipeline.values.table import TableName
 
 _TEXT: Final = {SourceTable.TRANSACTIONS: "statements", SourceTable.DDL: "statement"}
+"""The column with texts of statements, in each of the source's own tables."""
 _NOTHING: Final = pa.schema([])
 _AT_ONCE: Final = 1000
+"""Number of statements, or of batches, that are read from the ledger at a time."""
 _QUOTES: Final = re.compile("['\"]")
 
 
 def clear(work: Workplace, lease: Lease) -> tuple[UnclearedValues, ...]:
-    """Clear the values that nobody needs any more, and return the tightenings that are now
-    completely cleared."""
-    # A run did this when it began, but upkeep does not, and `keep_clear` may have changed since.
+    """Clear the values that nobody needs any more. Return the tightenings that are now completely
+    cleared."""
+    # `keep_clear` may have changed since the last run, and upkeep comes here without a run.
     note_keep_clear(work, lease)
     cleared = []
     for note in clearable(work):
@@ -86,7 +87,7 @@ def clear(work: Workplace, lease: Lease) -> tuple[UnclearedValues, ...]:
 
 
 def clearable(work: Workplace) -> Iterator[UnclearedValues]:
-    """Yield the tightenings whose values nobody needs any more, by the present settings; nothing is
+    """Yield the tightenings whose values nobody needs any more by the present settings. Nothing is
     written."""
     for note in work.ledger.in_clear(work.source.name):
         if not note.begun:
@@ -98,6 +99,7 @@ def clearable(work: Workplace) -> Iterator[UnclearedValues]:
 
 
 def _cleared(work: Workplace, lease: Lease, note: UnclearedValues) -> None:
+    """Carry out the five steps for one tightening."""
     if not note.begun:
         work.ledger.begin_clearing(lease, note.id)
     statements = _statements(work, note)
@@ -108,10 +110,11 @@ def _cleared(work: Workplace, lease: Lease, note: UnclearedValues) -> None:
         _clear_texts(work, lease, note, part, statements)
     _clear_structures(work, note)
     work.ledger.require_held(lease)
-    work.ledger.clear_books(lease, note.id, _books(work, note, statements.values()))
+    work.ledger.clear_books(lease, note.id, _cleared_rows(work, note, statements.values()))
 
 
 def _clear_changes(work: Workplace, lease: Lease, note: UnclearedValues) -> None:
+    """Carry out step 2. A file without a batch number in its name is not Lockstep's, and stays."""
     source, through = work.source.name, note.tightening.through
     require_held = partial(work.ledger.require_held, lease)
     state = work.ledger.table_states(source)[note.table]
@@ -133,6 +136,8 @@ def _clear_changes(work: Workplace, lease: Lease, note: UnclearedValues) -> None
 
 
 def _clear_mirror(work: Workplace, lease: Lease, note: UnclearedValues) -> None:
+    """Carry out step 3. Do nothing if the table has no mirror, or if the mirror with the values is
+    already gone."""
     source = work.source.name
     state = work.ledger.table_states(source)[note.table]
     if state.mirror_version is None or note.gone is not None:
@@ -154,9 +159,12 @@ def _clear_mirror(work: Workplace, lease: Lease, note: UnclearedValues) -> None:
 
 @dataclass(frozen=True, slots=True)
 class UpkeepTarget:
-    """A mirror that may get a commit which changes no row. `version`: its newest version; `shows`:
-    the version that was made by the write whose rows the mirror shows; `said`: the metadata for
-    such a commit; `unrecorded`: upkeep made `version`, and the ledger has not recorded it yet."""
+    """A mirror that may get a commit which changes no row, such as a compaction.
+
+    - `version`: its newest version. `shows`: the version of the last write that changed rows.
+    - `said`: the user metadata for the commit.
+    - `unrecorded`: upkeep made `version`, and the ledger has not recorded that yet.
+    """
 
     table: TableName
     mirror: str
@@ -169,9 +177,9 @@ class UpkeepTarget:
 def upkeep_target(
     work: Workplace, state: TableState, looked: int | None, upkept: int = -1
 ) -> UpkeepTarget | str:
-    """Return the mirror of a table, or a sentence on why it gets no commit that changes no row.
-    `looked`: the version up to which its log was checked; `upkept`: the newest version that upkeep
-    made, as the ledger has recorded it."""
+    """Return the table's mirror if it may get a commit that changes no row, and otherwise a
+    sentence that says why not. `looked`: the version up to which its Delta log was checked for
+    commits of other programs. `upkept`: the newest version by upkeep that the ledger recorded."""
     mirror, app_id = state.mirror, application_id(work.source.name, state, "mirror")
     newest = work.ledger.newest_writes(work.source.name, [app_id])[app_id]
     write = newest.settled
@@ -196,8 +204,8 @@ def upkeep_target(
 
 
 def _clear_former(work: Workplace, lease: Lease, note: UnclearedValues) -> None:
-    # The folder's own log says which table's mirror it was: a ledger that was recovered from the
-    # lake does not know.
+    # `owner_of` reads the folder's Delta log: a ledger that was recovered from the lake does not
+    # know which table's mirror the folder had.
     folders = former_places(work.ledger, work.source.name)
     delete_former(
         work, lease, [folder for folder in folders if owner_of(work, folder) == note.table]
@@ -208,21 +216,21 @@ def _clear_former(work: Workplace, lease: Lease, note: UnclearedValues) -> None:
 
 
 def _statements(work: Workplace, note: UnclearedValues) -> Mapping[int, SchemaStatement]:
-    """Return the old statements that name the table or made a version of it, by their number in
-    the ledger. The values in them are already removed."""
+    """Return the old statements that name the table or made a version of its structure, by their id
+    in the ledger, and without the values in them."""
     source, redactions, after = work.source.name, dict[int, SchemaStatement](), 0
     versions = work.ledger.schema_versions(source, note.table)
     of_versions = {version.statement for version in versions}
     while page := work.ledger.schema_statements(source, limit=_AT_ONCE, after=after):
         after = page[-1].id
         for statement in page:
-            concerns = statement.id in of_versions or _names(statement.text, note.table)
+            concerns = statement.id in of_versions or _mentions(statement.text, note.table)
             if concerns and statement.batch <= note.tightening.through:
                 redactions[statement.id] = _without_values(statement)
     return redactions
 
 
-def _names(text: str, table: TableName) -> bool:
+def _mentions(text: str, table: TableName) -> bool:
     """Return whether a text has a table's name as a word, or as a part of another name between
     underscores, such as the helper table of an online schema change (`_orders_new`)."""
     name = re.escape(table.name)
@@ -230,8 +238,8 @@ def _names(text: str, table: TableName) -> bool:
 
 
 def _without_values(statement: SchemaStatement) -> SchemaStatement:
-    """Return a statement without values. The words of its effects go as a whole, since nothing
-    tells which of them are values."""
+    """Return a statement without values. The words of its effects are removed as a whole, because
+    it is not known which of them are values."""
     if statement.context.get(REDACTED_TEXT):
         return statement
     text = redacted(statement.text, read_stored_context(statement.context))
@@ -277,8 +285,8 @@ def _clear_texts(
 def _files(
     work: Workplace, part: SourceTable, above: int, through: int
 ) -> Iterator[tuple[int, SegmentFile]]:
-    """Yield the files of the batches after `above` up to `through`, each with its batch. That
-    includes files that only the lake lists, because the ledger that recorded them was lost."""
+    """Yield the files of the batches after `above` and up to `through`, each with its batch. They
+    include files that only the lake lists, because the ledger that recorded them was lost."""
     folder = source_table_path(work.source.name, part)
     listed = {**(work.changelog.listed(folder) or {})}
     for first in range(above + 1, through + 1, _AT_ONCE):
@@ -301,8 +309,8 @@ def _file_without(
     file: SegmentFile,
     statements: Mapping[int, SchemaStatement],
 ) -> SegmentFile | None:
-    """Write durably the file that replaces this file, and return it; None if this file has no
-    values to clear."""
+    """Write a file without the values that replaces this file, and return it. Return None if this
+    file has no values to clear."""
     folder = source_table_path(work.source.name, part)
     texts = pa.concat_tables([*work.segments.pieces(folder, [file], [_TEXT[part]])]).column(0)
     if texts.null_count == len(texts):
@@ -341,7 +349,7 @@ def _without_literals(
     cleared = []
     for row in rows.to_pylist():
         touched_names = {(touched["database"], touched["name"]) for touched in row["tables"] or ()}
-        if (table.database, table.name) in touched_names or _names(row["statement"], table):
+        if (table.database, table.name) in touched_names or _mentions(row["statement"], table):
             row["statement"] = texts.get((row["_file"], row["_offset"]), REDACTED)
             for touched in row["tables"] or ():
                 touched["effect"] = touched["effect"] and REDACTED
@@ -355,9 +363,9 @@ def _without_literals(
 
 
 def _hidden(note: UnclearedValues, schema: TableSchema) -> frozenset[str]:
-    """Return the columns of an old structure whose values are cleared. If less is shown of any
-    column, these are all columns, since that column may have had another name then; otherwise
-    there are none."""
+    """Return the columns of an old structure whose values are cleared: all of them if the
+    tightening hides any column, because that column may have had another name then; otherwise
+    none."""
     names = [column.name.lower() for column in schema.columns]
     return frozenset(names if note.tightening.columns else ())
 
@@ -373,7 +381,7 @@ def _clear_structures(work: Workplace, note: UnclearedValues) -> None:
     work.claims.clear_structures(work.source.name, cleared)
 
 
-def _books(
+def _cleared_rows(
     work: Workplace, note: UnclearedValues, statements: Iterable[SchemaStatement]
 ) -> ClearedLedgerRows:
     source = work.source.name

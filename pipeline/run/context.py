@@ -1,4 +1,5 @@
-"""The workplace of a run's steps: the ports, the plan of the source, and reports of progress."""
+"""What each step of a run is given: the ports to the outside world (Protocols), the settings of the
+source, and the receiver of its progress."""
 
 from __future__ import annotations
 
@@ -26,8 +27,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class StepProgress:
-    """The progress of a step: `done` of `total` of whatever it counts, in words (`words`) and in
-    `figures` for a program, one mapping for each table if the step counts tables."""
+    """The progress of a step. `done`, `total`: numbers of bytes, rows or tables, depending on the
+    step. `words`: the progress for people. `figures`: the progress for programs; if tables are
+    read, one mapping for each table."""
 
     step: str
     done: int
@@ -39,8 +41,8 @@ class StepProgress:
 def captured_until_now(
     *, transactions: int, rows: int, log_bytes: int, total_bytes: int
 ) -> StepProgress:
-    """Return the progress of a capture. `total_bytes`: bytes of the log from its start to its
-    end."""
+    """Return the progress of a capture. `total_bytes`: bytes of the log from the capture's start to
+    its end."""
     figures = {
         "transactions": transactions,
         "rows": rows,
@@ -52,7 +54,7 @@ def captured_until_now(
 
 
 def searched(read: int, total: int) -> StepProgress:
-    """Return the progress of the search for a place: bytes of the log that were read, of all."""
+    """Return the progress of a search in the log. `read`, `total`: bytes of the log."""
     figures = {"log_bytes": read, "total_bytes": total}
     return StepProgress("search", read, total, f"{read / 1e6:,.1f} MB of the log", (figures,))
 
@@ -71,23 +73,24 @@ def loaded_until_now(tables: Sequence[LoadProgress]) -> StepProgress:
 
 
 def tables_done(step: str, done: int, total: int, table: TableName) -> StepProgress:
-    """Return the progress of merging or comparing tables; `table` is the last one that ended."""
+    """Return the progress of merging or comparing tables. `table`: the last one that ended."""
     figures = {"table": str(table), "done": done, "total": total}
     words = f"{done} of {total} tables, {table}"
     return StepProgress(step, done, total, words, (figures,))
 
 
 class Progress(Protocol):
-    """The receiver of a step's progress; called at most a few times a second."""
+    """The receiver of a step's progress and messages."""
 
-    def tell(self, step: StepProgress) -> None: ...
+    def tell(self, step: StepProgress) -> None:
+        """Show the progress of a step. It is called at most a few times a second."""
 
     def note(self, sentence: str) -> None:
         """Show a person one sentence, such as that a table was quarantined."""
 
 
 class Unwatched:
-    """Progress that nobody watches."""
+    """A `Progress` that shows nothing."""
 
     def tell(self, step: StepProgress) -> None: ...
 
@@ -96,8 +99,15 @@ class Unwatched:
 
 @dataclass(frozen=True, slots=True)
 class Workplace:
-    """The ports that a run of one source works with. `registry`: the catalog in which mirrors are
-    registered, if there is one; raises `ConfigurationError` if its settings are wrong."""
+    """The ports and settings that each step of one source's runs works with.
+
+    - `segments`: files of captured changes. `spool`: encrypted temporary files for row events.
+    - `changelog`: Delta tables with all changes. `mirrors`: Delta tables with the current rows.
+    - `claims`: records in the lake of the ledger that owns a source's folder, and of structures.
+    - `clock`: returns the present moment. `pause`: waits a number of seconds.
+    - `registry`: returns the catalog in which mirrors are registered, or None. Raises
+      `ConfigurationError` if its settings are wrong.
+    """
 
     source: SourcePlan
     server: SourceServer
@@ -110,12 +120,12 @@ class Workplace:
     progress: Progress
     clock: Callable[[], datetime]
     requests: Callable[[], Requests | None] = lambda: None
-    """Count of requests to the lake's object store since the workplace was made; None for a
+    """Returns the number of requests to the lake's object store so far; None if the lake is a
     folder."""
     pause: Callable[[float], None] = sleep
     registry: Callable[[], Registry | None] = lambda: None
     shaping: Shaping = field(default_factory=Shaping)
-    """The settings by which the lake shows the source's tables."""
+    """The settings that hide or change columns and rows of the source's tables in the lake."""
 
     def quarantine(self, quarantined: StoppedTable) -> None:
         """Report a quarantine while the run continues."""

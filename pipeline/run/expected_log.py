@@ -14,20 +14,20 @@ if TYPE_CHECKING:
 
 
 def waiting_log(ledger: Batches, source: str) -> int:
-    """Return how many bytes of the log were captured by batches that are not acknowledged yet."""
+    """Return the bytes of the log that batches captured which are not acknowledged yet."""
     return sum(batch.log_bytes for batch in ledger.unfinished(source))
 
 
 def expected_log(
     ledger: Ledger, source: str, server: SourceServer, start: Place | None
 ) -> int | None:
-    """Return how many bytes of the log the next run will probably merge into mirrors,
-    or None if it will probably write nothing.
+    """Return an estimate of the log, in bytes, that the next run will merge into mirrors (the Delta
+    tables with the current rows); None if it will probably write nothing.
 
-    Captured changes that wait for their merge always count. Log after the newest batch
-    counts only if that batch had rows of captured tables: the next run is expected to
-    be like the last, because a log may consist mostly of changes to other tables. For a
-    first run the whole log counts, unless it starts at the log's end.
+    Captured changes that wait for their merge always count. A log may consist mostly of changes to
+    other tables, so the next run is expected to be like the last: the log after the newest batch
+    counts only if that batch had rows of captured tables. For a first run the whole log counts,
+    unless the run starts at the log's end.
     """
     waiting = waiting_log(ledger, source) if ledger.pending(source) else None
     cursor, newest = ledger.cursors(source).captured, ledger.batches(source, limit=1)

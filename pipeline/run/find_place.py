@@ -1,6 +1,9 @@
-"""Searches the server's log for the places that a person or a rule names: the start of a run,
-its end, a moment, and the end of the transactions that are left out because they were read
-before."""
+"""Searches the server's log for places: the start and the end of a run, and moments.
+
+A start may be named by a GTID set. The run then begins at a log file before the first transaction
+that is missing in the set, and leaves out the transactions after it that are in the set, because
+they were read before.
+"""
 
 from __future__ import annotations
 
@@ -52,12 +55,12 @@ from lockstep.pipeline.values.position import Anchor, Coordinates, LogFile, Posi
 def first_transaction_since(
     work: Workplace, moment: datetime, known: datetime | None, facts: ServerFacts
 ) -> Coordinates:
-    """Return where the first transaction after a moment begins.
+    """Return the beginning of the first transaction after a moment.
 
-    `known`: the commit time of the last transaction that was read, if no later transaction may be
-    left out; otherwise None. With `known`, the place is the beginning of the first transaction in
-    the log whose commit time is the moment or later, so that a wrong clock leaves no transaction
-    out. If the log begins after the moment, but before `known`, it is read from its beginning.
+    `known`: the commit time of the last transaction that was read, if every later transaction has
+    to be read; otherwise None. With `known`, the result is the first transaction in the log whose
+    commit time is the moment or later, even if a wrong clock gave transactions after it earlier
+    times. If the log begins after the moment, but before `known`, it is read from its beginning.
     """
     try:
         place = _search_moment(work, moment, facts)
@@ -81,8 +84,8 @@ def first_transaction_since(
 
 
 def _search_moment(work: Workplace, moment: datetime, facts: ServerFacts) -> MomentPlace:
-    """Return where a moment lies among the transactions of the server's log. If the moment is
-    after all of them, this is the end of the log."""
+    """Return the place of a moment among the transactions of the server's log. If the moment is
+    after all of them, it is the end of the log."""
     place = find_moment(
         work.server, facts.binlogs, facts.head, moment, facts.read_at, tell=progress_of_search(work)
     )
@@ -93,8 +96,8 @@ def _search_moment(work: Workplace, moment: datetime, facts: ServerFacts) -> Mom
 def first_in_file(
     work: Workplace, file: LogFile, moment: datetime, facts: ServerFacts
 ) -> Coordinates | None:
-    """Return where the first transaction of a file after a moment begins; None if the moment is
-    after all transactions of the file."""
+    """Return the beginning of the first transaction after a moment in a log file; None if the
+    moment is after all transactions of the file."""
     place = find_moment_in_file(
         work.server, file, moment, facts.head, facts.read_at, tell=progress_of_search(work)
     )
@@ -105,8 +108,7 @@ def first_in_file(
 
 
 def _warn(work: Workplace, moment: datetime, place: MomentPlace) -> None:
-    """Show the warning that the log's commit times do not ascend around the moment, if that is
-    the case."""
+    """Show a warning if the log's commit times do not ascend around the moment."""
     sentence = place.warning(moment_text(moment))
     if sentence is not None:
         work.progress.note(sentence)
@@ -119,9 +121,12 @@ def progress_of_search(work: Workplace) -> ReportProgress:
 
 @dataclass(frozen=True, slots=True)
 class ProvenPosition:
-    """A boundary between two transactions, which a search found in the server's log: its place,
-    the GTIDs executed up to it, and the anchor before it. `leave_out`: the transactions after it
-    that are left out because they were read before."""
+    """A boundary between two transactions in the server's log.
+
+    - `gtid_set`: the GTIDs that were executed up to there.
+    - `anchor`: the checksum and the place of the event before it.
+    - `leave_out`: transactions after it that are left out, because they were read before.
+    """
 
     at: Coordinates
     gtid_set: GtidSet
@@ -130,8 +135,8 @@ class ProvenPosition:
 
 
 def find_place(work: Workplace, where: Where, facts: ServerFacts) -> ProvenPosition:
-    """Return the proven position of the place that a start decision names. If the place cannot be
-    found, the error of the search is raised."""
+    """Return the boundary at the place that a start decision names. Raise the error of the search
+    if it cannot be found."""
     match where:
         case GtidSet():
             return _after(work, where, facts)
@@ -146,8 +151,8 @@ def find_place(work: Workplace, where: Where, facts: ServerFacts) -> ProvenPosit
 
 
 def resolve_start(work: Workplace, place: Place, facts: ServerFacts) -> ReachedPlace:
-    """Return where a start that a person chose lies on the server, in a form that can be compared
-    with a cursor."""
+    """Return the place on the server of a start that a person chose, in a form that can be compared
+    with a cursor (the end of a batch)."""
     where = where_of(work, place, facts)
     proven = find_place(work, where, facts)
     if isinstance(where, GtidSet):
@@ -156,8 +161,8 @@ def resolve_start(work: Workplace, place: Place, facts: ServerFacts) -> ReachedP
 
 
 def where_of(work: Workplace, place: Place, facts: ServerFacts) -> Where:
-    """Return what to search the log for. Raise `StartUnreachable` if the server does not have
-    it."""
+    """Return the coordinates, GTID set or moment to search the log for. Raise `StartUnreachable` if
+    the server certainly does not have it."""
     match place:
         case AtCoordinates(at):
             require_listed(at, facts)
@@ -181,8 +186,8 @@ def where_of(work: Workplace, place: Place, facts: ServerFacts) -> Where:
 
 
 def snapshot_not_chosen() -> NotYet:
-    """Return the error for `start-at snapshot`. A chosen start is a place in the log, whereas
-    `snapshot` says how a source begins of which nothing was captured yet."""
+    """Return the error for `start-at snapshot`. A chosen start is a place in the log, but
+    `snapshot` is a way to begin a source that was never captured."""
     return NotYet(
         "'snapshot' cannot be chosen: only a source's first run starts that way, "
         'if lockstep.toml has start = "snapshot"',
@@ -228,9 +233,9 @@ def _require_executed(gtids: GtidSet, facts: ServerFacts) -> None:
 
 
 def boundary_at(work: Workplace, at: Coordinates, *, then: str = "starts") -> ProvenPosition:
-    """Return the boundary between transactions at a place; if the place is inside a transaction,
-    the boundary before this transaction. `then`: a verb for the note about that, which says what
-    the run does at the boundary."""
+    """Return the boundary between transactions at a place. If the place is inside a transaction,
+    return the boundary before it and tell the user. `then`: the verb of that message ("the run
+    starts at …")."""
     boundary = find_boundary(work.server, at, tell=progress_of_search(work))
     if boundary.rewound:
         work.progress.note(f"{at} lies inside a transaction; the run {then} at {boundary.at}")
@@ -238,8 +243,9 @@ def boundary_at(work: Workplace, at: Coordinates, *, then: str = "starts") -> Pr
 
 
 def _after(work: Workplace, gtids: GtidSet, facts: ServerFacts) -> ProvenPosition:
-    """Return the beginning of the newest log file before which every transaction is in the set.
-    The transactions after this place that are in the set are left out."""
+    """Return the beginning of a log file before which only transactions of the set were executed,
+    so that the log from there on has all others. Transactions of the set that come after this
+    place are left out."""
     file = find_file_before(work.server, facts.binlogs, gtids)
     if file is None:
         raise PositionPurged(
@@ -253,9 +259,9 @@ def _after(work: Workplace, gtids: GtidSet, facts: ServerFacts) -> ProvenPositio
 
 
 def _require_served(work: Workplace, gtids: GtidSet) -> None:
-    """Open a dump that begins after the set, so that the server proves that it has all
-    transactions that are not in the set. It refuses the dump if it purged some of them, or if the
-    set has transactions with the server's own UUID that it never executed."""
+    """Open a dump for the set, so that the server proves that it has all transactions which are
+    missing in the set. It refuses the dump if it purged some of them, or if the set has
+    transactions with the server's own UUID that it never executed."""
     dump = work.server.dump_after(gtids)
     try:
         next(iter(dump), None)
@@ -264,9 +270,9 @@ def _require_served(work: Workplace, gtids: GtidSet) -> None:
 
 
 def find_run_end(work: Workplace, place: Place, facts: ServerFacts, start: Position) -> Coordinates:
-    """Return where a run that starts at `start` has to end, if a person named `place` with
-    `--until`. At the beginning of a file there is no earlier event that could be the anchor of a
-    cursor, so a run does not end there, but after the last transaction of an earlier file."""
+    """Return the end of a run from `start` to `place`, which a person chose with `--until`. A run
+    does not end at the beginning of a log file, because the anchor of its position is the event
+    before. Instead it ends after the last transaction of an earlier file."""
     if isinstance(place, Earliest):
         raise EndNotReached(
             "'earliest' is where the log begins: nothing ends there",
@@ -284,8 +290,8 @@ def find_run_end(work: Workplace, place: Place, facts: ServerFacts, start: Posit
 
 
 def resolve_end(work: Workplace, place: Place, facts: ServerFacts, start: Position) -> Coordinates:
-    """Return the place in the log at which a run ends that is to end at `place`. It is never after
-    the end of the log."""
+    """Return the place in the log of the end that a person chose. It is never after the end of the
+    log. `start`: where the run starts."""
     match place:
         case Latest():
             return facts.head
@@ -314,8 +320,8 @@ def resolve_end(work: Workplace, place: Place, facts: ServerFacts, start: Positi
 
 
 def end_of_left_out(work: Workplace, proven: ProvenPosition, facts: ServerFacts) -> Coordinates:
-    """Return the end of the last transaction that is to be left out. If some of these transactions
-    are neither in the log nor purged, they cannot be located, and the log's end is returned."""
+    """Return the end of the last transaction that has to be left out. If some of these transactions
+    are neither in the log nor purged, return the log's end."""
     before = read_file_head(work.server, proven.at.file).gtid_set
     start = Position(proven.at, before, facts.server_uuid)
     in_log = proven.leave_out.difference(GtidSet.parse(facts.gtid_purged))

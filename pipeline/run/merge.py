@@ -1,14 +1,15 @@
-"""Merge: write the captured changes of each table to its mirror, in one commit per table.
+"""Merge: write the captured changes of each table to its mirror (the Delta table with the current
+rows), in one commit per table.
 
-Open intents are settled first, with the same batches and the same version and never regrouped,
-because a process that hung may still wake up and commit. If such a write is refused, its intent is
-given up and the table is quarantined. When the table comes back, a new write takes these batches
-together with what cured the table, and replaces the mirror, whatever the refused write made of its
-columns.
+The ledger records an intent before each write: the table, its batches, and the application
+transaction that the Delta commit will have. Intents of a dead run are carried out first, with the
+same batches and the same transaction, because a process that hung may still wake up and commit. If
+such a write is refused, its intent is given up and the table is quarantined. When the table comes
+back, a new write replaces the mirror. It has these batches and whatever the table lacked.
 
-If a process dies, its own Spark dies with it, but a Spark Connect server goes on with the
-statement. Its commit is bound to a version and so does no harm; but it takes the cores and the
-memory that the same write needs again, so the next run ends it first (`recorded_session`).
+If a process dies, its own Spark dies with it, but a Spark Connect server continues its statement.
+That does no harm, because its commit is bound to a version of the Delta table. But it takes the
+cores and the memory that the repeated write needs, so the next run ends it (`recorded_session`).
 """
 
 from __future__ import annotations
@@ -63,6 +64,7 @@ from lockstep.pipeline.values.retries import MERGE
 from lockstep.pipeline.values.table import TableName
 
 TABLES_AT_ONCE = 4
+"""Number of tables that are written at the same time."""
 
 
 def merge(
@@ -71,8 +73,8 @@ def merge(
     only: frozenset[TableName] | None = None,
     settled: Callable[[TableMerge], None] = lambda _: None,
 ) -> MergeReport:
-    """Publish, then merge every table that has captured changes, or those of `only`. `settled` is
-    called in this thread with each merge that the ledger has recorded."""
+    """Publish captured changes to the changelogs, then merge all tables with such changes, or those
+    of `only`. `settled` is called in this thread after each merge that the ledger has recorded."""
     clock = perf_counter()
     require_claim(work)
     for note in settle_replays(work, lease):
@@ -86,7 +88,7 @@ def merge(
         work.mirrors.require_ready()
     published = perf_counter()
     merging = _Merging(work, lease, only, settled, failed=list(quarantined))
-    merging.look_around()
+    merging.check_idle_mirrors()
     with recorded_session(work, lease) if pending else nullcontext():
         while merging.round():
             pass
@@ -105,9 +107,9 @@ def merge(
 
 @contextmanager
 def recorded_session(work: Workplace, lease: Lease) -> Iterator[None]:
-    """Record this run's session on the Spark Connect server while it writes, so that the next run
-    can end its statements if this run dies; first end those that dead runs left. An error inside
-    keeps the record, because the server may still be working."""
+    """End the statements of dead runs on the Spark Connect server, and record this run's session
+    there while it writes, so that the next run can do the same for it. After an error the record
+    remains, because the server may still be working."""
     client, source = work.mirrors.client, lease.source
     if client is None:
         yield
@@ -122,8 +124,8 @@ def recorded_session(work: Workplace, lease: Lease) -> Iterator[None]:
 
 
 def lacking_batches(work: Workplace) -> Mapping[TableName, list[Batch]]:
-    """Return the batches that each table's mirror lacks, oldest first; also those that were
-    acknowledged while the table was stopped."""
+    """Return the batches that each table's mirror lacks, oldest first. They include batches that
+    were acknowledged while the table was stopped."""
     source = work.source.name
     pending = work.ledger.pending(source)
     batches = {batch.id: batch for batch in work.ledger.unfinished(source)}
@@ -135,7 +137,7 @@ def lacking_batches(work: Workplace) -> Mapping[TableName, list[Batch]]:
 
 
 def intent_over(source: str, state: TableState, batches: Sequence[Batch]) -> Intent:
-    """Return an intent to write all of these batches, which is not recorded yet."""
+    """Return a new intent (not recorded yet) to write all of these batches."""
     numbers = [batch.id for batch in batches]
     app_id = application_id(source, state, "mirror")
     return Intent(0, state.table, app_id, 0, min(numbers), max(numbers), "merge")
@@ -143,9 +145,15 @@ def intent_over(source: str, state: TableState, batches: Sequence[Batch]) -> Int
 
 @dataclass(slots=True)
 class _Merging:
-    """One merge of a source: the tables that it merged and quarantined so far. `rewritten`: tables
-    whose next write is of all rows; `renewed`: those that got another mirror for it. `looked`:
-    version up to which each mirror's log was checked for commits of others."""
+    """One merge of a source, with the tables that were merged and quarantined so far.
+
+    - `only`: the tables to merge; None for all. `settled`: as for `merge`.
+    - `rewritten`: tables whose next write has all rows. `renewed`: those of them that got a new
+      mirror for this write.
+    - `looked`: for each mirror, the version up to which its Delta log was checked for commits of
+      other programs.
+    - `records`: the ledger's records of the tables that this round writes.
+    """
 
     work: Workplace
     lease: Lease
@@ -156,11 +164,11 @@ class _Merging:
     rewritten: frozenset[TableName] = frozenset()
     renewed: set[TableName] = field(default_factory=set)
     looked: dict[str, int] = field(default_factory=dict)
-    books: Mapping[TableName, TableRecords] = field(default_factory=dict)
+    records: Mapping[TableName, TableRecords] = field(default_factory=dict)
 
-    def look_around(self) -> None:
-        """Check the mirrors that have nothing to merge too, so that the next run reports what
-        somebody else wrote to a mirror, and a mirror that was deleted."""
+    def check_idle_mirrors(self) -> None:
+        """Check the mirrors without changes to merge. If another program wrote to one or deleted
+        it, the table is quarantined."""
         work = self.work
         self.looked = work.ledger.looked(work.source.name)
         pending = work.ledger.pending(work.source.name)
@@ -180,9 +188,9 @@ class _Merging:
             self.looked[state.mirror] = version
 
     def round(self) -> bool:
-        """Write each table once: its open intent unchanged, else a new one over all that it lacks.
-        The batches after an open intent are left to the next round. Return whether anything was
-        written."""
+        """Write each table once: carry out its open intent, or else a new one with all batches that
+        the mirror lacks. The batches after an open intent wait for the next round. Return whether
+        another round may have something to write."""
         work, source = self.work, self.work.source.name
         states = work.ledger.table_states(source)
         intents = {intent.table: intent for intent in work.ledger.open_intents(source)}
@@ -195,12 +203,12 @@ class _Merging:
         for table, batches in lacking.items():
             intents.setdefault(table, intent_over(source, states[table], batches))
         applications = {table: intents[table].app_id for table in lacking}
-        self.books = table_records(work, lacking, states, applications)
+        self.records = table_records(work, lacking, states, applications)
         for table, batches in lacking.items():
             last = self._bound(table, batches)
             if not intents[table].id and last is not None:
                 intents[table] = replace(intents[table], last_batch=last)
-        self.rewritten = rewritten_tables(lacking, self.books)
+        self.rewritten = rewritten_tables(lacking, self.records)
         for table, batches in lacking.items():
             intent = intents[table]
             if not intent.id and self._renewed(states[table]):
@@ -211,22 +219,22 @@ class _Merging:
         return len(self.merged) + len(self.renewed) > before
 
     def _bound(self, table: TableName, batches: Sequence[Batch]) -> int | None:
-        """Return the last batch that one write may cover; None if it may cover all."""
-        books = self.books[table]
-        if books.forgets or not self.work.source.policies_of(table).keeps_rows:
+        """Return the last batch that one write may cover; None if it may cover all batches."""
+        records = self.records[table]
+        if records.forgets or not self.work.source.policies_of(table).keeps_rows:
             return None
         # Rows that an acknowledged batch read from the source have been deleted.
         present = {batch.id for batch in batches if batch.state is not BatchState.ACKNOWLEDGED}
-        return read_before(part for part in books.parts if part.batch in present)
+        return read_before(part for part in records.parts if part.batch in present)
 
     def _renewed(self, state: TableState) -> bool:
-        """Give the table another mirror if its next write is of all rows and has to go there.
-        Return whether it did: then the next round writes it."""
+        """Give the table a new mirror if its next write has all rows and the present mirror cannot
+        take them. Return whether this was done: then the next round writes the table."""
         if state.table not in self.rewritten - self.renewed:
             return False
         name = self.work.source.misplaced_mirror(state)
         try:
-            reason = made_for_others(self.work, state) if name is None else why_elsewhere(name)
+            reason = why_other_readers(self.work, state) if name is None else why_elsewhere(name)
         except MirrorRefused as error:
             reason = error.reason
         if reason is not None:
@@ -234,28 +242,28 @@ class _Merging:
         return reason is not None
 
     def _prepared(self, intent: Intent, state: TableState, batches: Sequence[Batch]) -> Job | None:
-        """Return the job of a write; None if there is nothing to write, because the table cannot be
-        continued, or because a dead run made the commit already."""
+        """Return the job of a write. Return None if the table had to be quarantined, or if a dead
+        run has already made the commit, which is then recorded."""
         try:
             with for_one_table("prepare its changes"):
-                task = task_of(self.work, self.books[intent.table], intent, state, batches)
+                task = task_of(self.work, self.records[intent.table], intent, state, batches)
                 commit = commit_made(self.work, task) if intent.id else None
                 if commit is not None:
                     schema = self.work.mirrors.schema(state.mirror, commit.delta_version)
                     columns = [column for column in schema if column.name != DELETED_AT.name]
                     self._settle(task, Written(commit, FOUND), columns, 0.0)
                     return None
-                # Recorded before the write, so that at most one commit of ours lies between the
-                # recorded version and the next check.
-                self._note(state, self._look(task, intent if intent.id else None))
-                return prepare_job(self.work, self.books[intent.table], task)
+                # Recorded before the write, so that the next check finds at most one commit of this
+                # run after the recorded version.
+                self._note(state, self._check_log(task, intent if intent.id else None))
+                return prepare_job(self.work, self.records[intent.table], task)
         except TableError as error:
             self._refused(intent.table, intent.first_batch, error)
             return None
 
     def _intended(self, jobs: Sequence[Job]) -> list[Job]:
-        """Record the intents of the jobs, now that each is known to be possible; return the jobs
-        with them."""
+        """Record the intents of the jobs, which are now known to be possible. Return the jobs with
+        the recorded intents."""
         unrecorded = [job.task.intent for job in jobs if not job.task.intent.id]
         recorded = self.work.ledger.intend(self.lease, unrecorded) if unrecorded else {}
         return [
@@ -267,7 +275,7 @@ class _Merging:
         ]
 
     def _write(self, jobs: Collection[Job]) -> None:
-        """Write several tables at a time; only this thread writes to the ledger."""
+        """Write several tables at a time. Only this thread writes to the ledger."""
         errors: list[Exception] = []
         with ThreadPoolExecutor(TABLES_AT_ONCE, thread_name_prefix="merge") as pool:
             running = {pool.submit(_tried, self.work, self.lease, job): job for job in jobs}
@@ -286,8 +294,10 @@ class _Merging:
         if errors:
             raise errors[0]
 
-    def _look(self, task: Task, intent: Intent | None) -> int | None:
-        newest = self.books[task.state.table].newest
+    def _check_log(self, task: Task, intent: Intent | None) -> int | None:
+        """Check the mirror's Delta log for commits of other programs. Return the version up to
+        which it was checked, or raise `TableError`. `intent`: the write that is being made."""
+        newest = self.records[task.state.table].newest
         if intent is not None:
             newest = replace(newest, intended=max(newest.intended, intent.txn_version))
         return judge_mirror(
@@ -307,11 +317,12 @@ class _Merging:
         seconds: float,
         size: MirrorSize | None = None,
     ) -> None:
+        """Record a write that was made. If another program also wrote, quarantine the table."""
         version, intent = written.commit.delta_version, task.intent
         foreign: TableError | None = None
         try:
-            # Somebody else may have committed between the version that was read and our commit.
-            self._look(task, intent)
+            # Another program may have committed between the version that was read and our commit.
+            self._check_log(task, intent)
         except TableError as error:
             foreign = error
         self.work.ledger.settle(
@@ -346,13 +357,13 @@ class _Merging:
         self.settled(report)
 
     def _refused(self, table: TableName, batch: int, error: TableError) -> None:
-        """Give the table another mirror if its own refused a write of all rows; else quarantine
-        it. A table that was to begin with a copy of another one's rows is read from the source
-        then."""
+        """Give the table a new mirror if its present one refused a write of all rows; otherwise
+        quarantine it. A table that should have begun with a copy of another table's rows is then
+        read from the source."""
         catches_up = error.need is None and not isinstance(error, MirrorRefused)
-        if catches_up and plan_merge(self.books[table].parts).copied is not None:
+        if catches_up and plan_merge(self.records[table].parts).copied is not None:
             error = read_by_next_run(error.reason)
-        if error.by is StoppedBy.RUN and begins_with_mirror(self.books[table].parts):
+        if error.by is StoppedBy.RUN and begins_with_mirror(self.records[table].parts):
             error = read_once_resumed(table, error.reason)
         if isinstance(error, MirrorRefused) and table in self.rewritten - self.renewed:
             self._renew(table, error.reason)
@@ -364,8 +375,8 @@ class _Merging:
         self.renewed.add(table)
 
     def _quarantine(self, table: TableName, batch: int, error: TableError) -> None:
-        """Quarantine a table. Its open intent is not in the lake, or `commit_made` would have found
-        the commit."""
+        """Quarantine a table. Its intent was not committed to the lake: otherwise `commit_made`
+        would have found the commit."""
         hint = reload_hint(table) if isinstance(error, MirrorRefused) else error.hint
         quarantined = replace(
             StoppedTable.of(table, error, f"batch {batch}"),
@@ -378,8 +389,8 @@ class _Merging:
 
 
 def _tried(work: Workplace, lease: Lease, job: Job) -> tuple[Written, float, MirrorSize | None]:
-    """Write one table, again with the same intent if somebody else committed first. Return what was
-    written, the seconds it took, and the mirror's size."""
+    """Write one table. Try again with the same intent if another program committed first. Return
+    the write, the seconds it took, and the mirror's size."""
     clock = perf_counter()
     for wait in MERGE.tries():
         try:
@@ -395,22 +406,22 @@ def _tried(work: Workplace, lease: Lease, job: Job) -> tuple[Written, float, Mir
 
 
 def rewritten_tables(
-    lacking: Mapping[TableName, Sequence[Batch]], books: Mapping[TableName, TableRecords]
+    lacking: Mapping[TableName, Sequence[Batch]], records: Mapping[TableName, TableRecords]
 ) -> frozenset[TableName]:
-    """Return the tables whose next write is of all rows."""
+    """Return the tables whose next write has all rows."""
     lacks = {(table, batch.id) for table, batches in lacking.items() for batch in batches}
     return frozenset(
         table
-        for table, own in books.items()
+        for table, own in records.items()
         for part in own.parts
         if (table, part.batch) in lacks and any(event.kind in REWRITES_ALL for event in part.events)
     )
 
 
-def made_for_others(work: Workplace, state: TableState) -> str | None:
-    """Return why all rows are written to a new mirror rather than to the present one: a Delta table
-    cannot ask less of its readers than it once did. A mirror that keeps rows which are gone at the
-    source is never replaced, because nothing else has them."""
+def why_other_readers(work: Workplace, state: TableState) -> str | None:
+    """Return the reason if all rows have to be written to a new mirror because of `readers`: the
+    reader features of a Delta table cannot be reduced. Otherwise return None. A mirror that keeps
+    rows which the source deleted is never replaced, because nothing else has them."""
     policies = work.source.policies_of(state.table)
     readers, wanted = work.mirrors.made_for(state.mirror), policies.readers
     if policies.keeps_rows or state.mirror_version is None or readers is None or readers == wanted:

@@ -1,10 +1,10 @@
-"""The places (folders) of mirrors: which mirrors have to move, and how a mirror gets another
-place.
+"""The places (folders) of mirrors, the Delta tables with the current rows, and the moves of mirrors
+to other places.
 
-The settings decide a mirror's place when its table is first seen, and the ledger keeps it. If the
-settings later name another place, the table is reloaded, and all its rows are written there. The
-former folder stays as it is, because earlier versions of the mirror are read from it, until upkeep
-deletes it.
+When a table is first seen, the settings decide the place of its mirror, and the ledger records it.
+If the settings later name another place, the table is reloaded, and all of its rows are written
+there. The former folder stays until upkeep deletes it, because earlier versions of the mirror are
+read from it.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ from lockstep.pipeline.values.errors import TableError
 from lockstep.pipeline.values.table import TableName
 
 REWRITES_ALL = frozenset({TableEventKind.REBUILT, TableEventKind.COPIED, TableEventKind.REREAD})
-"""Events after which the next write of a table writes all its rows."""
+"""Events of a table after which the next write to its mirror has all of its rows."""
 
 
 def collisions(
     work: Workplace, states: Mapping[TableName, TableState], tables: Iterable[TableName] = ()
 ) -> dict[TableName, TableName]:
-    """Return the tables that must not be captured, because their mirror would be at the place of
-    another table's mirror, each with that other table. `tables`: as for `precedence`."""
+    """Return the tables that must not be captured because another table's mirror has the place of
+    their mirror, each with that other table. `tables`: as for `precedence`."""
     return work.source.mirrors.collisions(precedence(work, states, tables))
 
 
 def precedence(
     work: Workplace, states: Mapping[TableName, TableState], tables: Iterable[TableName] = ()
 ) -> list[TableName]:
-    """Return tables in the order in which they get their places if two of them want the same
-    place: first the tables whose mirrors are where the settings say, then the tables whose mirrors
-    are elsewhere, then the tables in `tables` that no run has seen yet."""
+    """Return tables in the order of their right to a place that the settings give to two of them:
+    tables whose mirrors are already at their places, then tables whose mirrors are elsewhere, then
+    new ones. `tables`: tables of the server, which may be new."""
     plan = work.source
     if not plan.mirrors.rules:
         return []
@@ -51,18 +51,17 @@ def precedence(
 
 @dataclass(frozen=True, slots=True)
 class Moves:
-    """Followed tables whose mirrors have to move to another name, each with that name. `empty`:
-    tables of which no row is written yet; `reloaded`: tables whose rows all have to be written
-    again."""
+    """Tables whose mirrors have to move, each with the mirror's new name. `empty`: tables whose
+    mirrors were never written. `reloaded`: tables whose mirrors have to be written again."""
 
     empty: Mapping[TableName, TableName]
     reloaded: Mapping[TableName, TableName]
 
 
 def pending_moves(work: Workplace, states: Mapping[TableName, TableState] | None = None) -> Moves:
-    """Return the mirrors that have to move, except mirrors that the next write moves anyway. If a
-    table has a mirror and is being read from the source, it is left out until it is read.
-    `states`: those of the tables, if not as the ledger has them."""
+    """Return the mirrors that have to move. Mirrors that the next write moves anyway are left out,
+    and so are written mirrors of tables that are being read from the source. `states`: the states
+    of all tables; if None, as the ledger has them."""
     if states is None:
         states = work.ledger.table_states(work.source.name)
     away = {
@@ -88,19 +87,19 @@ def why_elsewhere(name: TableName) -> str:
 
 
 def former_places(ledger: Ledger, source: str) -> list[str]:
-    """Return the folders where mirrors of the source were before, if they are not deleted yet."""
+    """Return the folders of the source that mirrors had before and that are not deleted yet."""
     mirrors = {state.mirror for state in ledger.table_states(source).values()}
     folders = sorted(ledger.looked(source).keys() - mirrors)
     return [folder for folder in folders if not folder.startswith(f"{source}/_")]
 
 
 _COMMITS: Final = 50
-"""Number of a folder's newest commits that are read to find the table of its mirror."""
+"""Number of newest commits of a folder whose metadata is read to find the mirror's table."""
 
 
 def owner_of(work: Workplace, folder: str) -> TableName | None:
-    """Return the table whose mirror is or was in a folder; None if the folder's log does not say
-    it. The log is asked because a ledger that was recovered from the lake does not know."""
+    """Return the table whose mirror is or was in a folder; None if the folder's Delta log does not
+    name it. The log is read because a recovered ledger does not know former folders' tables."""
     # Imported only if there are former folders, to keep idle runs fast.
     from lockstep.pipeline.recovery import mirror_facts
 
@@ -109,9 +108,9 @@ def owner_of(work: Workplace, folder: str) -> TableName | None:
 
 
 def blocked_folders(work: Workplace) -> list[str]:
-    """Return the former folders that no new table may use for its mirror. A folder at the place
-    where the settings want the mirror of its own table is not among them: if the ledger was set
-    back to a time before the table began, the table finds its mirror there again."""
+    """Return the former folders that no new table may use for its mirror. A folder that the
+    settings give to its own table is left out, so that the table finds its mirror there again if
+    the ledger was set back to a time before the table began."""
     source = work.source
 
     def own(folder: str) -> bool:
@@ -125,8 +124,8 @@ def blocked_folders(work: Workplace) -> list[str]:
 
 
 def delete_former(work: Workplace, lease: Lease, folders: Iterable[str]) -> list[str]:
-    """Delete those of the given folders that are former places of mirrors, with all versions, and
-    return them."""
+    """Delete those of the folders that are former places of mirrors, with all versions, and return
+    them."""
     source = work.source.name
     former = sorted({*former_places(work.ledger, source)} & {*folders})
     for folder in former:
@@ -136,6 +135,7 @@ def delete_former(work: Workplace, lease: Lease, folders: Iterable[str]) -> list
 
 
 def _is_rewritten_next(work: Workplace, table: TableName) -> bool:
+    """Return whether a batch that is not merged yet makes the next write have all rows."""
     source = work.source.name
     waiting = work.ledger.pending(source).get(table)
     if not waiting:
@@ -149,7 +149,7 @@ def _is_rewritten_next(work: Workplace, table: TableName) -> bool:
 
 
 def give_new_mirror(work: Workplace, lease: Lease, table: TableName, why: str) -> None:
-    """Give the table a new mirror; the former one stays as it is."""
+    """Give the table a new mirror in a new folder. The former one stays as it is."""
     ledger, plan = work.ledger, work.source
     states = ledger.table_states(plan.name)
     state, taken = states[table], {other.mirror for other in states.values()}

@@ -1,4 +1,5 @@
-"""The rows of a mirror, in the form in which they are compared with the source's."""
+"""Reads the rows of a mirror (the Delta table with the current rows), in the form in which they are
+compared with the rows of the source (MySQL)."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ from lockstep.pipeline.run.context import Workplace
 
 @dataclass(frozen=True, slots=True)
 class Mirror:
-    """A table's mirror at a version; None if it has no version yet, and so no rows."""
+    """A table's mirror at a Delta version. `path`: its folder. `version`: None if the mirror was
+    never written, so that it has no rows."""
 
     work: Workplace
     path: str
@@ -27,8 +29,9 @@ class Mirror:
     def batches(
         self, schema: pa.Schema, column: str = "", spans: Sequence[ValueRange] = ()
     ) -> Iterator[pa.RecordBatch]:
-        """Yield its rows in this schema; with `spans`, at least the rows whose `column` lies in
-        one of them. A column that the mirror lacks is NULL, and so shows as a difference."""
+        """Yield the mirror's rows in this schema, without rows marked as deleted. With `spans`,
+        other rows than those whose `column` lies in one of the spans may be left out. A column
+        that the mirror lacks is NULL, and so shows as a difference."""
         if self.version is None:
             return
         own = self.work.mirrors.schema(self.path, self.version)
@@ -50,9 +53,11 @@ class Mirror:
             yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
     def summed(self, hasher: RowHasher) -> RowSum:
+        """Return the number of rows and a checksum of them."""
         return sum(map(hasher.summed, self.batches(hasher.schema)), start=RowSum())
 
     def pairs(self, hasher: RowHasher) -> Iterator[Pairs]:
+        """Yield, batch by batch, the hash of each row's key and the hash of the row."""
         for batch in self.batches(hasher.schema):
             yield pairs(hasher.keys(batch), hasher.rows(batch))
 

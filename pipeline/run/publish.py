@@ -1,8 +1,9 @@
-"""Publish: commit captured segments to their changelogs, and a batch's additions to the source's
-own tables.
+"""Publish: add the captured files of each table (segments) to its changelog, the Delta table with
+all changes. A batch also adds rows to the source's own tables (transactions and DDL statements).
 
-This is the first part of the step *merge*. The files are in place already, so only metadata is
-committed; a batch that a changelog has already is skipped, so publishing again is always right.
+This is the first part of the step *merge*. The files are already in the folders of the Delta
+tables, so only metadata is committed. A batch that a changelog already has is skipped, so this step
+can be repeated.
 """
 
 from __future__ import annotations
@@ -39,9 +40,8 @@ from lockstep.pipeline.values.table import TableName
 
 
 def publish(work: Workplace, lease: Lease) -> tuple[StoppedTable, ...]:
-    """Commit every captured batch's segments to their changelogs, and its parts to the source's own
-    tables, oldest batch first. Return the tables that were quarantined because somebody else wrote
-    to their changelogs."""
+    """Publish all captured batches, oldest first. Return the tables that were quarantined, because
+    another program wrote to their changelogs or files are lost."""
     source = work.source.name
     unfinished = work.ledger.unfinished(source)
     captured = [batch for batch in unfinished if batch.state is BatchState.CAPTURED]
@@ -53,17 +53,17 @@ def publish(work: Workplace, lease: Lease) -> tuple[StoppedTable, ...]:
         states = work.ledger.table_states(source)
         content = content_of(work.ledger, source, batch.id)
         for (table, generation), segments in _by_changelog(work, content).items():
-            publishing.segments(batch, states[table], generation, segments)
+            publishing.publish_segments(batch, states[table], generation, segments)
         for part in content.source_parts:
-            publishing.part(batch, part)
+            publishing.publish_part(batch, part)
     publishing.record_versions()
     return tuple(publishing.quarantined)
 
 
 @dataclass(slots=True)
 class _Publishing:
-    """Publishing in progress. `before`, `after`: the version up to which each changelog's log was
-    checked for commits of others, before and by this publishing."""
+    """One publishing of captured batches. `before`, `after`: by folder of a changelog, the version
+    up to which its Delta log was checked for commits of other programs, before and now."""
 
     work: Workplace
     lease: Lease
@@ -71,16 +71,16 @@ class _Publishing:
     after: dict[str, int] = field(default_factory=dict)
     quarantined: list[StoppedTable] = field(default_factory=list)
 
-    def segments(
+    def publish_segments(
         self,
         batch: Batch,
         state: TableState,
         generation: int,
         segments: Sequence[tuple[Segment, SchemaVersion]],
     ) -> None:
-        """Publish the segments of one table, each with the version its rows were written under. If
-        somebody else wrote to the changelog, the table is quarantined, but only once the batch is
-        in it: a table that comes back is not published a second time."""
+        """Publish the segments of one table, each with the version of its structure. If another
+        program wrote to the changelog, the table is quarantined after the batch was published,
+        because nobody publishes the batch again when the table comes back."""
         table = state.table
         changelog = changelog_table(batch.source, state, generation)
         errors = self._foreign_commits(changelog)
@@ -101,9 +101,9 @@ class _Publishing:
             self.work.progress.note(f"{table} was quarantined: {quarantined.reason}")
             self.quarantined.append(quarantined)
 
-    def part(self, batch: Batch, part: SourcePart) -> None:
-        """Publish an addition to one of the source's own tables. No mirror is made from them, so if
-        somebody else wrote there, a person is warned and nothing else follows."""
+    def publish_part(self, batch: Batch, part: SourcePart) -> None:
+        """Publish rows of one of the source's own tables. If another program wrote there, only a
+        warning follows, because no mirror is made from these tables."""
         changelog = source_table(batch.source, part.table)
         errors = self._foreign_commits(changelog)
         lost = self._publish(changelog, batch, SCHEMAS[part.table], part.files, errors)
@@ -120,8 +120,8 @@ class _Publishing:
         files: Sequence[SegmentFile],
         errors: list[TableError],
     ) -> str | None:
-        """Publish the files; if some are damaged, publish the others and return what is wrong.
-        `errors` receives what somebody else committed between the check and our commit."""
+        """Publish files. If some are damaged, publish the others, and return a sentence about the
+        damage. Other programs' commits between the check and this commit are added to `errors`."""
         lost, folder = None, changelog.folder
         publish = partial(
             self.work.changelog.publish,
@@ -143,10 +143,11 @@ class _Publishing:
         checked = self.after.get(folder)
         self.after[folder] = max(commit.delta_version, -1 if checked is None else checked)
         if checked is not None and commit.delta_version > checked + 1:
-            errors += self._set_right(changelog, checked)
+            errors += self._correct(changelog, checked)
         return lost
 
     def record_versions(self) -> None:
+        """Record the versions up to which the Delta logs are checked now."""
         moved = {
             folder: version
             for folder, version in self.after.items()
@@ -156,8 +157,8 @@ class _Publishing:
             self.work.ledger.note_looked(self.lease, moved)
 
     def _foreign_commits(self, changelog: ChangelogTable) -> list[TableError]:
-        """Check the commits since the last check, and return the error of those of somebody else.
-        Each is reported once: the table stays quarantined until somebody resumes it."""
+        """Check the commits since the last check, and return an error if another program made some
+        of them. Each commit is reported once, because the table stays quarantined."""
         folder = changelog.folder
         looked = self.before.get(folder)
         if looked is None or folder in self.after:
@@ -165,11 +166,11 @@ class _Publishing:
         if self.work.changelog.ends_at(folder, looked):
             self.after[folder] = looked
             return []
-        return self._set_right(changelog, looked)
+        return self._correct(changelog, looked)
 
-    def _set_right(self, changelog: ChangelogTable, looked: int) -> list[TableError]:
-        """Return the error of commits of somebody else, unless they only moved rows to other files
-        and the recorded files are all present."""
+    def _correct(self, changelog: ChangelogTable, looked: int) -> list[TableError]:
+        """Correct the changelog after commits of another program. Return their error, unless they
+        only moved rows to other files (compaction) and all recorded files are still there."""
         finding = correct_changelog(self.work, self.lease, changelog, looked)
         if finding.version is not None:
             self.after[changelog.folder] = finding.version
@@ -178,7 +179,7 @@ class _Publishing:
 
 
 def files_lost(batch: Batch, table: TableName, what: str) -> TableError:
-    """Return the error of a table of which a file with captured changes is lost."""
+    """Return the error of a table that lost a file with captured changes. `what`: the damage."""
     return TableError(
         f"captured changes of batch {batch.id} are lost: {what}",
         hint=f"restore the file, or {reload_hint(table)}",
@@ -189,7 +190,8 @@ def files_lost(batch: Batch, table: TableName, what: str) -> TableError:
 def _by_changelog(
     work: Workplace, content: BatchContent
 ) -> dict[tuple[TableName, int], list[tuple[Segment, SchemaVersion]]]:
-    """Return a batch's segments by table and generation of its changelog: one commit each."""
+    """Return a batch's segments by table and by the generation of the changelog, a number in its
+    path. Each group is one commit."""
     changelogs: dict[tuple[TableName, int], list[tuple[Segment, SchemaVersion]]] = {}
     history = work.ledger.schema_versions(work.source.name, *sorted(content.changed))
     versions = {(version.table, version.version): version for version in history}

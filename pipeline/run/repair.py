@@ -1,8 +1,9 @@
-"""Repair: settle what a dead run left, before anything else; and abandon captured batches if an
-operator chose another start.
+"""Repair: the first step of each run, which cleans up after a dead run. It also abandons captured
+batches if an operator chose another start.
 
-A damaged capture is abandoned and read again as long as no table shows any of it. Later, that would
-bring changes twice: then only the tables whose files are damaged are quarantined.
+A batch with damaged files is abandoned and captured again, as long as no table in the lake shows
+changes of it. If a table does, a second capture would apply these changes twice, so only the tables
+with damaged files are quarantined.
 """
 
 from __future__ import annotations
@@ -26,12 +27,12 @@ from lockstep.pipeline.values.segment import SourceTable
 from lockstep.pipeline.values.table import TableName
 
 SWEPT = 10
-"""Number of newest batches among which abandoned ones are searched for files they left."""
+"""Number of newest batches among which abandoned batches are searched for remaining files."""
 
 
 @dataclass(frozen=True, slots=True)
 class Abandonment:
-    """A batch that is to be abandoned, and why."""
+    """A batch that has to be abandoned, and the reason."""
 
     batch: Batch
     why: str
@@ -39,8 +40,8 @@ class Abandonment:
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """A captured file that is not what the ledger recorded. `table`: None for a file with the rows
-    of a prepared transaction."""
+    """A captured file that is missing, or differs from its record in the ledger. `table`: None if
+    the file has rows of a prepared XA transaction. `why`: a sentence."""
 
     batch: Batch
     table: TableName | SourceTable | None
@@ -48,17 +49,17 @@ class Damage:
 
 
 def repair(work: Workplace, lease: Lease) -> tuple[str, ...]:
-    """Settle what a dead run left: abandon unfinished captures, and damaged ones if no table shows
-    any of them. Return a sentence for each."""
+    """Clean up after a dead run: abandon unfinished batches, and damaged batches of which no table
+    shows changes. Return a sentence for each repair."""
     source = work.source.name
     replays = settle_replays(work, lease)
     if all(batch.state is not BatchState.MERGED for batch in work.ledger.unfinished(source)):
-        # A merged batch that is not acknowledged yet may have recorded the end of a mirror: its
-        # acknowledgement deletes that.
+        # If a batch is merged and not acknowledged, its acknowledgement deletes dropped mirrors.
         remove_dropped(work, lease)
     acknowledged = work.ledger.cursors(source).acknowledged
     if acknowledged is not None:
-        # Only the newest acknowledged batch can have files left: each is cleared before the next.
+        # Only the newest acknowledged batch can have files left, because the files of each batch
+        # are deleted before the next one is acknowledged.
         remove_ended(work, acknowledged.batch)
         remove_snapshots(work, acknowledged.batch)
     for batch in work.ledger.batches(source, limit=SWEPT):
@@ -81,8 +82,9 @@ def repair(work: Workplace, lease: Lease) -> tuple[str, ...]:
 def batches_to_abandon(
     work: Workplace, choice: Override | None, damages: Sequence[Damage] | None = None
 ) -> Iterator[Abandonment]:
-    """Yield the batches that `repair` abandons, in its order; writes nothing. `choice`: the start
-    that an operator chose, if it is open; `damages`: the result of `damages_of`."""
+    """Yield the batches that `repair` abandons, in its order, and write nothing. `choice`: a start
+    that an operator chose for the next run. `damages`: the result of `damages_of`, if the caller
+    has it."""
     source = work.source.name
     unfinished = work.ledger.unfinished(source)
     captured = [batch for batch in unfinished if batch.state is BatchState.CAPTURED]
@@ -93,16 +95,18 @@ def batches_to_abandon(
     if damages:
         yield from _read_again(work, captured, damages)
     elif not any(batch.state is BatchState.MERGED for batch in unfinished):
-        yield from _given_up(work, captured, choice)
+        yield from _captured_before_choice(work, captured, choice)
 
 
 def _read_again(
     work: Workplace, captured: list[Batch], damages: Sequence[Damage]
 ) -> Iterator[Abandonment]:
-    """Yield all batches from the first damaged one on, unless some table shows one of them."""
+    """Yield all captured batches from the first damaged one on, unless a table shows changes of
+    them. Raise `SegmentsLost` if one does, and rows of a prepared XA transaction are damaged: they
+    belong to no table yet that could be quarantined."""
     first = damages[0]
     later = [batch for batch in captured if batch.id >= first.batch.id]
-    used = [table for batch in later for table in _used(work, batch)]
+    used = [table for batch in later for table in _tables_showing(work, batch)]
     if not used:
         yield from (Abandonment(batch, first.why) for batch in reversed(later))
     elif lost := [damage for damage in damages if damage.table is None]:
@@ -113,21 +117,21 @@ def _read_again(
         )
 
 
-def _given_up(
+def _captured_before_choice(
     work: Workplace, captured: list[Batch], choice: Override | None
 ) -> Iterator[Abandonment]:
-    """Yield all captured batches if an operator chose another start before anything was
-    acknowledged, and no table shows any of them."""
+    """Yield all captured batches if an operator chose another start, nothing was ever acknowledged,
+    and no table shows changes of them."""
     if choice is None or work.ledger.cursors(work.source.name).acknowledged is not None:
         return
-    if any(_used(work, batch) for batch in captured):
+    if any(_tables_showing(work, batch) for batch in captured):
         return
     why = f"{choice.author} chose another start ({choice.place})"
     yield from (Abandonment(batch, why) for batch in reversed(captured))
 
 
 def abandon(work: Workplace, lease: Lease, batch: Batch, why: str) -> str:
-    """Abandon a batch and delete its files; return what was done, as a sentence."""
+    """Abandon a batch and delete its files. Return a sentence about it."""
     # First the ledger, which checks the lease: a run that lost it must not delete files of the run
     # that took over.
     work.ledger.abandon(lease, batch.id, why)
@@ -137,15 +141,15 @@ def abandon(work: Workplace, lease: Lease, batch: Batch, why: str) -> str:
 
 
 def discard(work: Workplace, batch: Batch) -> int:
-    """Delete the files of an abandoned batch; return their number."""
+    """Delete the files of an abandoned batch, and return their number."""
     files = work.segments.discard(work.source.name, batch.id)
     return files + work.spool.discard(work.source.name, batch.id)
 
 
 def _quarantined(work: Workplace, lease: Lease, damage: Damage) -> str | None:
-    """Quarantine a table that lost captured changes of a batch that other tables show. Return a
-    sentence; None if the table is stopped already, or if one of the source's own tables is damaged,
-    which publishing reports."""
+    """Quarantine the table with a damaged file, and return a sentence about it. Return None if the
+    table is already stopped, or if the file is of one of the source's own tables: `publish` reports
+    that."""
     table, batch = damage.table, damage.batch
     if not isinstance(table, TableName):
         return None
@@ -164,6 +168,7 @@ def damages_of(work: Workplace) -> list[Damage]:
 
 
 def damages_in(work: Workplace, batch: Batch) -> Iterator[Damage]:
+    """Yield the damaged files of a batch."""
     content = content_of(work.ledger, batch.source, batch.id)
     generations = _generations(work, content)
     for segment in content.segments:
@@ -186,10 +191,10 @@ def damages_in(work: Workplace, batch: Batch) -> Iterator[Damage]:
                 yield Damage(batch, None, error.message)
 
 
-def _used(work: Workplace, batch: Batch) -> list[str]:
-    """Return the tables that may show some of the batch, because it is merged in part or published.
-    An open intent counts even if the lake was set back to before it: the ledger abandons no batch
-    of an intent."""
+def _tables_showing(work: Workplace, batch: Batch) -> list[str]:
+    """Return the tables that may show changes of the batch, because it is published or partly
+    merged. A recorded intent counts even if the lake was set back to an earlier time, because the
+    ledger refuses to abandon a batch of an intent."""
     states = work.ledger.table_states(work.source.name)
     used = [str(intent.table) for intent in work.ledger.intended(batch.source, batch.id)]
     content = content_of(work.ledger, batch.source, batch.id)
@@ -209,6 +214,7 @@ def _used(work: Workplace, batch: Batch) -> list[str]:
 
 
 def _generations(work: Workplace, content: BatchContent) -> dict[tuple[TableName, int], int]:
-    """Return the generation of a segment's changelog, by table and version."""
+    """Return the generation of the changelog (a number in its path) of each segment, by table and
+    version of its structure."""
     history = work.ledger.schema_versions(work.source.name, *sorted(content.changed))
     return {(version.table, version.version): version.generation for version in history}

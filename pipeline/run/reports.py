@@ -1,4 +1,4 @@
-"""The reports of a run's steps: values only."""
+"""The reports of a run's steps and of a comparison with the source (MySQL), as values."""
 
 from __future__ import annotations
 
@@ -23,9 +23,12 @@ from lockstep.pipeline.values.table import TableName
 
 @dataclass(frozen=True, slots=True)
 class Refreshed:
-    """Counts of a table's rows that were read from the source again by a condition. `gone`: rows of
-    the mirror that the source no longer has; `left`: rows of the mirror that could not be looked
-    up, and stay."""
+    """Numbers of rows of a table that was partly read from the source again, by a condition.
+
+    - `read`: rows that were read.
+    - `gone`: rows of the mirror (the Delta table with the current rows) that the source deleted.
+    - `left`: rows of the mirror that could not be looked up in the source, and remain.
+    """
 
     json_keys: ClassVar = ("read", "gone", "left")
 
@@ -37,18 +40,23 @@ class Refreshed:
 
 @dataclass(frozen=True, slots=True)
 class CaptureReport:
-    """Report of a capture. `batch`: None for an idle run. `rule`, `reason`, `continuity`: those of
-    the start decision.
+    """Report of a capture.
 
-    `softened`: numbers of values that the lake shows differently, by "database.table.column": zero
-    or partial dates that became NULL, and texts with codes that have no character. `end_is_behind`:
-    nothing was read because the end that a person fixed is not after the start. `short`: the log
-    had more when the capture began, but its end was fixed or a budget was spent. `loading`: tables
-    of which rows are still to be read from the source; `loaded`: those that were read completely
-    and are captured from this batch on. `refreshed`: rows of a table that were read by a condition.
-    `largest`: bytes of the largest transaction in the log. `stopped`: the error of the event right
-    after `end` that no run can pass; the run ends with it once all before it is merged. `passed`:
-    number of statements that were logged instead of rows and change no captured table."""
+    - `batch`: None if nothing was captured.
+    - `rule`, `reason`, `continuity`: of the decision where to start.
+    - `log_bytes`: bytes of the log that were read. `largest`: bytes of its largest transaction.
+    - `softened`: by "database.table.column", the number of values that the lake shows differently:
+      zero or partial dates as NULL, and texts with codes that have no character.
+    - `repaired`: sentences about repairs of what dead runs left.
+    - `end_is_behind`: nothing was read, because the chosen end is not after the start.
+    - `short`: the log had more, but a person chose the end, or a limit of the run was reached.
+    - `loading`: tables with rows that have yet to be read from the source. `loaded`: tables that
+      were read completely, and are merged from this batch on.
+    - `refreshed`: rows of a table that were read by a condition.
+    - `stopped`: the error of the event after `end` that no run can pass. The run ends with this
+      error once everything before it is merged.
+    - `passed`: number of statements that were logged instead of rows and change no captured table.
+    """
 
     batch: int | None
     rule: str
@@ -75,8 +83,8 @@ class CaptureReport:
     passed: int = 0
 
     def followed_by(self, other: CaptureReport, reread: Collection[TableName]) -> CaptureReport:
-        """Return both reports as one. `reread`: tables that this capture quarantined and the other
-        one read from the source."""
+        """Return the reports of two successive captures as one. `reread`: tables that the first
+        one quarantined and the second one read from the source."""
         counts = dict(self.counts)
         for table, count in other.counts.items():
             counts[table] = counts.get(table, RowCounts()) + count
@@ -110,11 +118,16 @@ class CaptureReport:
 
 @dataclass(frozen=True, slots=True)
 class TableMerge:
-    """A merge of one table. `counts`: rows by operation, as logged; `read`: rows that were read
-    from the source and are part of it. `delta_version`: the mirror's new one; `mirror`,
-    `changelog`: paths relative to the lake. `shows`: the version of the table's structure that the
-    mirror shows now; `columns`: the mirror's, in its order. `reason`: why it was written the way
-    it was; `size`: the mirror's, if it is known."""
+    """A merge of one table into its mirror.
+
+    - `counts`: numbers of changed rows in the log. `read`: number of rows that were read from the
+      source and are also written.
+    - `delta_version`: the mirror's new version. `size`: the mirror's size; None if it is not known.
+    - `mirror`, `changelog`: paths relative to the lake.
+    - `columns`: the mirror's columns, in order. `shows`: the version of the table's structure that
+      they correspond to.
+    - `reason`: why the rows were appended, merged or replaced.
+    """
 
     table: TableName
     counts: RowCounts
@@ -133,8 +146,9 @@ class TableMerge:
 
 @dataclass(frozen=True, slots=True)
 class MergeReport:
-    """Report of a merge. `failed`: tables that it quarantined; `waiting`: tables with captured
-    batches that it was not asked to merge."""
+    """Report of a merge of all tables. `failed`: tables that were quarantined. `waiting`: tables
+    with captured batches that are not merged. `batches_merged`: batches that are now completely
+    merged."""
 
     merged: tuple[TableMerge, ...]
     failed: tuple[StoppedTable, ...]
@@ -146,10 +160,15 @@ class MergeReport:
 
 @dataclass(frozen=True, slots=True)
 class AcknowledgeReport:
-    """Report of an acknowledgement. `position`: the acknowledged one afterwards; None before the
-    first batch. `held`: captured batches that are not merged, with the tables they wait for.
-    `partial`: tables of which the lake can have only a part. `sampled`: the comparison of a sample
-    of rows with the source afterwards."""
+    """Report of an acknowledgement.
+
+    - `acknowledged`: numbers of the batches that were acknowledged now.
+    - `position`: the place in the log up to which all batches are acknowledged; None if none is.
+    - `held`: captured batches that are not merged, each with the tables that have yet to be merged.
+    - `quarantined`: all stopped tables.
+    - `partial`: tables that are older than the log that was read, so that the lake may lack rows.
+    - `sampled`: the comparison of a sample of rows with the source afterwards.
+    """
 
     acknowledged: tuple[int, ...]
     position: Position | None
@@ -162,9 +181,13 @@ class AcknowledgeReport:
 
 @dataclass(frozen=True, slots=True)
 class RowDifference:
-    """A row that differs: `kind`, such as "only in MySQL", its key as text, and, of a row that both
-    sides have, the columns that differ. `source`, `lake`: the values of these columns on each side,
-    as text; None unless values were asked for."""
+    """A row that differs.
+
+    - `kind`: the kind of difference, such as "only in MySQL". `key`: the row's key as text.
+    - `columns`: the differing columns, if both sides have the row.
+    - `source`, `lake`: the values of these columns on each side, as text; None unless the user
+      asked for values.
+    """
 
     kind: str
     key: str
@@ -178,11 +201,17 @@ class RowDifference:
 
 @dataclass(frozen=True, slots=True)
 class TableDifference:
-    """Verification of one table. `examples`: keys, never values of other columns; `rows`: some of
-    the differences, column by column. `place`: the position at which both sides were compared, with
-    the GTIDs executed up to it. `compared`: number of rows, if not all were compared. `where`: a
-    condition that holds for exactly the rows that differ, if one can be written. `kept`: rows of
-    the lake that the source no longer has and that stay, as the settings ask."""
+    """The comparison of one table in MySQL with its mirror.
+
+    - `only_in_source`, `only_in_lake`, `different`: numbers of differing rows.
+    - `examples`: keys of differing rows, without values of other columns. `rows`: some of these
+      rows, with the differing columns.
+    - `proof`: the way in which the table was found equal.
+    - `place`: the position as of which both sides were compared, with the GTIDs up to there.
+    - `compared`: number of compared rows; None if all were compared.
+    - `where`: a WHERE condition that matches exactly the differing rows; None if there is none.
+    - `kept`: rows that the source deleted and that the settings keep in the lake.
+    """
 
     json_keys: ClassVar = (
         "equal",
@@ -216,7 +245,7 @@ class TableDifference:
 
     @property
     def differing(self) -> int:
-        """Return the number of rows that differ."""
+        """The number of rows that differ."""
         return self.only_in_source + self.only_in_lake + self.different
 
     @property
@@ -234,8 +263,8 @@ class TableDifference:
 
 @dataclass(frozen=True, slots=True)
 class NotCompared:
-    """A table of which one side could not be read; or, if `readable`, whose sides could be read but
-    not compared at one position."""
+    """A table that could not be compared. `readable`: both sides could be read, but not as of one
+    position; otherwise one side could not be read."""
 
     json_keys: ClassVar = ("reason", "hint")
 
@@ -247,8 +276,9 @@ class NotCompared:
 
 @dataclass(frozen=True, slots=True)
 class VerifyReport:
-    """Report of a verification. `batch`: the newest acknowledged one, whose end the lake shows.
-    `not_proven`: tables whose sides could be read but not compared at one position."""
+    """Report of a comparison of MySQL with the lake. `batch`, `position`: the newest acknowledged
+    batch, and its end, which the lake shows. `not_compared`: tables with a side that could not be
+    read. `not_proven`: tables that could be read, but not as of one position."""
 
     batch: int
     position: Position
@@ -260,18 +290,18 @@ class VerifyReport:
 
     @property
     def differs(self) -> bool:
-        """Return whether a table differs or could not be read."""
+        """True if a table differs or could not be read."""
         return bool(self.not_compared) or not all(table.equal for table in self.tables)
 
     @property
     def equal(self) -> bool:
-        """Return whether every table was compared and none differs."""
+        """True if every table was compared and none differs."""
         return not self.differs and not self.not_proven
 
 
 def softened_lines(softened: Mapping[str, int], what: str) -> list[str]:
-    """Return one line for each table that has such values. `softened`: their numbers, by
-    "database.table.column"."""
+    """Return a sentence for each table with softened values. `softened`: numbers of these values by
+    "database.table.column". `what`: words for them, such as "zero or partial dates are NULL"."""
     tables: dict[str, list[tuple[str, int]]] = {}
     for name, count in softened.items():
         table, _, column = name.rpartition(".")

@@ -1,4 +1,8 @@
-"""A run of a source: capture, publish, merge, acknowledge, under one lease."""
+"""A run of a source (the tables of one MySQL server): capture, publish, merge, acknowledge.
+
+All steps hold one lease, a lock of the source in the ledger (Postgres), so that no other run works
+on the source meanwhile.
+"""
 
 from __future__ import annotations
 
@@ -42,19 +46,27 @@ Result = TypeVar("Result")
 class Site(Protocol):
     """The outside world of a run: `resources.adapters.Adapters`, or a twin in memory."""
 
-    def ledger(self) -> Ledger: ...
+    def ledger(self) -> Ledger:
+        """Return the port to the ledger in Postgres."""
 
-    def consumers(self) -> Consumers: ...
+    def consumers(self) -> Consumers:
+        """Return the port to the consumers of the changelogs and their cursors."""
 
-    def reopen_ledger(self) -> None: ...
+    def reopen_ledger(self) -> None:
+        """Connect to the ledger again after the connection was lost."""
 
-    def workplace(self, source: str, progress: Progress) -> Workplace: ...
+    def workplace(self, source: str, progress: Progress) -> Workplace:
+        """Return the ports and the settings of a source."""
 
 
 @dataclass(slots=True)
 class RunRecord:
-    """The results of one run of one source, for its caller. `began`: a moment before the run read
-    where the log ends. `requests`: its requests to the object store so far."""
+    """The results of one run of one source, filled step by step.
+
+    - `began`: a moment before the run read the end of the log.
+    - `error`: the refusal or failure that ended the run. `defect`: an exception that is a bug.
+    - `requests`: the number of its requests to the object store so far.
+    """
 
     source: str
     began: datetime | None = None
@@ -68,23 +80,26 @@ class RunRecord:
 
     @property
     def covered(self) -> datetime | None:
-        """Return the moment up to which the source was read, if the run reached the log's end."""
+        """A moment up to which all changes of the source were read; None if the run did not reach
+        the log's end."""
         report = self.captured
         return self.began if report is not None and not report.short else None
 
 
 @dataclass(slots=True)
 class RunSession:
-    """One source within one run. The lease is taken by the first step.
+    """One run of one source: performs steps under the source's lease, which the first step takes.
+    If steps are separate processes, each has its own session and takes the lease anew.
 
-    `run_id` names the run in the ledger; `in_dagster`: it is the id of a Dagster run. `until`: the
-    place where the run ends, if not at the log's head. `part`: rows of a table that it reads from
-    the source again. `pause` waits seconds. `refusal` turns an error that is no defect of Lockstep,
-    such as a full disk, into a refusal.
-
-    `on_lease` is called with each new lease and the lease of the run before, `on_wait` while the
-    session waits for another's lease, `on_captured` once the record has the capture's report, and
-    `on_release` with a lease before it is given back: if steps are processes, each takes its own.
+    - `holder`: names this process in the lease. `run_id`: names the run in the ledger.
+      `in_dagster`: `run_id` is the id of a Dagster run.
+    - `until`: the place where the run ends; None for the log's present end.
+    - `part`: rows of a table that the run reads from the source again.
+    - `pause`: waits a number of seconds.
+    - `refusal`: returns a `LockstepError` for an exception that is no bug, such as a full disk.
+    - `on_lease`: is called with each new lease and the lease of the run before.
+    - `on_wait`: is called while another run has the lease. `on_release`: is called with a lease
+      before its release. `on_captured`: is called once the record has the capture's report.
     """
 
     adapters: Site
@@ -103,15 +118,16 @@ class RunSession:
     on_release: Callable[[Lease], None] = lambda _: None
     on_captured: Callable[[], None] = lambda: None
     _held: ExitStack = field(default_factory=ExitStack)
-    _place: tuple[Workplace, Lease] | None = None
+    _work_and_lease: tuple[Workplace, Lease] | None = None
     _requests: Callable[[], Requests | None] | None = None
 
     def run(self, step: Callable[[Workplace, Lease], Result], *, patient: bool = False) -> Result:
-        """Perform a step under the lease; after errors that may pass, try again (`retries.STEP`).
+        """Perform a step under the lease, and return its result. After an error that may pass by
+        itself, try again (`retries.STEP`). A step can be repeated, because it reads from the ledger
+        what is already done.
 
-        A step can be repeated after a failure, because it asks the ledger what is done already.
-        `patient`: wait for the lease while another run has it, instead of raising `SourceBusy`.
-        While another step of the same run has it, the session always waits.
+        `patient`: wait for the lease while another run has it, instead of raising `SourceBusy`. If
+        another step of the same run has it, always wait.
         """
         for wait in STEP.tries(self.pause):
             try:
@@ -137,9 +153,9 @@ class RunSession:
         raise AssertionError("the last try returns or raises")
 
     def workplace(self) -> Workplace:
-        """Return the ports, for reading only; takes no lease."""
-        if self._place is not None:
-            return self._place[0]
+        """Return the ports for reading. No lease is taken."""
+        if self._work_and_lease is not None:
+            return self._work_and_lease[0]
         try:
             return self._make_workplace()
         except LockstepError as error:
@@ -155,18 +171,18 @@ class RunSession:
         return replace(work, requests=self._requests, source=source)
 
     def requests(self) -> Requests | None:
-        """Return the requests to the object store since the last call."""
+        """Return the number of requests to the object store since the last call."""
         before, now = self.record.requests, self.workplace().requests()
         self.record.requests = now
         return now - before if now is not None and before is not None else now
 
     def _note_failure(self, step: Callable[..., object], error: LockstepError) -> None:
-        """Record the failed attempt in the ledger for `lockstep status`, if the ledger is
-        available; a refused start is recorded already."""
+        """Record the failed attempt in the ledger for `lockstep status`, if the ledger is available
+        and the error is not recorded yet."""
         cannot_record = isinstance(error, LedgerUnavailable | LeaseLost)
-        if self._place is None or cannot_record or error.recorded:
+        if self._work_and_lease is None or cannot_record or error.recorded:
             return
-        work, lease = self._place
+        work, lease = self._work_and_lease
         with suppress(LockstepError):
             facts = {"step": getattr(step, "__name__", "step"), "hint": error.hint}
             failure = Decision(
@@ -181,7 +197,7 @@ class RunSession:
 
     def close(self) -> None:
         """Release the lease, if one was taken."""
-        place, self._place = self._place, None
+        place, self._work_and_lease = self._work_and_lease, None
         try:
             if place is not None:
                 self.on_release(place[1])
@@ -189,17 +205,18 @@ class RunSession:
             self._held.close()
 
     def _locked(self, patient: bool) -> tuple[Workplace, Lease]:
-        if self._place is None:
+        """Return the ports and the lease, which is taken if this session has none."""
+        if self._work_and_lease is None:
             work = self._make_workplace()
             lease = self._take(work.ledger, patient)
             require_held = partial(work.ledger.require_not_lost, lease)
             work = replace(work, progress=_WhileHeld(work.progress, require_held))
-            self._place = (work, lease)
+            self._work_and_lease = (work, lease)
             before = work.ledger.lease(self.source, before=lease.token)
             if before is not None and not before.ended and before.dagster_run != self.run_id:
                 work.ledger.decide(lease, before.death())
             self.on_lease(lease, before)
-        return self._place
+        return self._work_and_lease
 
     def _take(self, ledger: Leases, patient: bool) -> Lease:
         names = (self.source, self.holder)
@@ -221,8 +238,8 @@ class RunSession:
         self.on_wait()
 
     def _reconnect(self) -> None:
-        """Open the ledger again: Postgres released the lock with the lost connection, so the next
-        attempt takes a new lease."""
+        """Open the ledger again, and forget the lease. Postgres released its lock together with the
+        lost connection, so the next attempt takes a new one."""
         try:
             self.close()
         except LockstepError:
@@ -232,8 +249,8 @@ class RunSession:
 
 @dataclass(frozen=True, slots=True)
 class _WhileHeld:
-    """Progress that raises once the lock is lost: a step that reads for hours asks the ledger
-    nothing, but reports its progress."""
+    """Reports progress, and raises `LeaseLost` once the lease is lost. A step that reads for hours
+    does not use the ledger, but reports its progress, so it ends here."""
 
     progress: Progress
     held: RequireHeld
@@ -247,14 +264,14 @@ class _WhileHeld:
 
 
 def may_be_retried(error: LockstepError) -> bool:
-    """Return whether an error may pass by itself within moments. Another run's lock does not, and a
-    lease that another run took is gone for good."""
+    """Return whether an error may pass by itself within moments. A lock of another run does not,
+    and a lease that another run took over is lost for good."""
     return error.recovery is Recovery.RETRY and not isinstance(error, SourceBusy | LeaseLost)
 
 
 def run(session: RunSession) -> RunRecord:
-    """Perform one bounded run of a source. A refusal is put in the record, not raised; the source's
-    lock is released afterwards."""
+    """Perform one run of a source, and release its lease afterwards. A `LockstepError` is put into
+    the record and not raised."""
     with closing(session):
         try:
             capture_step(session)
@@ -268,7 +285,7 @@ def run(session: RunSession) -> RunRecord:
 
 
 def capture_step(session: RunSession) -> CaptureReport:
-    """Read the log up to its present end, and record the changes in it."""
+    """Capture the log up to its present end, or up to `until`, and record the report."""
     session.record.began = session.workplace().clock()
     report = session.run(capture)
     session.record.captured = report
@@ -281,8 +298,9 @@ def merge_step(
     on_merged: Callable[[TableMerge], None] = lambda _: None,
     only: frozenset[TableName] | None = None,
 ) -> MergeReport:
-    """Publish captured changes to the changelogs, and merge them into all mirrors, or those of
-    `only`."""
+    """Publish captured changes to the changelogs (Delta tables with every change), and merge them
+    into the mirrors (Delta tables with the current rows) of all tables, or of `only`. `on_merged`:
+    is called with each merge."""
 
     def step(work: Workplace, lease: Lease) -> MergeReport:
         return merge(work, lease, only, on_merged)
@@ -294,8 +312,8 @@ def merge_step(
 
 
 def acknowledge_step(session: RunSession) -> AcknowledgeReport:
-    """Acknowledge merged batches, compare a sample of rows with the source, clear values that are
-    no longer shown, and register mirrors in the catalog."""
+    """Acknowledge merged batches, compare a sample of rows with the source, clear values that the
+    settings now hide, and register mirrors in the catalog."""
     report = session.run(acknowledge)
     report = replace(report, sampled=prove_sample(session.workplace(), SystemRandom()))
     session.record.acknowledged = report
@@ -305,8 +323,9 @@ def acknowledge_step(session: RunSession) -> AcknowledgeReport:
 
 
 def require_no_stop(session: RunSession) -> None:
-    """Raise `LogStops` if the capture ended at an event that no run can pass, now that everything
-    before it is acknowledged. If steps are processes, the next run raises it instead."""
+    """Raise `LogStops` if the capture ended before an event that no run can pass. This comes last,
+    so that everything before the event is acknowledged. If steps are separate processes, the next
+    run raises it instead."""
     report = session.record.captured
     if report is None or (error := report.stopped) is None:
         return

@@ -1,4 +1,5 @@
-"""Errors and hints of tables that stop, and the value of a table that was read again."""
+"""Errors and hints for tables that stop, and the value for a table that was read from the source
+(MySQL)."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ def resume_hint(table: TableName) -> str:
 
 
 def engine_hint(table: TableName) -> str:
-    """Return the hint for a table whose engine is not captured."""
+    """Return the hint for a table whose storage engine is not supported."""
     return (
         f"exclude it, or `alter table {table} engine = InnoDB`, then "
         f"`lockstep resume {table} --reason …` reads it from the source"
@@ -43,7 +44,8 @@ def versioning_hint(table: TableName) -> str:
 
 
 def refusal(schema: TableSchema) -> TableError | None:
-    """Return the error of a table that keeps other rows than the log says; None for any other."""
+    """Return an error if the log does not describe all rows of the table, because of its storage
+    engine or system versioning; otherwise None."""
     if why := why_refused(schema.engine):
         return TableError(why, hint=engine_hint(schema.name))
     if why := why_versioned(schema):
@@ -54,8 +56,8 @@ def refusal(schema: TableSchema) -> TableError | None:
 def mirror_collides(
     table: TableName, other: TableName, name: TableName, *, known: bool
 ) -> TableError:
-    """Return the error of a table whose mirror would be at the place of another one's. `known`: the
-    lake has rows of it, so that it lacks only the log after its place."""
+    """Return the error of a table whose mirror would have the folder of another table's mirror.
+    `known`: the lake has the table, so that it lacks only changes in the log."""
     return TableError(
         f"its mirror would be called {name}, and that of {other} is",
         hint=f"give one of the two another `into`, then {resume_hint(table)}",
@@ -64,7 +66,8 @@ def mirror_collides(
 
 
 def reload_hint(table: TableName) -> str:
-    """Return the hint for a table whose mirror cannot be continued."""
+    """Return the hint for a table whose mirror (the Delta table with the current rows) cannot be
+    continued."""
     return f"`lockstep reload {table} --reason …` rewrites its mirror"
 
 
@@ -76,10 +79,16 @@ _HINTS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Reread:
-    """A table that was read from the source. `why`: the reason. `schema`: None if the table was
-    dropped at the source; `error`: why it cannot be read. The rows were read between the
-    watermarks `low` and `high`. `columns`: those that were read besides the key, as `version` names
-    them, while all else comes from the log; None for all, or what was read of `load` so far."""
+    """A table that was read from the source, completely or in part.
+
+    - `why`: the reason for the reading.
+    - `schema`: the table's structure; None if the table was dropped at the source.
+    - `low`, `high`: watermarks, the places of the log before and after the reading.
+    - `error`: why the table cannot be read; None if it was read.
+    - `columns`: the columns that were read besides the key, by their names in `version` of the
+      structure; None if all columns were read.
+    - `load`: the load that reads the rows in chunks; None if they were read at once.
+    """
 
     table: TableName
     why: str
@@ -98,24 +107,25 @@ class Reread:
 
 
 def read_by_next_run(reason: str, need: Need = Need.ROWS) -> TableError:
-    """Return the error of a table that stops only until the next run reads it from the source."""
+    """Return the error of a table that stops until the next run reads it from the source."""
     return TableError(reason, hint=_HINTS[need], need=need, by=StoppedBy.RUN)
 
 
 def read_once_resumed(table: TableName, reason: str) -> TableError:
-    """Return the error of a table that is read from the source once a person resumes it, because
-    a person had asked for its changelog alone."""
+    """Return the error of a table that a person ordered from its changelog alone. It waits for a
+    person, and is then read from the source."""
     hint = f"`lockstep resume {table} --reason …` reads it from the source"
     return TableError(reason, hint=hint, need=Need.ROWS)
 
 
 def waits_for_rows(error: TableError | StoppedTable) -> bool:
-    """Return whether a table waits for a person, and all of it is read from the source then."""
+    """Return whether a table waits for a person, and is then read from the source completely."""
     return error.by is StoppedBy.SYSTEM and error.need in (Need.ROWS, Need.CONSENT)
 
 
 def not_readable(error: TableError, columns: Sequence[str] | None = None) -> TableError:
-    """Return the error of a table that could not be read, or whose `columns` could not."""
+    """Return the error of a table that could not be read from the source. `columns`: the columns
+    that should have been read; None for all."""
     if isinstance(error, TableBusy):
         return read_by_next_run(error.reason, Need.ROWS if columns is None else Need.COLUMNS)
     if waits_for_rows(error):
@@ -128,8 +138,8 @@ def not_readable(error: TableError, columns: Sequence[str] | None = None) -> Tab
 
 
 def stopped_tables(states: Mapping[TableName, TableState]) -> tuple[StoppedTable, ...]:
-    """Return every table that is stopped, sorted. One that was dropped at the source is not: it has
-    no changes that the lake lacks."""
+    """Return all stopped tables, sorted. A table that was dropped at the source does not count: the
+    lake lacks no changes of it."""
     return tuple(
         StoppedTable(
             table,
@@ -146,8 +156,8 @@ def stopped_tables(states: Mapping[TableName, TableState]) -> tuple[StoppedTable
 
 @contextmanager
 def for_one_table(doing: str) -> Iterator[None]:
-    """Turn errors of Arrow about a table's values into a `TableError`, but for lack of memory,
-    which concerns the whole run. `doing` completes the sentence "Arrow cannot …"."""
+    """Turn errors of Arrow about a table's values into a `TableError`, except lack of memory, which
+    concerns the whole run. `doing`: completes the sentence "Arrow cannot …"."""
     try:
         yield
     except (pa.ArrowMemoryError, pa.ArrowCancelled, TableError):

@@ -1,13 +1,15 @@
-"""The facts from which a run plans its tables: what is wanted of each table, what it has, and how
-far each supply (log, changelog, server) reaches.
+"""The facts from which a run plans its tables: what is wanted of each table, what the lake has of
+it, and how far each supply reaches. Supplies of a table's rows are the log, its changelog in the
+lake, and the server (MySQL).
 
-The rules are in `pipeline.supply.plan`; of all this, only orders are written. A run plans twice.
-Before it knows its start, it plans the tables that stopped, because a batch of their own reads what
-they lack of the log. With the start known, it adds the tables whose rows are read from the server.
+The rules are in `pipeline.supply.plan`. Of all this, only orders are written. A run plans twice.
+Before it knows its start, it plans the stopped tables, because a separate batch captures the part
+of the log that they lack. Once it knows its start, it adds the tables whose rows are read from the
+server.
 
 A table that a run cannot follow by the log alone is quarantined, and the next run reads it from the
-server before it fixes its end, so that the run covers the log up to the reading's high watermark.
-If the log after the low watermark and the rows that were read differ, the log wins.
+server. That run fixes its end after the reading, so that it covers the log up to the reading's high
+watermark. Changes in the log after the low watermark take precedence over the rows that were read.
 """
 
 from __future__ import annotations
@@ -78,27 +80,29 @@ from lockstep.pipeline.values.errors import Need, StoppedBy, TableError
 from lockstep.pipeline.values.table import TableName
 
 MOST_COLUMNS: Final = 2
-"""All of a table is read if it lacks more than one in this many of its columns."""
+"""All rows of a table are read if it lacks more than one in this many of its columns. With fewer,
+only the missing columns are read."""
 
 PREPARED_GONE: Final = "the log with the rows of an XA transaction that it lacks was purged"
 
 
 @dataclass(frozen=True, slots=True)
 class KnownTables:
-    """What a run knows of its tables when it plans: their states, and the tables whose mirrors show
-    more than the settings (`stale`)."""
+    """The tables as a run plans them. `stale`: tables whose mirrors (the Delta tables with the
+    current rows) still show values that the settings hide."""
 
     states: Mapping[TableName, TableState]
     stale: frozenset[TableName]
 
     @classmethod
     def of(cls, work: Workplace) -> KnownTables:
-        """Return what the ledger has."""
+        """Return the tables as the ledger has them."""
         ledger, source = work.ledger, work.source.name
         return cls(ledger.table_states(source), stale_tables(ledger, source))
 
     def stopped(self, at: Cursor, errors: Mapping[TableName, TableError]) -> KnownTables:
-        """Return what will be known once these errors have stopped tables at the cursor."""
+        """Return the tables as they will be once these errors stopped some of them. `at`: the end
+        of the newest batch, where they stop."""
         states, place = dict(self.states), at.position.at
         for table, error in errors.items():
             quarantine = StoppedTable.of(table, error, str(place))
@@ -111,9 +115,9 @@ class KnownTables:
 
 
 def open_orders(work: Workplace, lease: Lease) -> list[TableOrder]:
-    """Return the open orders that a run carries out. First record the orders that follow by
-    themselves: for tables that the last run left, and mirrors that the settings place elsewhere. A
-    run whose end a person fixed leaves the latter to the next."""
+    """Return the open orders that a run carries out. First record the orders that Lockstep gives
+    itself: for tables that the last run stopped, and for mirrors that the settings place in another
+    folder. A run with `--until` leaves the mirrors to the next run."""
     if work.source.until is None:
         for table, name in pending_moves(work).empty.items():
             give_new_mirror(work, lease, table, why_elsewhere(name))
@@ -126,8 +130,8 @@ def open_orders(work: Workplace, lease: Lease) -> list[TableOrder]:
 
 
 def foreseen_orders(work: Workplace, known: KnownTables | None = None) -> list[TableOrder]:
-    """Return the orders that `open_orders` would return; those that are not recorded yet have
-    number 0. Writes nothing. `known`: of the tables, if not what the ledger has."""
+    """Return the orders that `open_orders` would return, and write nothing. Orders that are not
+    recorded yet have the id 0. `known`: the tables; if None, as the ledger has them."""
     source, now = work.source.name, work.clock()
     states = work.ledger.table_states(source) if known is None else known.states
     orders = work.ledger.open_orders(source)
@@ -148,7 +152,7 @@ def foreseen_orders(work: Workplace, known: KnownTables | None = None) -> list[T
 
 
 def _matching(work: Workplace, orders: Sequence[TableOrder]) -> list[TableOrder]:
-    """Return the orders that a run can carry out; the others wait for other settings."""
+    """Return the orders that a run can carry out. The others wait for other settings."""
     colliding = collisions(work, work.ledger.table_states(work.source.name)) if orders else {}
     matches = work.source.patterns.matches
     return [order for order in orders if matches(order.table) and order.table not in colliding]
@@ -158,11 +162,11 @@ def _reason(state: TableState) -> str:
     return state.reason or "the next run reads it from the source"
 
 
-# -- what a table has ------------------------------------------------------------------------
+# -- what the lake has of a table ------------------------------------------------------------
 
 
 def needs_of(state: TableState) -> frozenset[Need]:
-    """Return what a table lacks besides the changes that the log has of it."""
+    """Return what the lake lacks of a table besides its changes in the log."""
     needs = set[Need]() if state.need is None else {state.need}
     if state.mirror_version is None and state.mirror_generation > 1:
         needs.add(Need.ROWS)  # its mirror was replaced, and the new one has no rows
@@ -172,14 +176,14 @@ def needs_of(state: TableState) -> frozenset[Need]:
 
 
 def only_server_supplies(state: TableState) -> bool:
-    """Return whether a table lacks rows that neither the log nor its changelog can have."""
+    """Return whether only the server can supply the table's rows, and not log or changelog."""
     dropped = state.condition is TableCondition.DROPPED
     return dropped or bool(needs_of(state) & {Need.ROWS, Need.CONSENT})
 
 
 def _stopped(state: TableState, stale: Collection[TableName]) -> Have:
-    """Return what a stopped table has. `stale`: tables whose mirrors show more than the
-    settings."""
+    """Return what the lake has and lacks of a stopped table. `stale`: tables whose mirrors still
+    show values that the settings hide."""
     needs = needs_of(state)
     if state.table in stale:
         needs |= {Need.SHAPE}
@@ -187,6 +191,7 @@ def _stopped(state: TableState, stale: Collection[TableName]) -> Have:
 
 
 def wanted_by(order: TableOrder) -> Want:
+    """Return what a person's order, or Lockstep's own, wants of its table."""
     reload = order.kind is OrderKind.RELOAD
     return Want(reload, order.supplier, order.schema is not None, author=order.author)
 
@@ -196,9 +201,11 @@ def wanted_by(order: TableOrder) -> Want:
 
 @dataclass
 class StoppedReach:
-    """How far each supply of a stopped table reaches; computed on first use. `without_log`: why the
-    log after its place is not read; None if it may be read, empty if it was read and the table
-    stopped again."""
+    """How far each supply of a stopped table reaches, computed on first use. A sentence instead of
+    a value says why a supply cannot be used. `cursor`: the end of the newest batch.
+
+    `without_log`: why the log after the place where the table stopped is not read. None if it may
+    be read; empty if it was read, and the table stopped again."""
 
     work: Workplace
     state: TableState
@@ -209,7 +216,8 @@ class StoppedReach:
 
     @property
     def log(self) -> LogSpan | str | None:
-        """Not cached, because `without_log` may be set later."""
+        """The part of the log that the table lacks; None if it lacks none. This is not cached,
+        because `without_log` may be set later."""
         span = self._span
         if self.without_log is None or not isinstance(span, LogSpan):
             return span
@@ -267,7 +275,7 @@ class StoppedReach:
 
     @cached_property
     def goes_on(self) -> bool:
-        """Return whether the mirror was written and no event since replaces all its rows."""
+        """True if the mirror was written, and no later event determines all rows of the table."""
         work, state, source = self.work, self.state, self.work.source.name
         app_id = application_id(source, state, "mirror")
         settled = work.ledger.newest_writes(source, [app_id])[app_id].settled
@@ -283,6 +291,8 @@ class StoppedReach:
 
     @cached_property
     def columns(self) -> NewColumns | str:
+        """The new columns to read from the server, if the mirror lacks nothing else; otherwise the
+        reason to read all rows."""
         work, state, cursor = self.work, self.state, self.cursor
         reason = _reason(state)
         if cursor is None or state.mirror_version is None or not self.goes_on:
@@ -309,7 +319,8 @@ class StoppedReach:
 
 @dataclass(frozen=True, slots=True)
 class ReadingReach:
-    """The reach of a table that only the server can supply."""
+    """How far each supply reaches of a table that only the server can supply: the others have
+    nothing."""
 
     log: None = None
     changelog: str = ""
@@ -327,9 +338,9 @@ def origin_of(
     files: bool = True,
     contents: Sequence[TableContent] | None = None,
 ) -> ReloadOrigin:
-    """Return the part of the changelog from which a mirror can be written again, which begins where
-    the table was empty, or a sentence that says why there is none. `files`: also read the files, to
-    find damage; `contents`: the table's content in all batches, if it was read already."""
+    """Return the part of the changelog from which a mirror can be rewritten, or a sentence that
+    says why there is none. The part begins where the table was empty. `files`: also read the files,
+    to find damage. `contents`: the table's content in all batches, if it was read already."""
     source, table = work.source.name, state.table
     forgotten = work.ledger.forgotten(source, table)
     origin = reload_origin(
@@ -353,7 +364,9 @@ def earlier_version_of(
     files: bool = True,
     contents: Sequence[TableContent] | None = None,
 ) -> ReloadOrigin:
-    """Return the same for an earlier version of the mirror and the changelog after it."""
+    """Return an earlier version of the mirror and the changelog after it, from which the mirror can
+    be rewritten, or a sentence that says why there is none. `files` and `contents`: as in
+    `origin_of`."""
     table = state.table
     parts = _contents(work, table) if contents is None else contents
     return _usable(work, table, from_earlier_version(work, table, parts), files=files)
@@ -368,7 +381,7 @@ def _contents(work: Workplace, table: TableName) -> Sequence[TableContent]:
 def _usable(
     work: Workplace, table: TableName, origin: ReloadOrigin, *, files: bool
 ) -> ReloadOrigin:
-    """Return the origin, or a sentence that says why the mirror cannot be written from it."""
+    """Return the origin, or a sentence that says why the mirror cannot be rewritten from it."""
     if isinstance(origin, str):
         return origin
     reason = _why_unfit(work, table, origin) or (_damage(work, table, origin) if files else None)
@@ -376,7 +389,8 @@ def _usable(
 
 
 def _why_unfit(work: Workplace, table: TableName, origin: ChangelogOrigin) -> str | None:
-    """Return why earlier rows cannot be shown in the present columns; None if they can."""
+    """Return why the origin's rows cannot be converted to the table's present columns; None if they
+    can."""
     history = work.ledger.schema_versions(work.source.name, table)
     if not history or history[-1].knowledge is not Knowledge.KNOWN:
         return "its present structure is not known"
@@ -419,10 +433,12 @@ def _damage(work: Workplace, table: TableName, origin: ChangelogOrigin) -> str |
 class TablePlans:
     """The plans of the tables that a run does not simply continue by the log.
 
-    `orders`: those of persons, or of earlier runs, for tables that stopped. `cursor`: the end of
-    the newest batch, up to which these catch up. `first`: where the log is read from for all of
-    them; `prepared`: the XA transactions that were prepared there. `void`: loads that are no longer
-    valid, and why."""
+    - `orders`: orders of persons, or of earlier runs, for stopped tables.
+    - `cursor`: the end of the newest batch, up to which stopped tables catch up.
+    - `first`: the part of the log that is read for all of them. `prepared`: the XA transactions
+      that are prepared where it begins.
+    - `void`: loads that are no longer valid, each with the reason.
+    """
 
     plans: Mapping[TableName, Plan] = field(default_factory=dict)
     wants: Mapping[TableName, Want] = field(default_factory=dict)
@@ -434,32 +450,34 @@ class TablePlans:
     void: tuple[tuple[Load, str], ...] = ()
 
     def __bool__(self) -> bool:
+        """True if this run does something for one of the tables."""
         return any(plan.waits is None for plan in self.plans.values())
 
     @property
     def spans(self) -> dict[TableName, LogSpan]:
-        """Return the part of the log that each table lacks that catches up."""
+        """The tables that catch up through the log, each with the part of the log that it lacks."""
         return {table: plan.span for table, plan in self.plans.items() if plan.span is not None}
 
     @property
     def resumed(self) -> list[TableOrder]:
-        """Return the orders of tables that an ordinary capture resumes, since the log after their
-        places was read before; those whose rows are read from the server come last."""
+        """The orders that an ordinary capture carries out. Tables whose rows are read from the
+        server come last."""
         resumed = [o for o in self.orders if o.table in self.plans and o.table not in self.waits]
         return sorted(resumed, key=lambda order: self.plans[order.table].asks_server)
 
     @property
     def caught_up(self) -> list[TableOrder]:
-        """Return the orders of tables that catch up through the log."""
+        """The orders of tables that catch up through the log."""
         return [order for order in self.orders if order.table in self.spans]
 
     @property
     def waits(self) -> dict[TableName, str]:
-        """Return the tables that this run does not change, and why they need rows of the server."""
+        """The tables that this run leaves as they are, each with the reason why it needs rows of
+        the server."""
         return {t: plan.waits for t, plan in self.plans.items() if plan.waits is not None}
 
     def waits_for(self, table: TableName) -> str:
-        """Return, in a sentence, what a table of `waits` waits for."""
+        """Return a sentence for people that says what a table of `waits` waits for."""
         if self.wants[table].supplier is not Supplier.CHANGELOG:
             return f"a run without --until reads it from the source: {self.waits[table]}"
         return (
@@ -468,7 +486,7 @@ class TablePlans:
         )
 
     def supplied(self, kind: type[Supply]) -> dict[TableName, str]:
-        """Return the tables that are supplied in that way besides the log, each with the reason."""
+        """Return the tables with a supply of this kind besides the log, each with the reason."""
         return {
             table: plan.besides.reason
             for table, plan in sorted(self.plans.items())
@@ -477,14 +495,14 @@ class TablePlans:
 
     @property
     def rewritten(self) -> dict[TableName, ChangelogOrigin]:
-        """Return the tables whose mirrors are written again from their changelogs, with the part
-        that is used."""
+        """The tables whose mirrors are rewritten from their changelogs, each with the part of the
+        changelog that is used."""
         supplies = {t: plan.besides.supply for t, plan in self.plans.items() if plan.besides}
         return {t: used.origin for t, used in supplies.items() if isinstance(used, FromChangelog)}
 
     @property
     def rows(self) -> int:
-        """About how many rows are read whole from the server."""
+        """Estimated number of rows that are read from the server with all columns."""
         steps = (step for plan in self.plans.values() for step in plan.steps)
         return sum(step.price.rows or 0 for step in steps if isinstance(step.supply, RowsRead))
 
@@ -497,13 +515,15 @@ def plan_returns(
     without_log: str = "",
     known: KnownTables | None = None,
 ) -> TablePlans:
-    """Return how the tables of these orders come back; writes nothing. `before`: what the same run
-    planned before it read what they lack of the log. A table that lacked a part of it, or that was
-    ordered since, does not catch up; `without_log` says why, and is empty if it stopped again.
-    `known`: of the tables, if not what the ledger has.
+    """Return the plans for the tables of these orders, and write nothing.
 
-    Rows are read from the server before the end of the log is fixed, so a run whose end a person
-    fixed reads none: it leaves such a table to the next run without `--until`.
+    - `before`: the plans that this run made before stopped tables caught up through the log. Now
+      only tables that lacked no log in these plans may use it.
+    - `without_log`: why the others may not; empty if they caught up and stopped again.
+    - `known`: the tables; if None, as the ledger has them.
+
+    A run with `--until` reads no rows from the server, because its end is fixed before they would
+    be read. It leaves such a table to the next run without `--until`.
     """
     if not orders:
         return TablePlans()
@@ -542,8 +562,8 @@ def plan_returns(
 
 
 def with_prices(work: Workplace, plans: TablePlans) -> TablePlans:
-    """Return the same plans with the price of each step, in rows and bytes read from MySQL. The
-    log is read once for all tables that catch up, from `first` on."""
+    """Return the plans with the price of each step, in rows and bytes read from MySQL. All tables
+    that catch up share one reading of the log, from `first` on."""
     asking = [table for table, own in plans.plans.items() if own.asks_server]
     estimates = estimates_of(work, asking)
 
@@ -581,7 +601,7 @@ def with_prices(work: Workplace, plans: TablePlans) -> TablePlans:
 
 
 def estimates_of(work: Workplace, tables: Collection[TableName]) -> dict[TableName, Price]:
-    """Return the server's estimate of what reading each of these tables takes."""
+    """Return the server's estimate of each table's rows and bytes."""
     if not tables:
         return {}
     rows, sizes = work.server.estimated_rows(tables), work.server.estimated_bytes(tables)
@@ -591,10 +611,10 @@ def estimates_of(work: Workplace, tables: Collection[TableName]) -> dict[TableNa
 def _with_prepared(
     work: Workplace, span: LogSpan, cursor: Cursor
 ) -> tuple[LogSpan, dict[Xid, Prepared]] | None:
-    """Move the beginning of the reading back so that it includes the rows of every XA transaction
-    that ended after the span's place: their spooled rows were deleted when they ended. Return the
-    span, and the transactions that are prepared where it begins; None if the log in between was not
-    read without interruption."""
+    """Extend the span backwards to the XA PREPARE of each XA transaction that ended after its
+    place, because their spooled rows were deleted when they ended. Return the span, and the XA
+    transactions that are prepared where it begins. Return None if the batches do not cover the log
+    from there on without interruption."""
     source = work.source.name
     at_end = span.batch.end is not None and span.start.at == span.batch.end.at
     begin = span.batch.id + at_end
@@ -625,10 +645,10 @@ def plan_readings(
     returns: TablePlans,
     known: KnownTables | None = None,
 ) -> TablePlans:
-    """Add to the plans of `returns` those of all other tables of which a run with this start reads
-    rows from the server: loads that continue or begin again, tables for which part of the log was
-    lost, and new tables. A stopped table is planned only if an order resumes it. Writes nothing.
-    `known`: of the tables, if not what the ledger has."""
+    """Return the plans of `returns` and of all other tables that a run with this start reads from
+    the server: loads that continue or begin again, tables for which part of the log was lost, and
+    new tables. A stopped table is planned only if an order resumes it. Nothing is written. `known`:
+    the tables; if None, as the ledger has them."""
     states = work.ledger.table_states(work.source.name) if known is None else known.states
     kept, void = _open_loads(work, run_start, states)
     lost = lost_tables(run_start, states, returns)
@@ -660,7 +680,7 @@ def _have_of(
     load: Load | None,
     needs: frozenset[Need],
 ) -> Have:
-    """Return what a table has whose rows are read from the server."""
+    """Return what the lake has and lacks of a table that is read from the server."""
     if state is None:
         return Have(table, Standing.NEW, load=load)
     standing = Standing.LOADING if state.loading else Standing.FOLLOWING
@@ -671,7 +691,7 @@ def _have_of(
 def _open_loads(
     work: Workplace, run_start: RunStart, states: Mapping[TableName, TableState]
 ) -> tuple[dict[TableName, Load], list[tuple[Load, str]]]:
-    """Return the open loads that are still valid, and the others, each with the reason."""
+    """Return the open loads that are valid, and those that are not, each with the reason."""
     kept, void = dict[TableName, Load](), list[tuple[Load, str]]()
     for load in work.ledger.open_loads(work.source.name):
         gap = load.followed is not None and _gap_since(work, run_start, load.followed.batch)
@@ -689,7 +709,7 @@ def _open_loads(
 
 
 def _changed_shape(work: Workplace, load: Load) -> str | None:
-    """Return why a load that began under other settings is void; None if it is not."""
+    """Return why the present settings make the load void; None if they do not."""
     if load.reading is None:
         return None
     try:
@@ -716,8 +736,8 @@ def _interrupted(batches: Iterable[Batch]) -> bool:
 def lost_tables(
     run_start: RunStart, states: Mapping[TableName, TableState], plans: TablePlans
 ) -> set[TableName]:
-    """Return the tables that lack a part of the log which was purged unread: those that are
-    captured, and those that `plans` resume."""
+    """Return the tables that lack a part of the log, because the server purged it before it was
+    read. These are the captured tables, and the tables that `plans` resume."""
     if run_start.decision.rule is not StartRule.TABLES_READ_AGAIN:
         return set()
     resumed = {table for table, own in plans.plans.items() if own.waits is None}
@@ -727,8 +747,8 @@ def lost_tables(
 def _new_tables(
     work: Workplace, states: Mapping[TableName, TableState], reading: Iterable[TableName]
 ) -> Iterator[TableName]:
-    """Yield tables that no run has captured and that existed before the log that is still to be
-    read, if their rows are wanted (`start = "snapshot"`)."""
+    """Yield the tables that no run has captured and that are older than the log that is still to be
+    read, if the settings want their rows (`start = "snapshot"`)."""
     if not work.source.loads_new_tables:
         return
     source, captured = work.source.name, states.keys() | reading

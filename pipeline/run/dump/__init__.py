@@ -1,1 +1,2 @@
-"""Capturing: the log is read from a start to an end and its rows are written to segments."""
+"""Capturing: the binlog is read from a start to an end, and the changed rows are written to Parquet
+files by table (segments)."""

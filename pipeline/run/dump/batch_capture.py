@@ -1,5 +1,5 @@
-"""The capture of one batch, which reads the log into segments, and then makes the record for
-the ledger and the report for people."""
+"""The capture of one batch: the log is read into segments (the Parquet files of each table), and
+then the record for the ledger and the report for people are made."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from lockstep.pipeline.values.table import TableName
 
 
 class BatchCapture:
-    """The capture of one batch. `extents`: the partial tables at its start; None for a batch that
-    captures some tables alone: it copies no renamed tables, and has no rows of the source's own
-    tables."""
+    """The capture of one batch. `extents`: the tables whose earlier rows the lake lacks, at the
+    start of the batch. None for a batch that catches up single tables: it copies no renamed tables
+    and adds no rows to the source's own tables (transactions and DDL)."""
 
     def __init__(self, basis: Basis, batch: Batch, extents: PartialTables | None = None) -> None:
         self.basis, self._batch, self._extents = basis, batch, extents
@@ -42,11 +42,11 @@ class BatchCapture:
             copies=copies,
             extents=extents,
         )
-        self.reading = LogReading(basis, self.segmenter, keeps=True)
+        self.reading = LogReading(basis, self.segmenter, keeps_all_prepared=True)
 
     def rewrite(self, origins: Mapping[TableName, ChangelogOrigin]) -> None:
-        """Record for each table in `origins` that its mirror is written again from its changelog,
-        beginning at the origin."""
+        """Record that the mirrors of these tables are rewritten from their changelogs. The origin
+        says with which version, or none, the new mirror begins."""
         for table, origin in sorted(origins.items()):
             self.basis.work.progress.note(f"the mirror of {table} is rewritten {origin.told}")
             self.segmenter.rewrite(table, origin)
@@ -92,7 +92,7 @@ class BatchCapture:
         )
 
     def drop(self) -> None:
-        """Discard all rows, written or not."""
+        """Discard all rows in memory and in files."""
         self.basis.tables.drop()
         if self._source_rows is not None:
             self._source_rows.drop()
@@ -105,9 +105,9 @@ class BatchCapture:
         start_seconds: float = 0.0,
         repaired: tuple[str, ...] = (),
     ) -> CaptureReport:
-        """Return the report. `began`: the value of `perf_counter` when the capture began;
-        `start_seconds`: time that finding the start took; `repaired`: sentences on what was
-        repaired before."""
+        """Return the report. `began`: the value of `perf_counter` when the capture began.
+        `start_seconds`: the time that it took to find the start. `repaired`: sentences about
+        repairs before the capture."""
         run_start, batch = self.basis.run_start, self._batch
         source = self.basis.work.source
         loads = self.basis.work.ledger.open_loads(source.name)

@@ -1,5 +1,10 @@
-"""The tables of one capture: which of their changes are taken, their states, their events, and
-their rows, which wait in memory until they are worth a row group of a file."""
+"""The tables of one capture (the reading of one part of the binlog): which of their changes are
+taken, their states and events, and their rows.
+
+Rows wait in memory until they fill a row group of a Parquet file. The files of a table under one
+version of its structure are its segment of the batch; a merge later applies them to the mirror
+(the Delta table with the current rows).
+"""
 
 from __future__ import annotations
 
@@ -45,13 +50,14 @@ from lockstep.pipeline.values.segment import ChangeType, RowCounts, Segment
 from lockstep.pipeline.values.table import PastRange, TableName, hole
 
 HELD_BYTES = 128 << 20
-"""Largest size of the rows in memory, over all tables; beyond it the largest tables are written."""
+"""Largest size in bytes of the rows in memory, over all tables. Once it is reached, the tables
+with the most rows in memory are written to their files."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReturningTable:
-    """A table that comes back: a person's order, and the place at which the table
-    stopped. `version`: the version of its structure there, None if none was recorded."""
+    """A stopped table that a person ordered to be followed again. `low`: the place in the log where
+    it stopped. `version`: the version of its structure there; None if none was recorded."""
 
     order: TableOrder
     low: Coordinates
@@ -66,11 +72,14 @@ class ReturningTable:
 class TableSegment:
     """The segment of a table under one version: rows in memory, a writer, and totals.
 
-    `first` and `last`: sequence numbers of its changes. `place` and `rows_there`: the place in the
-    log of its last event and the number of rows up to there, from which `_row` counts on if the
-    next event has the same place. `extra_columns`: columns that its files have after those of the
-    changelog, because some images left columns out (`file_schema`). `before`: its totals before
-    the transaction that is being captured in parts.
+    - `folder`: the folder of its files, which is that of the changelog, except in a replay.
+    - `schema`: the schema of the changelog.
+    - `first`, `last`: sequence numbers of its first and last change; 0 if it has none.
+    - `place`, `rows_there`: file and offset of its last event, and the number of rows that events
+      at this offset have so far. If the next event has the same offset, its `_row` begins there.
+    - `extra_columns`: number of columns that the files have after those of the changelog, because
+      some row images leave columns out (see `file_schema`).
+    - `before`: its totals before the current transaction, if that is captured in parts.
     """
 
     version: SchemaVersion
@@ -89,7 +98,8 @@ class TableSegment:
 
 @dataclass(frozen=True, slots=True)
 class _Totals:
-    """The number of a table's complete files, and its totals, to which `take_back` returns."""
+    """A segment before a transaction that is captured in parts: its number of complete files and
+    its totals. If the table stops inside the transaction, the segment is set back to this."""
 
     files: int
     counts: RowCounts
@@ -101,25 +111,27 @@ class _Totals:
 class CapturedTable:
     """One table of a capture: which of its changes are taken, its state, and its segments.
 
-    - `captured`: the capture is about this table at all.
-    - `state`: its state after the last change so far; None if it is new. `touched`: the capture
-      changed the state. `stopped`: why and where the table stopped in this capture.
-    - `unread`: its rows are still to be read from the source, and its log does not count before.
-    - `begins`: the place from which its log counts, if not from the batch's start.
-    - `reading`: its rows or columns that were read from the source, until the log reaches the place
-      where they were read. `load`: its rows that are being read in chunks, while its log is
-      captured.
-    - `resumes`: the version of its structure that was recorded at `begins`, until the log gets
-      there. `given`: an order with a structure that holds from there on. `stopped_by`: what the
-      statement that begins there means for the table.
-    - `doubt`: its earlier rows may have changed in an unknown way, for this reason, so that they
-      have to be read from the source.
-    - `completed`: what the log lacks of it is read from the source after the capture.
-    - `busy`: its rows are being read, or its mirror is written again.
+    - `captured`: the patterns of the capture match the table.
+    - `state`: its state after the last change so far; None if the table is new. `touched`: the
+      capture changed the state. `stopped`: why and where the table stopped in this capture.
+    - `unread`: its rows have yet to be read from the source (MySQL); until that reading begins,
+      none of its changes are taken.
+    - `begins`: the place in the log from which its changes are taken; None for the batch's start.
+    - `reading`: rows or columns of it that were read from the source. It is None again once the log
+      reaches the place where they were read.
+    - `load`: its rows are being read in chunks while its log is captured.
+    - `resumed_version`: the version of its structure that was recorded at `begins`. It is None
+      again once the log reaches that place.
+    - `structure_order`: a person's order that gives the table's structure from `begins` on.
+      `stopped_by`: the consequence for the table of the statement at `begins`.
+    - `doubt`: why its earlier rows may have changed without being logged, so that they have to be
+      read from the source; None if they are certain.
+    - `completed`: values that the log lacks are read from the source after the capture.
+    - `busy`: its rows are being read, or its mirror is being rewritten.
     - `defined`: this batch determines all of its rows: it was created or emptied in the batch, or
       got the rows of another table. `read`: all of its rows were read from the source, or copied.
-    - `undecodable`: it stopped because of rows that could not be decoded.
-    - `segments`: by the number of the version.
+    - `undecodable`: it stopped because its rows could not be decoded.
+    - `segments`: by the number of the version of its structure.
     """
 
     name: TableName
@@ -131,8 +143,8 @@ class CapturedTable:
     begins: Coordinates | None = None
     reading: Reread | None = None
     load: Reread | None = None
-    resumes: SchemaVersion | None = None
-    given: TableOrder | None = None
+    resumed_version: SchemaVersion | None = None
+    structure_order: TableOrder | None = None
     stopped_by: Consequence | None = None
     doubt: str | None = None
     completed: bool = False
@@ -144,18 +156,18 @@ class CapturedTable:
 
     @property
     def wanted(self) -> bool:
-        """True if the table's changes are taken, from here on or from a later place on."""
+        """True if changes of the table are taken, now or from a later place in the log on."""
         if not self.captured or self.stopped is not None or self.unread:
             return False
         return self.state is None or not self.state.has_stopped
 
     def takes(self, at: Coordinates) -> bool:
-        """Return whether a change of the table that begins at this place is taken."""
+        """Return whether a change at this place in the log is taken."""
         return self.wanted and (self.begins is None or self.begins <= at)
 
     def taken(self, group: TransactionGroup, events: Integers) -> Integers | slice:
-        """Return which of the table's events are of transactions whose changes are taken, as an
-        index of the array."""
+        """Return an index that selects the events whose changes are taken. `events`: the table's
+        events in `group`, one row each."""
         if not self.wanted:
             return slice(0)
         if self.begins is None:
@@ -163,35 +175,37 @@ class CapturedTable:
         rows = group.transactions[events[:, columns.TRANSACTION]]
         ends = rows[:, columns.END_OFFSET]
         numbers = np.array([file.number for file in group.files])[rows[:, columns.FILE]]
+        # `begins` is a boundary: a transaction that ends after it begins there or later.
         file, offset = self.begins.file.number, self.begins.offset
         return np.flatnonzero((numbers > file) | ((numbers == file) & (ends > offset)))
 
     @property
     def is_known(self) -> bool:
-        """True if the table is in the lake, or on its way there."""
+        """True if the ledger or this capture has a state of the table, so that rows of it may be in
+        the lake."""
         return self.state is not None
 
     @property
     def loading(self) -> bool:
-        """True if the table's rows are being read from the source while its log is captured."""
+        """True if the table's rows are being read from the source and its changes are taken."""
         return self.state is not None and self.state.loading and self.wanted
 
 
 class CapturedTables:
-    """The tables of one capture, each made when it is asked for.
+    """The tables of one capture, by name. A table is added when it is first looked up.
 
-    - `captured`: returns whether the capture is about a table.
-    - `base`: the number before the batch's first change.
+    - `captured`: returns whether the patterns of the capture match a table.
+    - `base`: the sequence number before the batch's first change.
     - `states`: the tables' states in the ledger; a table without one is new.
-    - `past`: the ranges that earlier runs read, with their patterns.
-    - `recorded`: returns the versions of a table that earlier batches recorded.
+    - `past`: the ranges of the log that earlier runs read, with the patterns of each.
+    - `recorded`: returns the versions of a table's structure that earlier batches recorded.
     - `policies_of`: returns a table's policies.
-    - `loading`: tables whose rows are read from the source, each with whether an earlier batch
-      already captured its log from the begin of that reading on.
-    - `scratch`: files are written to the folder of replays, not to changelogs.
-    - `names`: the names of mirrors. If two mirrors would have the same folder, the table that
-      comes earlier in `first` gets it.
-    - `old`: folders that mirrors had before.
+    - `loading`: tables whose rows are read from the source. The value is True if an earlier batch
+      has begun to capture the table's changes during that reading.
+    - `scratch`: files are written to the folder of replays, not to the changelogs.
+    - `names`: the rules for the names of mirrors. If two mirrors would have the same folder, the
+      table that comes earlier in `first` gets it.
+    - `old`: folders that mirrors used before; no new mirror gets one of them.
     """
 
     def __init__(
@@ -214,7 +228,7 @@ class CapturedTables:
     ) -> None:
         self.batch, self._base = batch, base
         self.changes = 0
-        """Number of row images and marks so far."""
+        """Number of changes so far: row images, and marks that stand for all rows of a table."""
         self.policies_of = policies_of
         self.events: list[TableEvent] = []
         self.snapshots: list[SnapshotPart] = []
@@ -226,9 +240,10 @@ class CapturedTables:
         self._captured, self._states, self._loading = captured, states, loading or {}
         self._tables: dict[TableName, CapturedTable] = {}
         self.taken_up: dict[TableName, CapturedTable] = {}
-        """Tables that begin, end or wait for something at a place of the log."""
+        """Tables whose capture, load or read rows begin or end at a place that the log has yet to
+        reach."""
         self._segments: list[TableSegment] = []
-        """In the order in which they began."""
+        """The segments of all tables, in the order in which they began."""
         self._unwritten_bytes = 0
         self._names = MirrorNames(source) if names is None else names
         self._folders = {*old, *(state.mirror for state in states.values())}
@@ -256,9 +271,13 @@ class CapturedTables:
         returning: Sequence[ReturningTable] = (),
         completed: Collection[TableName] = (),
     ) -> None:
-        """Take up tables again: `rereads` from the source, `returning` from their own places of the
-        log on. `completed`: tables whose rows or columns are read from the server after the log was
-        captured, so that values which the log lacks do not stop them."""
+        """Register the tables that do not simply continue with this batch.
+
+        - `rereads`: rows or columns that were or are being read from the source.
+        - `returning`: stopped tables that are followed again from the place where they stopped.
+        - `completed`: tables that are read from the source after the capture. Values that the log
+          lacks do not stop them.
+        """
         for reread in rereads:
             table = self.taken_up[reread.table] = self[reread.table]
             table.busy = True
@@ -267,16 +286,16 @@ class CapturedTables:
                 table.load = reread
             else:
                 table.reading = reread
-        for comeback in returning:
-            table = self.taken_up[comeback.table] = self[comeback.table]
-            table.busy, table.begins, table.resumes = True, comeback.low, comeback.version
-            table.given = None if comeback.order.schema is None else comeback.order
+        for stopped in returning:
+            table = self.taken_up[stopped.table] = self[stopped.table]
+            table.busy, table.begins, table.resumed_version = True, stopped.low, stopped.version
+            table.structure_order = None if stopped.order.schema is None else stopped.order
         for name in completed:
             self[name].completed = True
 
     @property
     def last(self) -> int:
-        """The number of the last change so far."""
+        """The sequence number of the last change so far."""
         return self._base + self.changes
 
     @property
@@ -292,7 +311,8 @@ class CapturedTables:
     # -- what happens to a table ----------------------------------------------------------
 
     def load_begins(self, version: SchemaVersion) -> None:
-        """Note that the table's log is captured from here on, and merged only once it is loaded."""
+        """Note that the table's changes are taken from here on. They are merged once all of its
+        rows were read."""
         table = self[version.table]
         table.unread, table.read = False, True
         self._touch(version, need=Need.ROWS)
@@ -306,7 +326,7 @@ class CapturedTables:
 
     def copy(self, version: SchemaVersion, origin: TableName, why: str) -> None:
         """Record that a RENAME gave the table the rows of `origin`, after the last change so far.
-        TableError if the table may not be captured as it is."""
+        Raise TableError if the table cannot be captured. `why`: the reason to record."""
         table = self[version.table]
         table.read = True
         self.segment(version)
@@ -331,7 +351,7 @@ class CapturedTables:
         )
 
     def stop(self, name: TableName, at: Coordinates, error: TableError) -> StoppedTable:
-        """Stop the table at `at`: its rows of the current transaction are removed."""
+        """Stop the table at `at`, and remove its rows of the current transaction."""
         table = self[name]
         table.stopped = stopped = StoppedTable.of(name, error, str(at), at)
         table.state, table.touched = table.state or self._new(name), True
@@ -341,15 +361,17 @@ class CapturedTables:
 
     def missed(self, table: TableName) -> str | None:
         """Return the end of the last part of the log in which the table's changes were not read.
-        None if there is none, or if something determined all of its rows since then."""
+        Return None if there is no such part, or if all of its rows were determined later: by a
+        CREATE or TRUNCATE, a copy, or a reading from the source."""
         ever, captured = hole(table, None, self._past), self[table]
         if ever is None or captured.read or captured.defined:
             return None
         return hole(table, self._first_batch(table), self._past) if captured.is_known else ever
 
     def _first_batch(self, table: TableName) -> int | None:
-        """Return the batch in which the table's present rows began, None if nothing was recorded.
-        Rows outlive an ALTER, whose version has `columns_from`."""
+        """Return the batch in which the table was created or first read; None if no version of its
+        structure was recorded. A version after an ALTER does not count: it has `columns_from`,
+        because the rows of the version before it remain."""
         batch = None
         for version in self._recorded(table):
             if version.knowledge is Knowledge.KNOWN and version.columns_from is None:
@@ -357,7 +379,8 @@ class CapturedTables:
         return batch
 
     def name_conflict(self, table: TableName) -> TableError | None:
-        """Return the error of a new table whose mirror would have the folder of another mirror."""
+        """Return an error if the table is new and its mirror would have the folder of another
+        table's mirror; otherwise None."""
         if self[table].is_known:
             return None
         other = self._holders.get(self._names.folded(table))
@@ -368,8 +391,8 @@ class CapturedTables:
     # -- rows on their way to files ---------------------------------------------------------
 
     def segment(self, version: SchemaVersion) -> TableSegment:
-        """Return the table under that version, begun now if it has no rows yet. TableError if it
-        may not be captured as it is."""
+        """Return the table's segment under this version, a new one if there is none. Raise
+        TableError if the table cannot be captured."""
         segment = self[version.table].segments.get(version.version)
         return segment or self._first_seen(version)
 
@@ -382,8 +405,8 @@ class CapturedTables:
         committed_at: datetime,
         executed_at: datetime,
     ) -> None:
-        """Add a change that stands for all rows of the table: the transaction that begins at `at`
-        emptied it, or its rows were replaced there by rows from elsewhere."""
+        """Add a change that stands for all rows of the table: at `at`, it was emptied, or all of
+        its rows were replaced by rows that the log does not have."""
         self.changes += 1
         table = self.segment(version)
         marks = {
@@ -403,12 +426,14 @@ class CapturedTables:
         self.add(table, changelog_rows(table.schema, 1, marks))
 
     def add(self, table: TableSegment, rows: pa.RecordBatch) -> None:
-        """Keep rows until they are worth a row group, or all tables together fill the memory."""
+        """Keep rows in memory. Write them if they fill a row group; write the largest tables if
+        the rows of all tables reach `HELD_BYTES`."""
         table.unwritten.add(rows)
         self._unwritten_bytes += rows.nbytes
         if table.unwritten.is_full:
             self._write(table)
         if self._unwritten_bytes >= HELD_BYTES:
+            # Down to half, so that not every further batch of rows causes a small row group.
             by_size = sorted(self._segments, key=lambda other: -other.unwritten.bytes)
             for largest in by_size:
                 if self._unwritten_bytes < HELD_BYTES // 2:
@@ -416,7 +441,9 @@ class CapturedTables:
                 self._write(largest)
 
     def begin_part(self, table: TableSegment) -> None:
-        """Note the table's totals, so that `take_back` can remove the rows added from here on."""
+        """Note the segment's totals before a part of a transaction, so that `stop` can remove the
+        rows that are added from here on. A file is closed here, because rows of an open file
+        cannot be removed."""
         if table.before is None:
             self._write(table)
             files = table.writer.cut() if table.writer is not None else 0
@@ -424,17 +451,17 @@ class CapturedTables:
 
     @property
     def rows_in_parts(self) -> int:
-        """The number of rows of the current transaction, without those taken back."""
+        """The number of rows of the current transaction, without those of stopped tables."""
         parts = ((table.counts, table.before) for table in self._segments)
         return sum(now.total - before.counts.total for now, before in parts if before is not None)
 
     def end_parts(self) -> None:
-        """Note that the transaction is complete: its rows are no longer taken back."""
+        """Note that the transaction is complete, so that its rows remain if a table stops."""
         for table in self._segments:
             table.before = None
 
     def _take_back(self, segment: TableSegment) -> None:
-        """Remove the segment's rows of the current transaction, written or not."""
+        """Remove the segment's rows of the current transaction from memory and from its files."""
         if (before := segment.before) is None:
             return
         self._clear(segment)
@@ -444,7 +471,7 @@ class CapturedTables:
         segment.before = None
 
     def drop(self) -> None:
-        """Discard all rows, written or not."""
+        """Discard all rows in memory and all files."""
         for segment in self._segments:
             self._clear(segment)
             if segment.writer is not None:
@@ -482,6 +509,8 @@ class CapturedTables:
     # -- tables seen for the first time ---------------------------------------------------
 
     def _first_seen(self, version: SchemaVersion) -> TableSegment:
+        """Begin the table's segment under this version. Raise TableError if the table cannot be
+        captured."""
         # captured_schema raises TableError for a column type that cannot be read.
         policies = self.policies_of(version.table)
         schema = captured_schema(version.shown_structure, updated=policies.updated_columns)
@@ -505,8 +534,8 @@ class CapturedTables:
         condition: TableCondition = TableCondition.FOLLOWING,
         need: Need | None = None,
     ) -> TableState:
-        """Update the table's state. `need`: what the table lacks from here on; a table that is
-        loading keeps its need."""
+        """Update the table's state and return it. `need`: what the table lacks from here on. A
+        table whose rows are being read keeps the need that it has."""
         table, before = self[version.table], self[version.table].state
         if before is not None and before.loading and condition is TableCondition.FOLLOWING:
             need = before.need
@@ -526,13 +555,14 @@ class CapturedTables:
             return new_table(self._source, table, no_place(self._source, table))
         if self._names.rules:
             self._holders.setdefault(self._names.folded(table), table)
-        # A folder that no other table has or had.
+        # Not a folder that another table has or had: readers of its old versions would see both.
         name, fold = self._names.of(table), self._names.given(table)
         mirror = free_place(self._source, name, 1, self._folders, fold=fold)
         self._folders.add(mirror)
         return new_table(self._source, table, mirror)
 
     def _require_no_hole(self, version: SchemaVersion) -> None:
+        """Raise TableError if earlier runs did not read changes of the table."""
         table = version.table
         if (missed := self.missed(table)) is not None:
             raise TableError(
@@ -544,8 +574,8 @@ class CapturedTables:
 
 
 def _unwritten_rows(table: TableSegment) -> pa.Table:
-    """Return the rows in memory. From the first image that leaves a column out, all files of the
-    table also record which columns each image has."""
+    """Return the segment's rows in memory. Once a row image has left out a column, all later rows
+    of the segment also record which columns each image has."""
     count, rows = len(table.schema), table.unwritten.batches
     table.extra_columns = max([table.extra_columns, *(len(batch.schema) - count for batch in rows)])
     if not table.extra_columns:

@@ -1,5 +1,8 @@
-"""Events of one table → row images. They are decoded by the version of the table's structure
-that holds at their place in the log, after this version was compared with the table map.
+"""Decodes the row events of one table into row images (the rows before or after a change).
+
+The log does not name the columns by default, so events are decoded by the structure of the table at
+their place in the log. The history, which records all versions of each structure, has it. It is
+first compared with the table map (the event that describes the columns before the rows).
 
 With `binlog_row_metadata=MINIMAL`, MySQL's default, a table map has the columns' types, widths,
 nullability, signs and character sets; with FULL also their names, members and the primary key.
@@ -11,10 +14,10 @@ the default that the table had at that moment: a literal, NULL, or, for NOT NULL
 mode, the default of the type.
 
 On MySQL, a column that an update leaves out was not changed. On MariaDB this is not certain: it
-logs REPLACE as an update that leaves out the columns which were set back to their defaults, and
-logs ON DUPLICATE KEY UPDATE without the columns that a trigger set. Such updates cannot be told
-from others. With this setting MariaDB does not log virtual columns either. (Tried on MySQL 9.7.4,
-MariaDB 10.11.19 and 11.4.)
+logs REPLACE as an update without the columns that were set back to their defaults, and ON DUPLICATE
+KEY UPDATE without the columns that a trigger set. Such updates look like all others. With this
+setting MariaDB does not log virtual columns either. (Tried on MySQL 9.7.4, MariaDB 10.11.19 and
+11.4.)
 """
 
 from __future__ import annotations
@@ -83,12 +86,12 @@ _SHOWN = 5
 
 
 def version_for(mapped: TableMap, structures: SchemaTracker, at: Coordinates) -> SchemaVersion:
-    """Return the version of the table's structure that holds at `at`. If the history does not
-    have it, but the table map has column names, the version is made from the map.
+    """Return the version of the table's structure at `at`. If the history does not have the
+    structure, and the table map has column names, record a version from the map.
 
     Raise `SchemaUnknownAt` if the structure is known only from a later place on, because the run
-    starts too early; `StructureUnknown` if it is not known at all; `TableError` if it is known,
-    but the table cannot be shown as the settings say.
+    starts too early. Raise `StructureUnknown` if it is not known at all. Raise `TableError` if the
+    structure cannot be shown in the lake as the settings say.
     """
     table = mapped.table
     version = structures.version(table)
@@ -136,11 +139,11 @@ def _structure_of(mapped: TableMap) -> TableStructure:
 
 
 def checked(version: SchemaVersion, mapped: TableMap) -> tuple[int, ...]:
-    """Compare a table map with the version. Return the indexes, from 0, of the columns that only
-    the map has: hidden columns of functional indexes.
+    """Compare a table map with the version, and return the indexes, from 0, of the map's hidden
+    columns. MySQL 8.0 also logs the hidden column that it makes for each expression of a functional
+    index.
 
-    Raise `TableError` if map and version disagree, or if it is not known which columns are
-    hidden.
+    Raise `TableError` if map and version disagree, or if the hidden columns cannot be determined.
     """
     if version.schema is None:
         raise ValueError(f"{version.table}: version {version.version} is {version.knowledge}")
@@ -170,7 +173,8 @@ _AS_LOGGED: Final = {
     "varbinary": "varchar",
     "blob": "text",
 }
-"""Binary types, each with the type that the log shows instead if it has no character sets."""
+"""Types of binary columns, each with the type that a table map shows for it. Only the character
+set tells the two apart, so they are treated as equal if the map has none."""
 
 _STRINGS: Final = frozenset({"char", "varchar", "text", "binary", "varbinary", "blob"})
 _TEMPORAL: Final = frozenset({"time", "datetime", "timestamp"})
@@ -181,14 +185,14 @@ _SIGNED: Final = frozenset(
 
 
 def disagreements(outline: Outline, structure: TableStructure) -> tuple[str, ...]:
-    """Return the differences between the log and the structure, each as the text "what: log,
-    history"."""
+    """Return the differences between the table map and the structure, each as text:
+    "what: log, history"."""
     return tuple(_disagreements(outline, structure))
 
 
 def agrees(logged: Column, recorded: Column, said: frozenset[OptionalField]) -> bool:
-    """Return whether a column in the log equals the recorded column in all parts that the log
-    has. `said`: the optional fields of the table map."""
+    """Return whether a column of the table map equals the recorded column in all attributes that
+    the map has. `said`: the optional fields of the map."""
     return all(in_log == in_history for _, in_log, in_history in _parts(logged, recorded, said))
 
 
@@ -209,7 +213,7 @@ def _disagreements(outline: Outline, structure: TableStructure) -> Iterator[str]
 def _parts(
     logged: Column, recorded: Column, said: frozenset[OptionalField]
 ) -> Iterator[tuple[str, object, object]]:
-    """Yield the name of each part of a column that the log has, with its value in the log and
+    """Yield each attribute of a column that the table map has: its name, its value in the map, and
     its value in the history."""
     charsets = OptionalField.CHARSETS in said
     if OptionalField.NAMES in said:
@@ -243,13 +247,14 @@ def _width(column: Column) -> object:
 
 
 def may_log_hidden(writer: LogWriter) -> bool:
-    """Return whether a server of this version may log hidden columns."""
+    """Return whether a server of this version may log hidden columns. True if the version is not
+    known exactly."""
     return writer.between(FIRST, FIRST_WITHOUT - 1)
 
 
 def logs_hidden(writer: LogWriter) -> bool:
-    """Return whether a server of this version certainly logs hidden columns, at places that can
-    be computed."""
+    """Return whether a server of this version certainly logs hidden columns, at places that can be
+    computed from the table's structure."""
     return writer.version is not None and writer.between(FIRST, LAST_PLACED)
 
 
@@ -258,12 +263,12 @@ def hidden_in(
 ) -> tuple[int, ...]:
     """Return the indexes, from 0, of a table map's hidden columns. The result is empty if the
     number of columns, or the version of the server that wrote the log, rules them out. Raise
-    `TableError` if it is not known which columns are hidden.
+    `TableError` if the hidden columns cannot be determined.
 
-    Hidden columns are recognised by their names, or because only one choice of columns leaves
-    the structure's columns, or by their places in the history. If it is not certain that the
-    server's version logs hidden columns, the map may have more columns for another reason: then
-    only names count.
+    Hidden columns are recognised by their names, or because the other columns match the structure
+    for only one choice of hidden columns, or by their places in the history. If the server's
+    version does not certainly log hidden columns, the map may have more columns for another reason.
+    Then only the names decide.
     """
     logged = outlines[0]
     count = len(logged.columns) - len(structure.columns)
@@ -294,14 +299,13 @@ def without(outline: Outline, places: tuple[int, ...]) -> Outline:
 def ways_to_hide(
     outline: Outline, structure: TableStructure, schema: TableSchema
 ) -> list[tuple[int, ...]]:
-    """Return each possible choice of hidden columns, by index from 0: without these columns, the
-    map has exactly the structure's columns. At most two choices are returned, since two already
-    make the result ambiguous."""
+    """Return the choices of columns, by index from 0, without which the map's columns match the
+    structure's. At most two choices are returned, since two already make the result ambiguous."""
     named = OptionalField.NAMES in outline.said
     logged, recorded = outline.columns, structure.columns
     most = len(logged) - len(recorded)
-    # ways[n]: the choices among the columns from index `at` on, if n columns before `at` are
-    # hidden.
+    # From the last column to the first. ways[n]: the choices among the columns from `at` on, if n
+    # columns before `at` are hidden.
     ways: list[list[tuple[int, ...]]] = [[] for _ in range(most)] + [[()]]
     for at in range(len(logged) - 1, -1, -1):
         hides = not named or is_hidden(logged[at].name, schema.keys)
@@ -318,10 +322,10 @@ def ways_to_hide(
 
 
 class ImageDecoder:
-    """Decodes the events of one buffer, with a decoder for each table map and version, and a shaper
-    for the columns that the settings hide or change. `policies_of`: returns a table's policies, of
-    which one says whether its changelog records which columns each update changed; None if
-    nothing is recorded."""
+    """Decodes the events of one buffer, with a decoder for each table map and version of a
+    structure. A shaper then hides or changes columns as the settings say. `policies_of`: returns a
+    table's policies; the one of interest says whether its changelog records the columns that each
+    update changed. If None, no changelog does."""
 
     buffer: TransactionBuffer
 
@@ -337,21 +341,21 @@ class ImageDecoder:
         self._policies_of = policies_of
         self._decoders: dict[tuple[int, int], TableDecoder] = {}
         self.filled: set[TableName] = set()
-        """Tables whose inserted rows got defaults from the history."""
+        """Tables with inserted rows whose missing columns got the DEFAULT of the history."""
 
     def follow(self, buffer: TransactionBuffer) -> None:
         self.buffer = buffer
 
     def images(self, part: Block, at: Coordinates) -> Iterator[RowImages]:
-        """Yield one table's images in the order of the log. Raise `TableError` if they cannot be
-        decoded."""
+        """Yield the images of one table's events in the order of the log. `at`: the place of the
+        first event. Raise `TableError` if they cannot be decoded."""
         number = int(part.events[0, columns.MAP])
         if (part.events[:, columns.MAP] == number).all():
             return self._of_map(number, part, at)
         return self._of_maps(part, at)
 
     def _of_maps(self, part: Block, at: Coordinates) -> Iterator[RowImages]:
-        """Decode events of several maps map by map, then restore the order of the log."""
+        """Yield the images of events with several table maps, in the order of the log."""
         for first, portion in in_portions(part):
             yield merge_images(
                 [
@@ -394,7 +398,8 @@ class ImageDecoder:
         return filled
 
     def decoder(self, number: int, at: Coordinates) -> tuple[SchemaVersion, TableDecoder]:
-        """Return the decoder of a table map, and the version that holds at `at`."""
+        """Return the version of the structure at `at`, and the decoder for it. `number`: the number
+        of the table map."""
         mapped = self.buffer.maps.maps[number]
         version = version_for(mapped, self._structures, at)
         key = number, version.version
@@ -421,13 +426,12 @@ _UPDATE = CHANGE_TYPES.index(ChangeType.UPDATE_POSTIMAGE)
 def with_defaults(
     images: RowImages, schema: TableSchema | None, *, later: Set[int] = frozenset()
 ) -> RowImages:
-    """Return the images with defaults in the columns that inserted rows leave out. `later`:
-    indexes of columns that are filled later, and not here. `schema`: None if the table's defaults
-    are not known.
+    """Return the images with defaults in the columns that inserted rows leave out. `later`: indexes
+    of columns that are not filled here. `schema`: None if the table's defaults are not known.
 
-    Raise `ValueLeftOut` if only the source knows a value, so that the table has to be read there;
-    `TableError` if the value may differ from row to row, or if a column of the primary key would
-    get a zero or partial date."""
+    Raise `ValueLeftOut` if only the source knows a value, so that the table has to be read there.
+    Raise `TableError` if the value may differ from row to row, or if a column of the primary key
+    would get a zero or partial date."""
     if images.present is None:
         return images
     inserted = images.change_type.to_numpy() == _INSERT
@@ -449,8 +453,8 @@ def with_defaults(
 
 
 def refuse_updates(images: RowImages) -> None:
-    """Raise `TableError` if an update leaves out a column in both of its images. This is for
-    MariaDB, whose updates may leave out columns that did change."""
+    """Raise `TableError` if the image after an update leaves out a column. This is for MariaDB,
+    which may leave out columns that did change."""
     if images.present is None:
         return
     updated = images.change_type.to_numpy() == _UPDATE

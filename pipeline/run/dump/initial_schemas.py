@@ -1,9 +1,10 @@
-"""The structures with which a reading of the log begins.
+"""The structures of all tables at the place where a reading of the log starts. A `SchemaTracker`
+begins with them, and applies the statements of the log to them.
 
 | the start | the structures |
 |---|---|
-| continues after the last batch, on this or another server | the newest versions |
-| is a place that an earlier batch read | the versions that held there, recorded again |
+| follows the last batch, on this or another server | the newest versions in the ledger |
+| is a place that an earlier batch read | the versions of that place, recorded again |
 | is any other place, or the first start | the server's, except for tables changed since then |
 """
 
@@ -94,8 +95,8 @@ def structures_at(work: Workplace, run_start: RunStart) -> SchemaTracker:
 def _forget_places(
     tracker: SchemaTracker, ledger: Ledger, source: str, run_start: RunStart
 ) -> None:
-    """Forget the places of hidden columns if another server is read now: in a table that was
-    loaded there from a dump, they may be at other places."""
+    """Forget the places of hidden columns (of functional indexes) if another server is read now. If
+    its tables were loaded from a dump, hidden columns may be at other places there."""
     cursor = ledger.cursors(source).captured
     if cursor is None or cursor.position.server_uuid == run_start.start.server_uuid:
         return
@@ -115,9 +116,9 @@ def tracker_of(
     later: Mapping[TableName, KnownFrom] | None = None,
     recorded: Recorded | None = None,
 ) -> SchemaTracker:
-    """Return a tracker that begins with the structures at some place of the server's log.
-    `known`: these structures; `later`: structures that are known only from a later place on;
-    `recorded`: the versions that an earlier reading of this log recorded."""
+    """Return a tracker of structures from a place in the server's log on. `known`: the structures
+    at this place. `later`: structures that are known only from a later place on. `recorded`: finds
+    the versions that an earlier reading of this log recorded."""
     return SchemaTracker(
         known,
         lower_case_table_names=dialect_of(facts).lower_case_table_names,
@@ -129,7 +130,7 @@ def tracker_of(
 
 
 def known_at(work: Workplace, batch: Batch, at: Coordinates) -> StructuresInMemory:
-    """Return the structures that held at the place `at`, which the batch read."""
+    """Return the structures at `at`, a place in the log that the batch read."""
     ledger, source = work.ledger, work.source.name
     versions = {
         version.table: version for version in ledger.schemas_at(source, batch=batch.id, place=at)
@@ -139,9 +140,9 @@ def known_at(work: Workplace, batch: Batch, at: Coordinates) -> StructuresInMemo
 
 
 def _covering(work: Workplace, run_start: RunStart) -> Batch | None:
-    """Return the batch that read the log at the start; None if there is none, or if it read
-    another log."""
-    # After a reset, a log has the same places again, but events with other checksums.
+    """Return the earlier batch that contains the start. Return None if there is none, or if the
+    batch read another log."""
+    # After RESET MASTER, a log has the same places again, but events with other checksums.
     start = run_start.start
     batch = work.ledger.captured_batch(work.source.name, server_uuid=start.server_uuid, at=start.at)
     if batch is None or batch.end is None or batch.anchor is None:
@@ -152,9 +153,9 @@ def _covering(work: Workplace, run_start: RunStart) -> Batch | None:
 
 
 def _from_history(work: Workplace, batch: Batch, run_start: RunStart) -> SchemaTracker:
-    """Return a tracker with the structures that held at the start, which the batch read.
-    Structures that differ from the newest versions are recorded again, so that they hold from the
-    start on."""
+    """Return a tracker with the recorded structures at the start, a place that the batch read. A
+    structure that differs from the newest version of its table is recorded again, from the start
+    on."""
     ledger, source, at = work.ledger, work.source.name, run_start.start.at
     structures = known_at(work, batch, at)
     then, now = structures.tables, {schema.table: schema for schema in ledger.schemas_at(source)}
@@ -172,7 +173,8 @@ def _from_history(work: Workplace, batch: Batch, run_start: RunStart) -> SchemaT
 
 
 class Newest:
-    """`FirstStructures` of a run that continues after the last batch: the newest versions."""
+    """The newest versions in the ledger, as `FirstStructures` of a run that continues after the
+    last batch."""
 
     def __init__(self, ledger: Ledger, source: str) -> None:
         self._ledger, self._source = ledger, source
@@ -206,16 +208,16 @@ def _in_memory(
     tables: dict[TableName, SchemaVersion],
     databases: tuple[DatabaseVersion, ...],
 ) -> StructuresInMemory:
-    """Return structures whose present versions are in memory. Their earlier versions are read
-    from the ledger when they are needed."""
+    """Return structures with these versions in memory. Earlier versions are read from the ledger
+    when they are needed."""
     versions, numbers = partial(ledger.schema_versions, source), ledger.last_versions(source)
     return StructuresInMemory(tables, databases, versions, numbers)
 
 
 @dataclass(frozen=True, slots=True)
 class StatementSpan:
-    """The statements that changed one table. `last`: the end of the last statement; `created`:
-    the first statement certainly created the table."""
+    """The statements that changed one table in a part of the log. `last`: the end of the last
+    statement. `created`: the first statement certainly created the table."""
 
     last: Coordinates
     created: bool
@@ -224,8 +226,8 @@ class StatementSpan:
 Stopped = TypeVar("Stopped", bound=LogStops)
 
 
-def with_way_on(error: Stopped, work: Workplace, head: Coordinates) -> Stopped:
-    """Return the error with a hint that has the command to continue after the transaction that
+def with_command_to_continue(error: Stopped, work: Workplace, head: Coordinates) -> Stopped:
+    """Return the error with a hint that has the command to continue after the transaction which
     stopped the run. If the end of this transaction cannot be found, return the error unchanged.
     `head`: the end of the log."""
     if not error.at:
@@ -247,9 +249,9 @@ def with_way_on(error: Stopped, work: Workplace, head: Coordinates) -> Stopped:
 
 
 def structures_of_server(work: Workplace, run_start: RunStart) -> SchemaTracker:
-    """Return a tracker with the server's structures. If statements after the start changed a
-    table, its structure is known only from the end of the last of these statements on, unless
-    the statements created the table: then they are followed from its CREATE TABLE on."""
+    """Return a tracker with the server's present structures. If statements after the start changed
+    a table, its structure is known only from the last of them on. If the first of them created the
+    table, it is known from its CREATE TABLE on."""
 
     baseline, between = quiet_baseline(work, run_start)
     facts, start, source = run_start.facts, run_start.start.at, work.source.name
@@ -299,8 +301,8 @@ def structures_of_server(work: Workplace, run_start: RunStart) -> SchemaTracker:
 
 
 def _is_whole(run_start: RunStart) -> bool:
-    """Return whether the start is the beginning of the first log file that the server ever wrote:
-    the oldest file has the number 1, and no GTIDs were purged."""
+    """Return whether the start is the beginning of the first log file that the server ever wrote.
+    That file has the number 1, and no GTIDs were purged."""
     facts, start = run_start.facts, run_start.start.at
     begins = start.file == facts.binlogs[0].file and start.offset == FIRST_OFFSET
     return begins and start.file.number == 1 and not facts.gtid_purged
@@ -309,10 +311,10 @@ def _is_whole(run_start: RunStart) -> bool:
 def nothing_was_before(
     baseline: Baseline, between: Iterable[LoggedStatement], folding: int
 ) -> bool:
-    """Return whether the log may have every statement that the server ever carried out: the
-    statements in `between` create every table that the server has, and none of them needs a table
-    that an earlier one did not create. This is false if tables existed before the log was switched
-    on, or before RESET BINARY LOGS AND GTIDS. `folding`: lower_case_table_names."""
+    """Return whether the log may have every statement that the server ever carried out. Then the
+    statements in `between` create every table of the server, and each table that one of them needs
+    was created by an earlier one. This is false if tables existed before the log was switched on,
+    or before RESET BINARY LOGS AND GTIDS. `folding`: lower_case_table_names."""
 
     def fold(name: TableName) -> TableName:
         return TableName(name.database.lower(), name.name.lower()) if folding else name
@@ -333,13 +335,13 @@ def nothing_was_before(
 
 
 def quiet_baseline(work: Workplace, run_start: RunStart) -> tuple[Baseline, list[LoggedStatement]]:
-    """Return the server's structures, read while no statement changed any of them, and the
-    statements between the start and that moment. Raise `SourceMoving` if every attempt was
-    disturbed by a statement."""
+    """Return the server's structures, and the statements of the log from the start up to the place
+    where the structures were read. Try again if a statement changed one of them during the reading.
+    Raise `SourceMoving` if that happened at every attempt."""
     for _ in STRUCTURES.tries():
         baseline = work.server.baseline()
         between = list(statements_between(work, run_start, run_start.start.at, baseline.high))
-        if not any(_moves(statement, baseline) for statement in between):
+        if not any(_disturbs(statement, baseline) for statement in between):
             return baseline, between
     raise SourceMoving(
         "the structures of the source's tables kept changing while they were read",
@@ -347,7 +349,7 @@ def quiet_baseline(work: Workplace, run_start: RunStart) -> tuple[Baseline, list
     )
 
 
-def _moves(logged: LoggedStatement, baseline: Baseline) -> bool:
+def _disturbs(logged: LoggedStatement, baseline: Baseline) -> bool:
     """Return whether the statement may have changed a structure while the baseline was read."""
     if logged.end <= baseline.low:
         return False
@@ -383,15 +385,14 @@ def statements_between(
             if buffer.stopped or buffer.ended:
                 break
     except LogStops as error:
-        raise with_way_on(error, work, end) from error
+        raise with_command_to_continue(error, work, end) from error
     finally:
         dump.close()
 
 
 def _unknown_code(between: Iterable[LoggedStatement], databases: Collection[str]) -> frozenset[str]:
-    """Return the databases whose triggers and views at the start may differ from the triggers and
-    views that the server has now. DROP TABLE and RENAME TABLE are among the reasons, because they
-    also drop or move the table's triggers."""
+    """Return the databases whose triggers and views may have changed since the start. DROP TABLE
+    and RENAME TABLE count, because they also drop or move the table's triggers."""
     unknown = set[str]()
     for logged in between:
         changes = read_change(logged.text, logged.context)
@@ -422,8 +423,8 @@ def _unknown_code(between: Iterable[LoggedStatement], databases: Collection[str]
 def touched_between(
     between: Iterable[LoggedStatement], tables: Sequence[TableName]
 ) -> dict[TableName, StatementSpan]:
-    """Return the tables that the statements changed. `tables`: the existing tables, any of which
-    a statement that is not understood may have changed."""
+    """Return the tables that the statements changed. `tables`: all existing tables, which a
+    statement that is not understood may have changed."""
     touched: dict[TableName, StatementSpan] = {}
     for logged in between:
         changes = read_change(logged.text, logged.context)
@@ -443,8 +444,10 @@ def touched_between(
 
 
 class RecordedBefore:
-    """Finds the version that a batch from `since` on recorded for the same structure at the same
-    place. Once a table differs from what was recorded, its later records do not count either."""
+    """Finds versions that an earlier reading of this log recorded, so that a second reading gets
+    the same numbers. A version is found if the batch `since` or a later one recorded the same
+    structure at the same place. After the first version of a table that is not found, none of its
+    later ones is."""
 
     def __init__(self, ledger: Ledger, source: str, since: int) -> None:
         self._ledger, self._source, self._since = ledger, source, since
@@ -476,8 +479,8 @@ class RecordedBefore:
 
 
 def history_of(history: History, tables: Mapping[TableName, object]) -> History:
-    """Return the part of the history that is about these tables, with its statements numbered
-    again from 0."""
+    """Return the versions of these tables and the statements that made them, which are numbered
+    from 0 again."""
     versions = [version for version in history.versions if version.table in tables]
     kept = sorted({version.statement for version in versions if version.statement is not None})
     numbers = {statement: number for number, statement in enumerate(kept)}

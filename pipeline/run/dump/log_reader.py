@@ -1,10 +1,10 @@
-"""Reads the log from a start to an end. The reader hands transactions and statements to a taker,
+"""Reads the binlog from a start to an end, hands its transactions and statements to a `LogTaker`,
 and keeps the position.
 
-XA: most servers keep the tables of a prepared transaction locked until it ends. MySQL 5.7 releases
-the locks when the session that prepared it ends. A table may then be truncated or dropped, which
-removes the transaction's rows, or renamed, which moves them to another name. The log does not say
-which rows a later commit brings into which table; only the server knows.
+XA: most servers keep the tables of a prepared transaction locked until it is committed or rolled
+back. MySQL 5.7 releases the locks when the session that prepared the transaction ends. A table may
+then be truncated or dropped, which removes the transaction's rows, or renamed, which moves them to
+another name. The log does not say into which table a later commit puts which rows.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from lockstep.pipeline.binlog.transactions.spill import CommittedRows
 from lockstep.pipeline.run.begin import RunStart
 from lockstep.pipeline.run.context import Workplace, captured_until_now
 from lockstep.pipeline.run.dump.basis import Basis
-from lockstep.pipeline.run.dump.initial_schemas import Stopped, with_way_on
+from lockstep.pipeline.run.dump.initial_schemas import Stopped, with_command_to_continue
 from lockstep.pipeline.run.dump.logged_statements import (
     all_statements,
     dialect_of_writer,
@@ -80,35 +80,41 @@ _PROGRESS_SECONDS = 0.3
 
 
 class LogTaker(Protocol):
-    """Takes the transactions and statements that are read: a segmenter, which writes the rows, or
-    a scan or tally, which keeps none.
+    """Receives the transactions and statements that are read. A `Segmenter` writes the rows; other
+    takers only inspect or count them.
 
     For each group of transactions the reader first goes through the group's statements: it calls
-    `reach` with the statement's place, then `reached` for each table whose rows the statement may
-    have changed, and `changed` if the statement may change a structure. Then it calls `reach` with
-    the group's end, and `put`. At the end of the log it calls `reach(None)`. At each `reach`, a
-    capture begins to follow the tables that wait for this place or an earlier one.
+    `reach` with the statement's place, then `may_have_changed` for each table with rows that the
+    statement may have changed, and `changed` if the statement may change a structure. Then it calls
+    `reach` with the group's end, and `put`. At the end of the log it calls `reach(None)`.
     """
 
     @property
-    def changes(self) -> int: ...
+    def changes(self) -> int:
+        """Number of row images taken so far."""
 
     @property
-    def rows(self) -> int: ...
+    def rows(self) -> int:
+        """Number of rows taken so far; an update has two images and is one row."""
 
-    def follow(self, buffer: TransactionBuffer) -> None: ...
+    def follow(self, buffer: TransactionBuffer) -> None:
+        """Use the buffer from which the groups will come. It is called once, before all others."""
 
-    def wanted(self, table: TableName) -> bool: ...
+    def wanted(self, table: TableName) -> bool:
+        """Return whether changes of the table are taken."""
 
     def watches(self, table: TableName) -> bool:
         """Return whether the table's events are needed even if it is not captured: it is the
         parent of a foreign key whose cascades may change rows of captured tables."""
 
-    def reach(self, at: Coordinates | None) -> None: ...
+    def reach(self, at: Coordinates | None) -> None:
+        """Begin to follow the tables that wait for this place or an earlier one; all of them if
+        the end of the log is reached (None)."""
 
-    def changed(self, logged: LoggedStatement, followed: FollowedStatement) -> None: ...
+    def changed(self, logged: LoggedStatement, followed: FollowedStatement) -> None:
+        """Apply the effects of a statement on structures."""
 
-    def reached(self, table: TableName, at: Coordinates, error: TableError) -> None:
+    def may_have_changed(self, table: TableName, at: Coordinates, error: TableError) -> None:
         """Note that a statement may have changed the table's rows without logging them. The table
         stops at `at`, unless it is read from the source at a later place."""
 
@@ -116,7 +122,8 @@ class LogTaker(Protocol):
         """Note that the table's rows after the transaction that begins at `at` can only be read
         from the source."""
 
-    def put(self, group: TransactionGroup) -> None: ...
+    def put(self, group: TransactionGroup) -> None:
+        """Take the rows of the group's transactions."""
 
 
 def raise_error(error: UnsupportedStatement) -> None:
@@ -125,12 +132,12 @@ def raise_error(error: UnsupportedStatement) -> None:
 
 
 class LogReading:
-    """The loop over one binlog dump.
+    """One reading of the log, through a binlog dump (the protocol of MySQL's replicas).
 
-    - `stops`: a function that is called with the error of a statement that a run cannot pass.
-    - `keeps`: rows of prepared XA transactions are kept for every table, because the run that
-      reads the commit may capture other tables.
-    - `warms`: Spark is started at the first change.
+    - `on_unfollowed`: is called with the error if a statement cannot be followed, and may raise it.
+    - `keeps_all_prepared`: rows of prepared XA transactions are kept for every table, because the
+      run that reads the commit may capture other tables.
+    - `starts_spark`: Spark is started at the first change.
     """
 
     def __init__(
@@ -138,24 +145,24 @@ class LogReading:
         basis: Basis,
         taker: LogTaker,
         *,
-        stops: Callable[[UnsupportedStatement], None] = raise_error,
-        keeps: bool = False,
-        warms: bool = True,
+        on_unfollowed: Callable[[UnsupportedStatement], None] = raise_error,
+        keeps_all_prepared: bool = False,
+        starts_spark: bool = True,
     ) -> None:
         self._work = work = basis.work
         self._run_start = run_start = basis.run_start
         self._bounds = bounds = basis.bounds
         self._structures = basis.structures
         self._taker = taker
-        self._stops = stops
+        self._on_unfollowed = on_unfollowed
         self._taken: Coordinates | None = None
-        """The place where the group begins that the taker is working on; None between groups."""
+        """The beginning of the group that the taker is working on; None between groups."""
         self._gtids = GtidCollector()
         self.last_of_sources = LastTransactions()
         self._anonymous = 0
         self._newest = NewestCommit(run_start.facts.read_at)
         self._began = self._reported = monotonic()
-        self._spark_wanted = warms
+        self._spark_wanted = starts_spark
         self._total = log_between(run_start.start.at, bounds.end, run_start.facts.binlogs)
         self._dump = work.server.dump(run_start.start.at)
         self.buffer = TransactionBuffer(
@@ -168,7 +175,7 @@ class LogReading:
             created=run_start.anchor.file_created if run_start.anchor else 0,
             limits=self._limits(),
             leave_out=run_start.leave_out,
-            keeps=keeps,
+            keeps=keeps_all_prepared,
             elsewhere=self._may_be_merge_table,
         )
         taker.follow(self.buffer)
@@ -180,6 +187,7 @@ class LogReading:
 
     @property
     def end(self) -> Position:
+        """The position up to which the log was read so far."""
         start = self._run_start.start
         return Position(
             at=self.buffer.at,
@@ -195,6 +203,8 @@ class LogReading:
 
     @property
     def anchor(self) -> Anchor:
+        """The checksum and place of the event before `end`, which show later that a log is the
+        same."""
         anchor = self.buffer.anchor or self._run_start.anchor
         if anchor is None:
             raise DamagedEvent(f"no event stands before {self.end}", hint="report this log to us")
@@ -202,8 +212,8 @@ class LogReading:
 
     @property
     def spent(self) -> str | None:
-        """The budget that is spent before the end of the bounds is reached, as it is configured;
-        None if no budget is spent."""
+        """The setting that limits the run (transactions, bytes or seconds), if that limit is
+        reached before the end of the bounds; otherwise None."""
         if self._bounds.reached(self.buffer.at) or self._is_among_known(self.buffer.at):
             return None
         return self._bounds.reached_limit(
@@ -213,9 +223,9 @@ class LogReading:
         )
 
     def run(self) -> None:
-        """Read up to the end, or until a budget is spent. Raise `StreamEndedEarly` if the log
-        ends before the end of the bounds; `LogStops`, with the places before and after the
-        transaction in question, if the log cannot be read further."""
+        """Read up to the end of the bounds, or until a limit of the run is reached. Raise
+        `StreamEndedEarly` if the log ends earlier. Raise `LogStops`, with the places before and
+        after the transaction in question, if the log cannot be read further."""
         try:
             self._read()
         except LogStops as error:
@@ -226,7 +236,7 @@ class LogReading:
         before = self._taken or self.buffer.complete
         if not error.before and before > self._run_start.start.at:
             error.before = str(before)
-        return with_way_on(error, self._work, self._run_start.facts.head)
+        return with_command_to_continue(error, self._work, self._run_start.facts.head)
 
     def _read(self) -> None:
         if self._bounds.reached(self._run_start.start.at):
@@ -250,9 +260,9 @@ class LogReading:
             self._bounds.require_reached(buffer.at)
 
     def _limits(self) -> Limits:
-        """Return the limits for the buffer. If the log begins with transactions that an earlier run
-        read, they include no budget, because the run must not end among those transactions:
-        `_read` checks the budget between two pieces of the dump."""
+        """Return the limits of the buffer. If the log begins with transactions that an earlier run
+        already read, the run must not end among them. Then the buffer gets no budget, and `_read`
+        checks the budget itself."""
         budget = self._bounds.budget
         if self._run_start.known_until is not None:
             return Limits(self._bounds.end)
@@ -268,8 +278,8 @@ class LogReading:
             self.buffer.ack()
 
     def _is_among_known(self, at: Coordinates) -> bool:
-        """Return whether an earlier run read transactions after this place. If so, no run may end
-        here."""
+        """Return whether an earlier run already read transactions after this place. If so, this
+        run may not end here."""
         until = self._run_start.known_until
         return until is not None and at < until
 
@@ -288,8 +298,8 @@ class LogReading:
         return any(is_part(engine) and matches(table) for table, engine in engines.items())
 
     def _lose_parts(self, group: TransactionGroup) -> None:
-        """Stop captured tables that may have got rows that were logged under the name of a MERGE
-        table."""
+        """Stop the captured tables that may store rows which MySQL logged under the name of a
+        MERGE table."""
         for number, rows in group.elsewhere:
             for table in sorted(rows.others):
                 version = self._structures.version(table)
@@ -298,9 +308,10 @@ class LogReading:
                 if part and self._taker.wanted(table):
                     why = f"rows that may be stored in it were logged under {rows.table} (MERGE)"
                     error = TableError(why, hint=resume_hint(table))
-                    self._taker.reached(table, group.begin(number), error)
+                    self._taker.may_have_changed(table, group.begin(number), error)
 
     def _take(self, group: TransactionGroup, statements: Sequence[LoggedStatement]) -> None:
+        """Hand a group to the taker, first its statements and then its rows, and count it."""
         for statement in statements:
             self._taker.reach(statement.begin)
             if statement.for_rows:
@@ -311,7 +322,9 @@ class LogReading:
             followed = self._structures.follow(logged)
             why = followed.not_understood
             if why is not None and why.may_touch is None:
-                self._stops(self._with_places(_not_understood(logged, why.reason, self._work)))
+                self._on_unfollowed(
+                    self._with_places(_not_understood(logged, why.reason, self._work))
+                )
             self._taker.changed(logged, followed)
         self._lose_parts(group)
         self._taker.reach(group.end(-1))
@@ -341,11 +354,11 @@ class LogReading:
         self._work.progress.tell(so_far)
 
     def _take_verdict(self, verdict: Verdict, logged: LoggedStatement) -> None:
-        """Stop the tables that a statement without logged rows may have changed. If it is not
-        known which tables these are, stop the run."""
+        """Stop the tables that may have been changed by a statement whose rows were not logged. If
+        the tables cannot be determined, stop the run."""
         match verdict:
             case Undetermined():
-                self._stops(self._with_places(undetermined_error(logged, verdict)))
+                self._on_unfollowed(self._with_places(undetermined_error(logged, verdict)))
             case ReachedTables(tables):
                 words = first_words(logged.text, _WORDS)
                 for table, why in sorted(tables.items()):
@@ -357,11 +370,11 @@ class LogReading:
                         hint=f"{resume_hint(table)}; and have its session log rows "
                         "(binlog_format=ROW)",
                     )
-                    self._taker.reached(table, logged.begin, error)
+                    self._taker.may_have_changed(table, logged.begin, error)
 
     def _changed_while_prepared(self, committed: CommittedRows) -> Iterable[TableName]:
-        """Return the transaction's tables that a statement changed after it was prepared, with
-        every name that they got by renames."""
+        """Return the tables of an XA transaction that a statement changed between its XA PREPARE
+        and its commit, with every name that they got by renames."""
         place, batch = committed.prepared, committed.batch
         since = list(self._structures.history.statements)
         if batch is None:
@@ -407,11 +420,12 @@ _WORDS = 5
 
 
 class RowStatements:
-    """The statements of one reading that are logged instead of the rows they changed. `passed`:
-    number of statements that changed no captured table, by the names of the tables they changed.
+    """Judges the statements that are logged instead of the rows they changed. `passed`: number of
+    statements that changed no captured table, by the names of the tables they changed.
 
-    A verdict depends only on the names in the statement and on the structures, so it is kept for
-    equal statements, such as heartbeats, until a structure changes."""
+    A verdict depends only on the tables and functions that the statement names and on the
+    structures. It is cached until a structure changes, because such statements repeat
+    (a heartbeat, for example)."""
 
     def __init__(self, structures: SchemaTracker, source: SourcePlan) -> None:
         self._structures = structures
@@ -421,8 +435,8 @@ class RowStatements:
         self.passed: Counter[str] = Counter()
 
     def judge(self, logged: LoggedStatement) -> Verdict:
-        """Return which captured tables may have been changed by a statement that is logged instead
-        of rows."""
+        """Return the captured tables that may have been changed by a statement that is logged
+        instead of rows; `Undetermined` if that cannot be known."""
         change = read_row_change(logged.text, logged.context)
         verdict = self._reached(change)
         if verdict == ReachedTables({}):
@@ -434,8 +448,8 @@ class RowStatements:
         return verdict
 
     def judge_created(self, logged: LoggedStatement) -> Verdict:
-        """Return which captured tables the functions in the query of a CREATE TABLE … SELECT may
-        have changed. If the log has the query at all, the session logs statements, not rows."""
+        """Return the captured tables that may have been changed by functions in the query of a
+        CREATE TABLE … SELECT. The log has the query only if the session logs statements."""
         change = read_created(logged.text, logged.context)
         return ReachedTables({}) if change is None else self._reached(change)
 
@@ -452,7 +466,7 @@ class RowStatements:
         return self._verdicts[change]
 
     def lines(self) -> Iterator[str]:
-        """Yield a line for people about each kind of statement that was passed."""
+        """Yield a sentence for the run's report about each kind of statement in `passed`."""
         for names, count in sorted(self.passed.items()):
             statements = "1 statement was" if count == 1 else f"{count:,} statements were"
             yield (
@@ -482,8 +496,8 @@ def tables_changed(
     statements: Iterable[SchemaStatement],
     fold: Callable[[TableName], TableName],
 ) -> set[TableName]:
-    """Return the tables that the statements changed, and every name that these tables got by
-    renames. `fold`: returns a name as the server compares it (in lower case, if it ignores
+    """Return those of the tables that the statements changed, with every name that they got by
+    renames. `fold`: returns a name as the server compares names (in lower case, if it ignores
     case)."""
     names, changed = {fold(table) for table in tables}, set[TableName]()
     for statement in statements:
@@ -507,17 +521,16 @@ def _touched(statement: SchemaStatement, tables: list[TableName]) -> set[TableNa
 
 
 def _creates(change: SchemaChange) -> bool:
-    """Return whether the change creates a table only if no table has the name. Such a change
-    cannot touch rows: an earlier table of this name was dropped before, or the statement has IF NOT
-    EXISTS and does nothing."""
+    """Return whether the change is a CREATE without OR REPLACE. It touches no existing rows: either
+    no table had this name, or the statement has IF NOT EXISTS and did nothing."""
     if isinstance(change, CreateTable | CreateLike | CreateSelect):
         return not change.or_replace
     return False
 
 
 def require_prepares_read(run_start: RunStart, reading: LogReading) -> None:
-    """Raise `PreparedBeforeStart` if an XA transaction that was prepared when the start was chosen
-    has its XA PREPARE before the start."""
+    """Raise `PreparedBeforeStart` if the XA PREPARE of an open XA transaction lies before the
+    start: the rows are logged there, and its commit would come without them."""
     unseen = run_start.prepared - reading.buffer.prepared.seen
     if unseen:
         first = min(unseen, key=str)

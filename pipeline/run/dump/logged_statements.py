@@ -1,5 +1,5 @@
-"""QUERY events of the log → statements, with facts about the session and the server that ran
-them."""
+"""Turns QUERY events of the log into statements, with facts about the session and the server that
+ran them."""
 
 from __future__ import annotations
 
@@ -29,12 +29,13 @@ _CHANGE_ROWS: Final = ("INSERT", "REPLACE", "UPDATE", "DELETE")
 before anything is parsed, because a heartbeat may log one every second."""
 
 _SURROGATES: Final = 0xDC00
+"""Code point that stands for an invalid byte 0; the byte's value is added to it."""
 _IF_NOT_EXISTS: Final = re.compile(r"\bnot\b.*\bexists\b", re.IGNORECASE | re.DOTALL)
 
 
 def dialect_of(facts: ServerFacts) -> ServerDialect:
-    """Return the dialect of a server: facts that are needed to read its statements, but are not in
-    its events."""
+    """Return the dialect of a server: its version and the settings that change the meaning of its
+    statements and are not in the log."""
     number, settings = version_number(facts.version), facts.settings
     return ServerDialect(
         version=ServerDialect().version if number is None else number,
@@ -46,9 +47,9 @@ def dialect_of(facts: ServerFacts) -> ServerDialect:
 
 
 def dialect_of_writer(facts: ServerFacts, writer: Description | None) -> ServerDialect:
-    """Return the dialect of the server as it was when it logged a statement. `writer` describes
-    this server; `facts` are present facts, perhaps of a later version, to which the server was
-    upgraded."""
+    """Return the dialect of the server at the time when it logged a statement. `writer`: the log
+    file's description of this server; None if it is not known. `facts`: the server's present facts,
+    which differ after an upgrade."""
     if writer is None or writer.version.partition("-")[0] == facts.version.partition("-")[0]:
         return dialect_of(facts)
     # The log does not say which value this variable had before the upgrade: assume the default
@@ -60,8 +61,8 @@ def dialect_of_writer(facts: ServerFacts, writer: Description | None) -> ServerD
 
 
 def all_statements(group: TransactionGroup, facts: ServerDialect) -> list[LoggedStatement]:
-    """Return a group's statements, in the order of the log: statements that may change a structure,
-    and statements that are logged in place of rows (`for_rows`)."""
+    """Return a group's statements in the order of the log. These are statements that may change a
+    structure, and statements that are logged instead of rows (`for_rows`)."""
     statements = []
     for number, query in group.statements:
         row = group.transactions[number]
@@ -92,13 +93,13 @@ def all_statements(group: TransactionGroup, facts: ServerDialect) -> list[Logged
 def with_view_noted(
     logged: LoggedStatement, structures: Callable[[], ServerSchema], server: SourceServer
 ) -> LoggedStatement:
-    """Return the statement. If it is a CREATE TABLE IF NOT EXISTS that created nothing because
-    there was a view of this name, that is noted in its context (`finds_view`). `structures`:
-    returns the structures before the statement.
+    """Return the statement. If it is a CREATE TABLE IF NOT EXISTS and a view has this name, it
+    created nothing: then set `finds_view` in its context. `structures`: returns the structures
+    before the statement.
 
-    If these structures do not have the database's views, the server says whether the name is a view
-    now. The statement may have created a table all the same, which a view replaced later: then the
-    table is not in the history, and its rows in the log are refused.
+    If these structures do not have the database's views, ask the server whether it has such a view
+    now. The statement may still have created a table that a view replaced later. In this case the
+    history lacks the table, and its rows in the log stop it.
     """
     if not _IF_NOT_EXISTS.search(logged.text):
         return logged
@@ -117,7 +118,7 @@ def with_view_noted(
 
 
 def context_of(query: Query, facts: ServerDialect) -> StatementContext:
-    """Return the facts about the session in which a statement ran, from the statement's event."""
+    """Return the session's facts from the statement's event. `facts`: the server's dialect."""
     context = read_context(query.status, facts, query.database)
     return replace(context, thread_specific=query.thread_specific, error=query.error)
 
@@ -126,9 +127,8 @@ def statement_text(raw: bytes, charset: str) -> str:
     """Return a statement's text, decoded from its client's character set; `binary` means utf8mb4.
 
     Each invalid byte becomes a surrogate. Inside a literal this changes nothing; inside a name it
-    makes a name that no server has. The text after an invalid byte must be decoded as characters
-    again, not byte by byte, because the second byte of a character may look like a backslash or a
-    quote.
+    makes a name that no server has. After an invalid byte, decoding continues by characters: the
+    second byte of a character may look like a backslash or a quote.
     """
     decode = text_decoder(_DEFAULT_CHARSET if charset == "binary" else charset)
     parts = []
@@ -148,7 +148,7 @@ _PAGE: Final = 1_000
 
 
 def recorded_statements(ledger: Structures, source: str) -> Iterator[SchemaStatement]:
-    """Yield all statements that the ledger has of a source. It is read page by page."""
+    """Yield all statements of a source in the ledger, which is read page by page."""
 
     after = 0
     while page := ledger.schema_statements(source, limit=_PAGE, after=after):

@@ -1,5 +1,6 @@
-"""Tables that a RENAME gave the rows of another name. The facts are gathered here by which
-`pipeline.supply.plan` decides whether these rows are copied inside the lake or read from MySQL.
+"""Renamed tables: their rows are already in the lake, in the mirror (the Delta table with the
+current rows) of the former name. This module gathers the facts from which `pipeline.supply.plan`
+decides whether the rows are copied from there or read from MySQL again.
 """
 
 from __future__ import annotations
@@ -24,13 +25,13 @@ from lockstep.pipeline.values.decisions import Continuity
 from lockstep.pipeline.values.table import TableName
 
 DecideCopies = Callable[[Sequence[Effect]], Mapping[TableName, FromMirror | str]]
-"""Returns, for each table that the effects of a statement renamed, the mirror from which its rows
-are copied, or the reason to read them from MySQL."""
+"""Returns, for each table that a statement renamed, the mirror from which its rows are copied, or
+the reason to read them from MySQL. The argument has all effects of the statement."""
 
 
 def origins_of(effects: Sequence[Effect]) -> dict[TableName, TableName]:
-    """Return the renamed tables, each with its name before the statement; nothing if the statement
-    does anything but rename."""
+    """Return the renamed tables, each with its name before the statement. Return nothing if the
+    statement also has other effects."""
     origins: dict[TableName, TableName] = {}
     for effect in effects:
         if not isinstance(effect, Renamed):
@@ -42,8 +43,8 @@ def origins_of(effects: Sequence[Effect]) -> dict[TableName, TableName]:
 def with_copies(
     by_table: Mapping[TableName, Consequence], supplies: Mapping[TableName, FromMirror | str]
 ) -> dict[TableName, Consequence]:
-    """Return the consequences of a statement; renamed tables are copied if a mirror supplies their
-    rows, and otherwise have the reason to read them."""
+    """Return the consequences of a statement after it was decided how renamed tables get their
+    rows: from a mirror (the action COPY), or from MySQL, with the reason for that."""
     decided = dict(by_table)
     for table, supply in supplies.items():
         consequence = by_table.get(table)
@@ -65,11 +66,11 @@ _DETERMINE_ROWS: Final = (
     TableEventKind.TRUNCATED,
     TableEventKind.COPIED,
 )
-"""Events after which the log alone determines all rows of a table."""
+"""Events after which all rows of a table are known without reading it from MySQL."""
 
 
 class Renames:
-    """The `DecideCopies` of one capture."""
+    """Decides for one capture whether renamed tables are copied (a `DecideCopies`)."""
 
     def __init__(self, basis: Basis) -> None:
         self._basis = basis
@@ -108,8 +109,8 @@ class Renames:
         )
 
     def _lacks(self, table: TableName, origin: TableName) -> str | None:
-        """Return why the mirror of the former name, with the log applied, does not have the
-        table's rows; None if it has them."""
+        """Return why the mirror of the former name lacks rows of the table, even after all captured
+        changes are applied; None if it lacks none."""
         tables = self._basis.tables
         for name in (origin, table):
             if tables[name].busy or tables[name].loading or self._is_written_again(name):
@@ -124,12 +125,12 @@ class Renames:
 
     @cached_property
     def _stale(self) -> frozenset[TableName]:
-        # Read once: nobody else writes while a batch is captured.
+        # Read once: while a batch is captured, no other run of the source can change it.
         return stale_tables(self._basis.work.ledger, self._basis.work.source.name)
 
     def _is_written(self, state: TableState | None) -> bool:
-        """Return whether the ledger knows a version of the table's mirror, or a batch that is not
-        merged yet determines all rows of the table."""
+        """Return whether the mirror has, or will have, all rows of the table: the ledger knows a
+        version of it, or a batch that is not merged yet determines all rows."""
         if state is None:
             return False
         ledger, source = self._basis.work.ledger, self._basis.work.source.name
@@ -140,22 +141,22 @@ class Renames:
         return any(event.kind in _DETERMINE_ROWS for part in parts for event in part.events)
 
     def _is_written_again(self, table: TableName) -> bool:
-        """Return whether a batch that is not merged yet, such as one that caught the table up, has
-        rows of it that were read from MySQL, or has its mirror written again."""
+        """Return whether a batch that is not merged yet has rows of the table that were read from
+        MySQL, or rewrites its mirror."""
         parts = tuple(parts_since_settled(self._waiting(table)))
         merge = plan_merge(parts)
         kinds = {event.kind for part in parts for event in part.events}
         return bool(merge.snapshot or merge.completion or TableEventKind.REBUILT in kinds)
 
     def _waiting(self, table: TableName) -> Sequence[TableContent]:
-        """Return what the batches have of a table that are not merged yet."""
+        """Return the table's content in the batches that are not merged yet."""
         ledger, source = self._basis.work.ledger, self._basis.work.source.name
         waiting = ledger.pending(source).get(table)
         return contents_of(ledger, source, table, waiting[0], waiting[-1]) if waiting else ()
 
     def _alike(self, table: TableName, origin: TableName, shown: int | None) -> bool:
-        """Return whether the settings show the table in the lake as they showed the former name.
-        `shown`: the version of the structure in the former name's mirror."""
+        """Return whether the settings hide and change the same values under both names. `shown`:
+        the version of the structure in the former name's mirror."""
         now = self._basis.structures.version(table)
         if now is None or now.schema is None:
             return False

@@ -1,8 +1,9 @@
-"""Turns groups of whole transactions into numbered rows of changelogs, and into rows of
-the source's own tables.
+"""Turns groups of whole transactions into numbered rows of changelogs (Delta tables with all
+changes), and into rows of the source's own tables, which list its transactions and DDL statements.
 
-A batch with rows that were read by a condition begins at the low watermark of that read. The rows
-include every change before it; the log's changes after it come later in the changelog and win.
+A batch may also have rows that were read from MySQL by a WHERE condition. It then begins at the low
+watermark of that read (the place of the log just before it). The rows include every change before
+that place. The log's changes after it come later in the changelog and win.
 """
 
 from __future__ import annotations
@@ -62,13 +63,14 @@ from lockstep.pipeline.values.segment import ChangeType, RowCounts, SourcePart, 
 from lockstep.pipeline.values.table import TableName
 
 _VERSION = 1
-"""The source's own tables have one structure."""
+"""Version of the structure of the source's own tables, which never changed."""
 
 
 class CountedTransactions:
-    """Rows and images of each transaction of a group, counted block by block. `before`: the number
-    of the last change before the group; `marks`: numbers of marks that belong to its first
-    transaction."""
+    """The numbers of rows and images of each transaction of a group, counted block by block.
+    `before`: sequence number of the last change before the group. `marks`: sequence numbers of
+    marks that belong to the group's first transaction (a mark stands for all rows of a table, for
+    example at a TRUNCATE)."""
 
     def __init__(self, group: TransactionGroup, before: int, marks: tuple[int, ...] = ()) -> None:
         self._before, self._marks = before, marks
@@ -84,7 +86,7 @@ class CountedTransactions:
 
     @property
     def numbers(self) -> tuple[Integers, Integers]:
-        """The numbers of each transaction's first and last change; both 0 if it has none."""
+        """The sequence numbers of each transaction's first and last change; 0 if it has none."""
         has_images = self._images > 0
         ends = self._before + np.cumsum(self._images)
         first = np.where(has_images, ends - self._images + 1, 0)
@@ -95,8 +97,8 @@ class CountedTransactions:
 
 
 class SourceRows:
-    """The rows that one capture adds to its source's own tables. `hides`: the settings hide
-    values of some table, so no statement's text is shown, because it may contain such values."""
+    """The rows that one capture adds to its source's own tables. `hides`: the settings hide values
+    of some table. Then no transaction shows its statements, whose text may contain such values."""
 
     def __init__(
         self, store: SegmentStore, *, source: str, batch: int, hides: bool = False
@@ -109,7 +111,7 @@ class SourceRows:
 
     @property
     def statements(self) -> int:
-        """The number of statements so far."""
+        """The number of DDL statements so far."""
         return len(self._statements)
 
     def statement(
@@ -119,8 +121,8 @@ class SourceRows:
         actions: Mapping[TableName, Consequence],
         sequence: int,
     ) -> None:
-        """Add a statement that is in the history; `sequence`: the number of the last
-        change before it."""
+        """Add a statement that the history records. `actions`: its consequence for each table.
+        `sequence`: the sequence number of the last change before it."""
         self._statements.append(PlacedStatement(logged, followed, dict(actions), sequence))
 
     def transactions(
@@ -144,8 +146,8 @@ class SourceRows:
             self._write()
 
     def finish(self, history: History) -> tuple[SourcePart, ...]:
-        """Write and close all files, which makes them durable. `history`: the part of
-        the history that this capture adds."""
+        """Write and close all files, which makes them durable. `history`: the versions of table
+        structures, and the statements, that this capture records."""
         self._write()
         parts = []
         if self._statements:
@@ -157,7 +159,7 @@ class SourceRows:
         return tuple(parts)
 
     def drop(self) -> None:
-        """Discard all rows, written or not."""
+        """Discard the rows in memory and in files."""
         self._unwritten.clear()
         if self._writer is not None:
             self._writer.drop(0)
@@ -180,8 +182,11 @@ class SourceRows:
 
 
 class Segmenter:
-    """The `LogTaker` of a capture: decodes the groups of one buffer and gives the rows to
-    `tables`. `work`: the workplace of a run; None if the log is only read again."""
+    """The `LogTaker` of a capture, which decodes the groups of one buffer and adds the rows to
+    `tables`. `work`: the ports of the run; None in a replay, which reads a part of the log again.
+
+    `softened`: number of values, by column, that a policy replaced by NULL. `unknown`: number of
+    texts, by column, with a code that has no character and became U+FFFD."""
 
     def __init__(
         self,
@@ -202,14 +207,14 @@ class Segmenter:
         )
         self._watch = CascadeWatch(structures, tables.wanted)
         self._decoding = ImageDecoder(structures, shaping, policies_of=tables.policies_of)
-        # Methods that one of these parts answers alone.
+        # Methods of `LogTaker` that one of these parts implements completely.
         self.wanted, self.watches = tables.wanted, self._watch.watches
         self.lose, self.reach, self.stop = changes.lose, changes.reach, changes.stop
         self.rewrite, self.begin_load = changes.rewrite, changes.begin_load
         self.rows = 0
         self.softened, self.unknown = Counter[str](), Counter[str]()
         self.filled: Set[TableName] = self._decoding.filled
-        """Tables whose inserted rows got defaults from the history."""
+        """Tables with inserted rows whose missing columns got the DEFAULT of the history."""
         self.renamed: Mapping[TableName, TableName] = {}
         """Former names of tables that this batch renamed, each with the table's present name."""
 
@@ -222,8 +227,8 @@ class Segmenter:
         self._changes.follow(buffer)
 
     def tables_with_rows(self) -> Iterator[TableName]:
-        """Yield the captured tables that have rows in this batch, or in an XA
-        transaction that is prepared and not yet committed."""
+        """Yield the captured tables that have rows in this batch, or in an XA transaction that is
+        prepared and not yet committed."""
         mapped = {table_map.table for table_map in self._decoding.buffer.maps.maps}
         for table in list(self._tables):
             has_rows = table.segments or (table.name in mapped and table.wanted)
@@ -231,9 +236,9 @@ class Segmenter:
                 yield table.name
 
     def parents(self, others: Iterable[TableName]) -> dict[TableName, frozenset[TableName]]:
-        """Return the parents of foreign keys that have events in this batch, and
-        `others`; each with its children in the lake whose rows the server may have
-        changed together with the parent's."""
+        """Return the parents of foreign keys that have events in this batch, and the tables of
+        `others`. The value is a table's children in the lake whose rows a cascade may have
+        changed."""
         by_parent = {table: self._watch.children(table) for table in others}
         by_parent |= self._watch.inspected
         return {
@@ -244,13 +249,13 @@ class Segmenter:
         }
 
     def changed(self, logged: LoggedStatement, followed: FollowedStatement) -> None:
-        """Follow a statement that changed structures."""
+        """Apply a statement that changed structures to the tables."""
         renamed = (effect for effect in followed.effects if isinstance(effect, Renamed))
         renames = {effect.table: effect.to for effect in renamed}
         moved = {table: renames.get(name, name) for table, name in self.renamed.items()}
         self.renamed = moved | renames
         actions = self._changes.changed(logged, followed)
-        if self._watch.moved():
+        if self._watch.refresh():
             self._decoding.buffer.maps.update_wanted()
         if (
             self._source_rows is not None
@@ -258,14 +263,15 @@ class Segmenter:
         ):
             self._source_rows.statement(logged, followed, actions, self._tables.last)
 
-    def reached(self, table: TableName, at: Coordinates, error: TableError) -> None:
+    def may_have_changed(self, table: TableName, at: Coordinates, error: TableError) -> None:
+        """Stop the table if a change of it at `at` would be taken."""
         if self._tables[table].takes(at):
             self.stop(table, at, error)
 
     def put(self, group: TransactionGroup) -> None:
-        """Decode and number a group's rows."""
+        """Decode a group's rows, number them, and add them to the segments of their tables."""
         marks = marks_of(group)
-        counted = CountedTransactions(group, self._tables.last, self._changes.take_emptied())
+        counted = CountedTransactions(group, self._tables.last, self._changes.take_marks())
         for block in group.blocks:
             self._put_block(group, block, marks, counted)
         if group.from_file:
@@ -283,13 +289,15 @@ class Segmenter:
     ) -> None:
         images_of, rows_of = (np.zeros(len(block.events), np.int64) for _ in range(2))
         lost = self._lost(group, block)
-        # Rows before the loss are decoded first, while their table still counts as wanted.
+        # Rows before an unlogged change are decoded while their table is still wanted.
         decoded = self._decoded(group, block, lost)
-        self._changes.end_at(lost)
+        self._changes.stop_lost(lost)
         for of_table in decoded:
             images_of[of_table.which] = of_table.images
             rows_of[of_table.which] = of_table.rows
         counted.add(block.events, rows_of, images_of)
+        # Sequence numbers ascend in the order of the log over all tables, so every table has to be
+        # decoded before the first row gets its number.
         first_of = self._tables.last + 1 + np.cumsum(images_of) - images_of
         for of_table in decoded:
             self._add(group, of_table, first_of[of_table.which], marks)
@@ -298,7 +306,8 @@ class Segmenter:
     def _decoded(
         self, group: TransactionGroup, block: Block, lost: dict[TableName, UnloggedLoss]
     ) -> list[Decoded]:
-        """Return a block's rows by table, each table's in the order of the log."""
+        """Return the decoded events of a block, table by table. `lost`: tables that stop inside the
+        block, because of a change that is not logged."""
         decoded: list[Decoded] = []
         for name, which, part in by_table(block, self._decoding.buffer.maps.maps):
             kept = self._tables[name].taken(group, part.events)
@@ -314,9 +323,9 @@ class Segmenter:
     def _decoded_table(
         self, group: TransactionGroup, name: TableName, which: Integers, part: Block
     ) -> Decoded | None:
-        """Return a table's decoded events; None if nothing of the table is taken from this
-        block. If one event cannot be decoded, none of the block counts: the table stops before
-        its first transaction in this block, so that no transaction is captured in part."""
+        """Return a table's decoded events. If an event cannot be decoded, return None and stop the
+        table before its first transaction in this block: a transaction is captured whole or not
+        at all."""
         at = group.begin(part.events[0, columns.TRANSACTION])
         try:
             with for_one_table("decode its rows"):
@@ -340,8 +349,8 @@ class Segmenter:
         first_sequence: Integers,
         marks: TransactionMarks,
     ) -> None:
-        """Give a table's rows to its segment. `first_sequence`: the number of each event's first
-        image."""
+        """Add a table's rows to its segment. `first_sequence`: for each event, the sequence number
+        of its first image."""
         table = decoded.table
         if group.from_file:
             self._tables.begin_part(table)
@@ -378,7 +387,8 @@ class Segmenter:
     # -- changes by foreign keys that are not logged ------------------------------------------
 
     def _lost(self, group: TransactionGroup, block: Block) -> dict[TableName, UnloggedLoss]:
-        """Return the captured tables that the server changed in this block without logging it."""
+        """Return the captured tables with rows that the server changed in this block without
+        logging the change."""
         maps = self._decoding.buffer.maps.maps
         losses = self._watch.lost(group, block, maps)
         for table in list(losses):
@@ -393,7 +403,8 @@ class Segmenter:
         return losses
 
     def _has_rows(self, loss: UnloggedLoss, block: Block) -> bool:
-        """Return whether the table has rows in the lake, or in this block up to the loss."""
+        """Return whether the table may have rows in the lake, or in this block before the unlogged
+        change."""
         if self._tables[loss.table].is_known:
             return True
         so_far = block.events[block.events[:, columns.TRANSACTION] <= loss.transaction]
@@ -404,9 +415,13 @@ class Segmenter:
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """The decoded events of one table. `which`: where they are in the block's index of events;
-    `events`: their part of this index; `batches`: their images. For each event: `images` and
-    `rows`, how many are taken; `spans`, how many rows it has up to the last one taken."""
+    """The decoded events of one table in a block.
+
+    - `which`: numbers of the events in the block. `events`: their entries in the block's index.
+    - `batches`: the row images of all events.
+    - `images`, `rows`: for each event, the number of images and of rows that are taken.
+    - `spans`: for each event, the number of its rows up to the last one that is taken.
+    """
 
     table: TableSegment
     which: Integers
@@ -430,7 +445,8 @@ class Decoded:
 
 
 def marks_of(group: TransactionGroup) -> TransactionMarks:
-    """Return the marks that all images of a transaction share, for each transaction of a group."""
+    """Return, for each transaction of a group, the metadata that its images share: log file, GTID
+    and commit time."""
     names = pa.array([str(file) for file in group.files], pa.string())
     return TransactionMarks(
         file=names.take(pa.array(group.transactions[:, columns.FILE])),
@@ -440,9 +456,9 @@ def marks_of(group: TransactionGroup) -> TransactionMarks:
 
 
 def _first_rows(table: TableSegment, group: TransactionGroup, decoded: Decoded) -> Integers:
-    """Return the `_row` of each event's first row. It is 0, except for events that share their
-    place in the log with the event before (inside a compressed payload, or at an XA COMMIT): these
-    continue the count of that event, so that place and `_row` together identify a change."""
+    """Return the `_row` of each event's first row. Usually it is 0. Events inside a compressed
+    payload, or at an XA COMMIT, have the same offset as the event before. These continue its
+    count, so that file, offset and `_row` identify a change."""
     offsets = decoded.events[:, columns.OFFSET]
     files = group.transactions[decoded.events[:, columns.TRANSACTION], columns.FILE]
     same_place = np.zeros(len(offsets), bool)
@@ -463,8 +479,9 @@ def _first_rows(table: TableSegment, group: TransactionGroup, decoded: Decoded) 
 def put_part(
     part: PartRead, tables: CapturedTables, structures: SchemaTracker, moment: datetime
 ) -> None:
-    """Add the rows that were read by a condition, at `moment`, before all changes of the log: first
-    the rows that the source does not have any more, as deletes, then the rows that it has."""
+    """Add rows that were read from MySQL by a condition, before all changes of the log. Rows that
+    MySQL no longer has become deletes; the others become updates. `moment`: their commit time.
+    Raise `RowsNotRead` if the table was altered or stopped meanwhile."""
     version = structures.version(part.table)
     if (
         version is None

@@ -1,25 +1,24 @@
-"""The proof that a batch was read by the structures that the server has, made before the batch is
-recorded.
+"""The proof that a batch was decoded with the structures that the server has, made before the batch
+is recorded.
 
 An ALTER under `sql_log_bin=0` is not in the log. If it keeps the number and types of the columns,
-the rows after it look like those before it. So once the batch is read, the server is asked, which
-then shows every ALTER up to the batch's end:
+the rows after it look like those before it. So after the batch was read, its structures are
+compared with the server's:
 
-1. All tables are read from the server at once, and then the place where its log ends. The log up to
-   there is read for its statements, which are followed on a copy of the structures. A table that is
-   equal then is proven.
-2. A table may differ because of a statement in progress, which is carried out and not logged yet,
-   or logged and not carried out yet. So the table is read again under a lock: an ALTER that began
-   earlier has ended and is logged then. If the table still differs, no statement in the log made
-   the difference.
+1. The structures of all tables are read from the server, and then the place where its log ends. The
+   statements of the log between the batch and this place are applied to a copy of the batch's
+   structures. A table that is now equal is proven.
+2. A table may differ because a statement is in progress: already carried out and not yet logged, or
+   already logged and not yet carried out. So the table is read again under a lock, for which an
+   ALTER that began earlier must have ended. If the table still differs, no statement in the log
+   explains the difference.
 
-
-Parents of foreign keys are compared too, captured or not, if the server logs only their events for
-changes in captured children. Read by a wrong structure, an UPDATE of the column to which children
+Parents of foreign keys are compared too, captured or not, if changes of captured children by
+cascades are not logged. Decoded with a wrong structure, an UPDATE of the column to which children
 refer looks like an UPDATE of another column, and the children would keep their old values.
 
 If tables cannot be compared, the batch is recorded nevertheless, because its log is sound. The
-ledger notes these tables, and the next run that reads the log compares them, even if it reads no
+ledger records these tables, and the next run that reads the log compares them, even if it reads no
 rows of them. A batch that ends long before the log's end is not compared either, because reading
 all of that log would cost too much.
 
@@ -64,10 +63,11 @@ from lockstep.pipeline.values.shown import listed
 from lockstep.pipeline.values.table import TableName
 
 FEW_BYTES: Final = 64 << 20
-"""Longest log after a batch that is read for this proof, unless the batch itself read more."""
+"""Largest part of the log after a batch, in bytes, that is read for this proof. If the batch itself
+was larger, its size is the limit."""
 
 _SHOWN: Final = 5
-"""Largest number of differences that a sentence names."""
+"""Largest number of differences that a message names."""
 
 _GONE: Final = ("the source does not have it",)
 
@@ -76,10 +76,13 @@ _BUSY: Final = "others kept it locked"
 
 @dataclass(frozen=True, slots=True)
 class StructureProof:
-    """The result of comparing a batch's structures with the server's. `misread`: captured tables
-    whose rows may not be recorded, each with the error. `parents`: tables that differ and are not
-    captured, as the server has them. `compared`: the tables that were compared; `unproven`: those
-    that could not be, for the reason `why`."""
+    """The result of comparing a batch's structures with the server's.
+
+    - `misread`: captured tables that were decoded with a wrong structure, each with its error.
+    - `parents`: tables that differ and are not captured, with their structure on the server.
+    - `compared`: tables that could be compared. `unproven`: tables that could not be, for the
+      reason `why`.
+    """
 
     misread: Mapping[TableName, TableError] = field(default_factory=dict)
     parents: Mapping[TableName, TableSchema] = field(default_factory=dict)
@@ -91,10 +94,11 @@ class StructureProof:
 def prove_structures(
     capture: BatchCapture, rereads: Sequence[Reread] = (), *, left_open: Unproven | None = None
 ) -> StructureProof:
-    """Compare the structures that a batch was read by with the server's. `rereads`: tables that
-    were read from the source. `left_open`: tables that earlier runs could not compare.
+    """Compare the structures by which a batch was decoded to those of the server. `rereads`: tables
+    that were read from the source. `left_open`: tables that earlier runs could not compare.
 
-    `SourceMoving` if a table differs, and others keep it from being asked about again.
+    Raise `SourceMoving` if a table differs, and other sessions keep it locked, so that it cannot be
+    read again.
     """
     segmenter = capture.segmenter
     affected, moved = _affected(segmenter, rereads, left_open), _moved(capture)
@@ -128,7 +132,7 @@ def prove_structures(
     for table in misread.keys() & segmenter.renamed.keys():
         to = segmenter.renamed[table]
         if to not in segmenter.renamed:
-            # The error of the old name suffices: the next run reads the table of the new name.
+            # The error under the old name suffices: the next run reads the table by its new name.
             misread.pop(to, None)
     for table in sorted(moved - misread.keys()):
         if table in current.tables and later.lacks(table) and later.stays(table):
@@ -141,8 +145,8 @@ def prove_structures(
 def _affected(
     segmenter: Segmenter, rereads: Sequence[Reread], left_open: Unproven | None
 ) -> dict[TableName, frozenset[TableName]]:
-    """Return the tables to be compared, each with the captured tables that were misread if it
-    differs: itself, if it is captured, and children whose rows its events stand for."""
+    """Return the tables to be compared. The value is the set of captured tables that are wrong if
+    the table differs: itself, if it is captured, and children that its cascades change."""
     dropped = {reread.table for reread in rereads if reread.schema is None}
     selected = {reread.table for reread in rereads if reread.error is None}
     earlier = frozenset() if left_open is None else left_open.tables
@@ -159,8 +163,8 @@ def _affected(
 
 
 def _moved(capture: BatchCapture) -> frozenset[TableName]:
-    """Return the captured tables that RENAME TABLE renamed in this batch, on MariaDB only: its log
-    has renames of temporary tables too, which look the same."""
+    """Return the captured tables that this batch renamed, if the server is a MariaDB: its log also
+    has renames of temporary tables, which look the same. Return nothing for MySQL."""
     if capture.basis.run_start.facts.flavour != "mariadb":
         return frozenset()
     tables = (capture.basis.tables[name] for name in capture.segmenter.renamed)
@@ -179,8 +183,8 @@ def _not_renamed(table: TableName, to: TableName) -> TableError:
 def _error(
     table: TableName, subject: TableName, name: TableName, differences: tuple[str, ...]
 ) -> TableError:
-    """Return the error of `table`. `subject`: the table that differs, `table` itself or a parent
-    of it; `name`: its present name."""
+    """Return the error of `table`. `subject`: the table that differs, which is `table` or one of
+    its parents. `name`: the present name of `subject`."""
     whose = "" if subject == table else f"{subject}, which its foreign keys lead to: "
     if differences == _GONE:
         reason = "the source does not have it any more, and no statement in the log dropped it"
@@ -205,9 +209,9 @@ def _error(
 def note_unproven(
     work: Workplace, lease: Lease, proof: StructureProof, left_open: Unproven | None
 ) -> None:
-    """Report which tables could not be compared, and record which are still to be compared. Must
-    be called before the batch is recorded: a run that dies between the two then makes the next run
-    compare a table needlessly, but never forgets one."""
+    """Report the tables that could not be compared, and record them for the next run. This must
+    happen before the batch is recorded: a crash in between then makes the next run compare a table
+    needlessly, and no table is forgotten."""
     before = frozenset() if left_open is None else left_open.tables
     rule, sentence = (
         "structures-compared",
@@ -225,7 +229,7 @@ def note_unproven(
     left = proof.unproven
     if others := before - proof.compared - left:
         states = work.ledger.table_states(work.source.name)
-        # A paused table was not looked at in this run: it is compared once it comes back.
+        # This run did not read a paused table: it is compared once it comes back.
         paused = {t for t, state in states.items() if state.stopped_by is StoppedBy.PERSON}
         left |= others & paused
     if left != before:
@@ -237,8 +241,8 @@ _Confirmed = Mapping[TableName, tuple[TableSchema | None, tuple[str, ...]]]
 
 
 class _LaterStructures:
-    """The structures at a place after the batch's end. The statements up to there are followed, but
-    not recorded: the next batch follows them again."""
+    """The structures at a place after the batch's end. The statements between the two are applied,
+    but not recorded: the next batch reads them again."""
 
     def __init__(self, capture: BatchCapture) -> None:
         self._basis = capture.basis
@@ -248,8 +252,8 @@ class _LaterStructures:
         self._schema: ServerSchema | None = None
 
     def reach(self, current: CurrentSchemas) -> str | None:
-        """Follow the log up to the place for which the server's answer holds; return a reason if
-        that is not possible."""
+        """Apply the statements of the log up to the place of the server's answer `current`. Return
+        None, or the reason if that is not possible."""
         facts, head = self._basis.run_start.facts, current.head
         if current.server_uuid != facts.server_uuid:
             return (
@@ -268,12 +272,13 @@ class _LaterStructures:
         except (LogStops, DamagedEvent) as error:
             # The next run stops at the same place, with a hint.
             return f"the log cannot be followed from {begin} to {head}: {error.message}"
-        # Statements after one that is not understood are followed too.
+        # All statements are applied, also those after one that is not understood.
         unclear = [statement for statement in statements if not self._follow(statement)]
         return f"the statement at {unclear[0].begin} may change any table" if unclear else None
 
     def stays(self, table: TableName) -> bool:
-        """Return whether the server still has, under a lock, a table that the history renamed."""
+        """Return whether the server, asked under a lock, still has a table that was renamed in the
+        history."""
         locked = self._locked(table, is_shown=False)
         return (
             isinstance(locked, CurrentSchemas)
@@ -285,8 +290,9 @@ class _LaterStructures:
     def confirmed(
         self, names: Iterable[TableName], current: CurrentSchemas
     ) -> tuple[_Confirmed, dict[TableName, str]]:
-        """Return the tables that still differ under a lock, each with the server's structure and
-        the differences; and the tables that could not be compared, each with the reason."""
+        """Compare tables again under a lock. Return the tables that differ, each with the server's
+        structure and the differences, and the tables that could not be compared, each with the
+        reason."""
         confirmed: dict[TableName, tuple[TableSchema | None, tuple[str, ...]]] = {}
         unclear: dict[TableName, str] = {}
         for name in names:
@@ -302,10 +308,11 @@ class _LaterStructures:
         return confirmed, unclear
 
     def _locked(self, table: TableName, *, is_shown: bool) -> CurrentSchemas | str | None:
-        """Return the table as it is under a lock; None if the account may not read all of it, so
-        that there is nothing to compare; a reason if other sessions keep it locked. `is_shown`: the
-        server showed the table without a lock, so that it differs and must be compared: then a
-        table that stays locked raises `SourceMoving`."""
+        """Return the table's structure, read under a lock. Return None if the account may not read
+        all of it, and a reason if other sessions keep it locked.
+
+        `is_shown`: the server showed the table without a lock. It differs, so it must be compared:
+        raise `SourceMoving` if other sessions keep it locked."""
         try:
             return self._basis.work.server.locked_schema(table)
         except TableBusy as error:
@@ -320,14 +327,14 @@ class _LaterStructures:
             return None
 
     def lacks(self, table: TableName) -> bool:
-        """Return whether the history has no table of that name at this place."""
+        """Return whether the table certainly does not exist at this place, by the history."""
         if self._schema is not None and self._schema.fold(table) in self._schema.unknown:
             return False
         return self._structure(table) is None
 
     def differences(self, table: TableName, server: TableSchema | None) -> tuple[str, ...]:
-        """Return how the server's structure differs from the history's at this place; nothing if
-        the history does not have the table there."""
+        """Return the differences between the server's structure and the history's at this place.
+        Return nothing if the history does not have the table there."""
         history = self._structure(table)
         if history is None:
             return ()
@@ -350,7 +357,7 @@ class _LaterStructures:
         return self._basis.structures.whole() if self._schema is None else self._schema
 
     def _follow(self, logged: LoggedStatement) -> bool:
-        """Follow a statement; return whether it is known which tables it changed."""
+        """Apply a statement. Return False if it may have changed any table."""
         statement = with_view_noted(logged, self._whole, self._basis.work.server)
         change = read_change(statement.text, statement.context)
         if isinstance(change, Irrelevant):
@@ -372,10 +379,10 @@ def changed_meaning(
     told_by_log: bool = False,
     defaults: bool = False,
 ) -> tuple[str, ...]:
-    """Return the differences that change how rows are read, each as "what: history, server".
+    """Return the differences that change how rows are decoded, each as "what: history, server".
 
-    `told_by_log`: the history has only what a TABLE_MAP event says of the table. `defaults`: row
-    images left columns out, which were filled with the history's defaults, so that these matter.
+    `told_by_log`: the history has only the attributes of a TABLE_MAP event. `defaults`: compare
+    DEFAULT values too, because row images left out columns, which were filled with them.
     """
     return tuple(_changed(history, server, told_by_log, defaults))
 
@@ -415,7 +422,8 @@ def _of_row(column: ColumnSchema, defaults: bool) -> ColumnSchema:
 
 
 def _changed_key(history: TableSchema, candidates: Sequence[tuple[str, ...]]) -> Iterator[str]:
-    """Yield a difference if the server no longer has the key that identifies a mirror's rows."""
+    """Yield a difference if the server no longer has the key that identifies the rows of the
+    mirror (the Delta table with the current rows)."""
     key = merge_key(history)
     if key and {*key} not in [{*candidate} for candidate in candidates]:
         theirs = " or ".join(f"({', '.join(other)})" for other in dict.fromkeys(candidates))

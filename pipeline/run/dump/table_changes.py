@@ -1,11 +1,11 @@
-"""The changes that the tables of one capture go through: statements alter them, they join the
-capture at the places of the log for which they wait, and rows that cannot be decoded stop them.
+"""The life of tables during one capture: statements alter them, stopped tables come back, rows that
+were read from the source join their changes in the log, and errors stop tables.
 
-The rows that are read from the source are joined with the log while the log is read. A
-table that comes back through the log is captured from the place on where it stopped;
-rows and statements before that place were captured earlier. A structure that a person
-gave holds from that place on. If a statement begins exactly there, it is the one that
-could not be followed, and the structure holds after it.
+A table joins the capture when the log reaches a certain place. For rows that were read from the
+source, this is the place as of which they were read (their low watermark). A stopped table comes
+back at the place where it stopped, because everything before it was captured earlier. If a person
+gave the table's structure, it holds from that place on. A statement that begins exactly there is
+the one that could not be followed, and the structure holds after it.
 """
 
 from __future__ import annotations
@@ -75,20 +75,22 @@ _EVENTS: Final = {
     Action.DROP: TableEventKind.DROPPED,
 }
 _NEEDS_TABLE: Final = (Action.FOLLOW, Action.EMPTY, Action.DROP)
-"""Actions that only concern a table that is in the lake, or on its way there."""
+"""Actions that do nothing to a table without a state (`CapturedTable.is_known`)."""
 
 _REFUSED: Final = {ENGINE_REFUSED: engine_hint, VERSIONED: versioning_hint}
-"""Rules that stop a table and also rule out reading it from the source, each with the
-function that returns its hint."""
+"""Rules that stop a table for a reason which reading it from the source would not remove, each
+with the function that returns the hint."""
 
 DROPPED_BEFORE_READ: Final = "it was dropped at the source before it could be read"
-"""The reason for a DROPPED event of a table that waited to be read from the source."""
+"""Reason of the DROPPED event of a table that was dropped before it could be read."""
 
 ALTERED: Final = "it was altered while its rows were read from the source"
+"""Reason to read a table again."""
 
 
 def _is_reached(place: Coordinates | None, at: Coordinates | None) -> bool:
-    """Return whether the log was read up to a place. `at`: so far; None: to its end."""
+    """Return whether the log was read up to `place`. `at`: the place up to which it was read; None
+    for its end."""
     return at is None or (place is not None and place <= at)
 
 
@@ -97,8 +99,14 @@ def _same_rows(schema: TableSchema | None, other: TableSchema | None) -> bool:
 
 
 class TableChanges:
-    """What statements and places of the log do to the tables of one capture. `work`: where a
-    person is told of tables that stop; None if the log is only read again."""
+    """Applies statements, and places that the log reaches, to the tables of one capture.
+
+    - `work`: the ports of the run, for messages about stopped tables; None in a replay, which
+      reads a part of the log again.
+    - `copies`: decides whether the rows of a renamed table are copied from the mirror (the Delta
+      table with the current rows) of its former name; None if none are.
+    - `extents`: tables that are older than the log that was read, so that the lake may lack rows.
+    """
 
     def __init__(
         self,
@@ -116,29 +124,30 @@ class TableChanges:
         self._work = work
         self._copies = copies
         self._extents = PartialTables() if extents is None else extents
-        self._emptied: tuple[int, ...] = ()
+        self._new_marks: tuple[int, ...] = ()
         self._at: Coordinates | None = None
-        """The place that the capture reached before the changes that it takes now."""
+        """The place of the last call of `reach`: all changes before it have numbers."""
 
     def follow(self, buffer: TransactionBuffer) -> None:
         self._maps = buffer.maps
 
-    def _ask_again(self) -> None:
-        """Let the buffer ask again which tables are wanted."""
+    def _update_wanted(self) -> None:
+        """Tell the buffer that the set of tables with wanted changes may be a different one."""
         self._maps.update_wanted()
 
-    def take_emptied(self) -> tuple[int, ...]:
-        """Return the numbers of the marks that statements added since the last call."""
-        emptied, self._emptied = self._emptied, ()
-        return emptied
+    def take_marks(self) -> tuple[int, ...]:
+        """Return the sequence numbers of the marks that were added since the last call. A mark
+        stands for all rows of a table, such as a TRUNCATE."""
+        marks, self._new_marks = self._new_marks, ()
+        return marks
 
     # -- statements --------------------------------------------------------------------
 
     def changed(
         self, logged: LoggedStatement, followed: FollowedStatement
     ) -> Mapping[TableName, Consequence]:
-        """Follow a statement that changed structures; return its consequence for each captured
-        table."""
+        """Carry out a statement that changed structures, and return its consequence for each
+        captured table."""
         self._extents.followed(followed.effects)
         supplies = {} if self._copies is None else self._copies(followed.effects)
         by_table = with_copies(
@@ -150,9 +159,10 @@ class TableChanges:
         for name, consequence in by_table.items():
             table, supply = self._tables[name], supplies.get(name)
             if consequence.rule == NEW_COLUMN_UNKNOWN and table.completed:
+                # The values of the new column are read from the source after the capture.
                 consequence = replace(consequence, action=Action.FOLLOW)
-            if table.given is not None and logged.begin == table.begins:
-                # A person gave the structure that the table has after this statement.
+            if table.structure_order is not None and logged.begin == table.begins:
+                # A person gave the table's structure after this statement.
                 table.stopped_by = consequence
                 continue
             if not table.takes(logged.begin):
@@ -170,20 +180,20 @@ class TableChanges:
                 copied += self._copy(name, supply.origin, logged, consequence.reason)
             else:
                 self._follow(table, consequence, logged, unknown=unknown)
-        # The marks of copied tables come after everything else that the statement did.
+        # The mark of a copied table comes after all other changes by the statement: the copy has
+        # the state after the whole statement.
         for version in copied:
             self._mark(ChangeType.RESNAPSHOT, version, logged)
         for table in self._tables.taken_up.values():
-            if table.given is not None and table.begins == logged.begin:
+            if table.structure_order is not None and table.begins == logged.begin:
                 self._take_given(table, logged.end, logged)
         return actions
 
     def _why_not_shown(
         self, table: TableName, consequence: Consequence, followed: FollowedStatement
     ) -> TableError | None:
-        """Return why only a person may bring the table back: from here on it may have
-        the rows of another table whose settings hide more than its own, and reading it
-        would show what those hide."""
+        """Return an error if the table may now have rows of another table whose settings hide more.
+        Reading it would show these hidden values, so only a person may bring it back."""
         refused = self._structures.not_shown(table)
         if refused is not None or not self._shaping.hides:
             return refused
@@ -208,13 +218,13 @@ class TableChanges:
         *,
         unknown: bool,
     ) -> None:
-        """Carry out the consequence of a statement. `unknown`: the table's structure before the
-        statement was not known."""
+        """Carry out the consequence of a statement for one table. `unknown`: the structure before
+        the statement was not known."""
         name, kind = table.name, _EVENTS.get(consequence.action)
         version, is_read = self._structures.version(name), table.load is not None
         quarantined = consequence.action is Action.QUARANTINED
         if quarantined and consequence.rule not in _REFUSED and is_read:
-            # The load may have read the structure from after the statement: read the table again.
+            # Some chunks may have been read with the structure after the statement, others before.
             self._stop(name, logged.end, read_by_next_run(consequence.reason))
         elif quarantined:
             hint = _REFUSED.get(consequence.rule, resume_hint)(name)
@@ -242,8 +252,8 @@ class TableChanges:
     def _copy(
         self, table: TableName, origin: TableName, logged: LoggedStatement, reason: str
     ) -> list[SchemaVersion]:
-        """Record that the table has the rows of `origin` from here on. Return its version, for the
-        mark in its changelog; nothing if the table had to be stopped."""
+        """Record that the table has the rows of `origin` from here on. Return the version of its
+        structure for the mark in its changelog; an empty list if the table had to be stopped."""
         version = self._structures.version(table)
         assert version is not None, "only tables with a known structure are copied"
         try:
@@ -257,21 +267,22 @@ class TableChanges:
         """Add the mark of a statement that changed all rows of a table."""
         at, gtid = logged.begin, logged.gtid
         self._tables.mark(kind, version, at, gtid, logged.committed_at, logged.executed_at)
-        self._emptied = (*self._emptied, self._tables.last)
+        self._new_marks = (*self._new_marks, self._tables.last)
 
     # -- places that tables wait for ---------------------------------------------------
 
     def reach(self, at: Coordinates | None) -> None:
-        """Take up the tables that wait for a place at or before `at` (None: the log ended)."""
+        """Let the tables that wait for `at`, or for an earlier place, join the capture. None is the
+        end of the log."""
         waiting = self._tables.taken_up.values()
         for table in waiting:
-            if table.resumes is not None and _is_reached(table.begins, at):
-                self._structures.resume(table.resumes)
-                table.resumes = None
+            if table.resumed_version is not None and _is_reached(table.begins, at):
+                self._structures.resume(table.resumed_version)
+                table.resumed_version = None
         for table in waiting:
-            # A statement that begins at the place is the one that could not be followed.
+            # At the place itself a statement may begin: `changed` then takes the structure.
             begins = table.begins
-            if table.given is not None and begins != at and _is_reached(begins, at):
+            if table.structure_order is not None and begins != at and _is_reached(begins, at):
                 assert begins is not None, "it comes back at a place"
                 self._take_given(table, begins)
         for table in waiting:
@@ -280,8 +291,8 @@ class TableChanges:
                 table.reading = None
                 self._join(table, reading)
         for table in waiting:
-            # A high is passed only once all changes before it are numbered: so far these are the
-            # changes up to the place that was reached before.
+            # A load ends once all changes before its high watermark have numbers. Those after the
+            # previous call of `reach` do not have them yet.
             load = table.load
             passed = at is None or (self._at is not None and load and load.high <= self._at)
             if load is not None and load.complete and passed:
@@ -292,12 +303,13 @@ class TableChanges:
     def _take_given(
         self, table: CapturedTable, at: Coordinates, logged: LoggedStatement | None = None
     ) -> None:
-        """Record the structure that a person gave, which holds from `at` on, the end of the
-        statement `logged` if one could not be followed."""
-        assert table.given is not None and table.given.schema is not None, "it has a structure"
-        order, given, renames = table.given, table.given.schema, table.given.renames
+        """Record the structure that a person gave, from `at` on. `logged`: the statement before
+        `at` that could not be followed; None if there is none."""
+        order = table.structure_order
+        assert order is not None and order.schema is not None, "it has a structure"
+        given, renames = order.schema, order.renames
         before, renaming, doubt = self._structures.last_known(table.name), False, None
-        stopped_by, table.given = table.stopped_by, None
+        stopped_by, table.structure_order = table.stopped_by, None
         if stopped_by is not None and stopped_by.rule != NOT_FOLLOWED:
             # The statement was understood, so the column names after it are known.
             renames, doubt = (), None if stopped_by.action in KEEPS_ROWS else stopped_by.reason
@@ -318,14 +330,14 @@ class TableChanges:
         self._tables.record_event(TableEventKind.CHANGED, version, reason)
 
     def _join(self, table: CapturedTable, reading: Reread) -> None:
-        """Take up a table at the place as of which its rows, or its columns, were read. The rows of
-        a load are read in chunks between a low and a high watermark: the table's log counts from
-        the low on, and the load is complete at the high."""
+        """Let rows or columns that were read from the source join the log. A load reads rows in
+        chunks between a low and a high watermark: the table's changes are taken from the low
+        watermark on, and the load is complete at the high watermark."""
         error, schema, version = reading.error, reading.schema, self._structures.version(table.name)
         not_shown = self._structures.not_shown(table.name)
         reads_rows = reading.columns is None and schema is not None
         if reads_rows and not_shown is not None and not_shown.need is Need.CONSENT:
-            # The read was ordered before the person knew what the mirror would show.
+            # The person ordered the read before it was known what the mirror would show.
             error = error or not_shown
         if error is not None:
             self.stop(table.name, reading.low, not_readable(error, reading.columns))
@@ -342,15 +354,15 @@ class TableChanges:
             self._tables.record_event(TableEventKind.DROPPED, version, DROPPED_BEFORE_READ)
 
     def begin_load(self, reading: Reread) -> None:
-        """Begin to read all rows of a table whose log was captured up to `reading.low`.
-        The rows are joined with the changes after that place."""
+        """Begin to read all rows of a table whose changes were captured up to `reading.low`. The
+        rows join the changes after that place."""
         version = self._structures.version(reading.table)
         assert version is not None, "its structure is known"
         self._counts_from(reading, version, whole=False)
 
     def _counts_from(self, reading: Reread, version: SchemaVersion, *, whole: bool) -> None:
-        """Record that the table's log counts from here on, after rows that were read (`whole`) or
-        are being read."""
+        """Record that the table's changes are taken from here on. `whole`: all of its rows were
+        read as of here; otherwise they are being read in chunks."""
         if whole:
             self._tables.load_ends(reading.table)
         else:
@@ -366,11 +378,11 @@ class TableChanges:
         if whole:
             self._tables.record_event(TableEventKind.REREAD, version, reading.why)
             self._record(reading, number, sequence)
-        self._ask_again()
+        self._update_wanted()
 
     def _end_load(self, reading: Reread) -> None:
-        """Record that all chunks of a table were read and that the log was captured up
-        to the last of them, unless the table was stopped or dropped meanwhile."""
+        """Record that a load is complete: all chunks were read, and the log was captured up to the
+        last of them. Do nothing if the table was stopped or dropped meanwhile."""
         version, load = self._structures.version(reading.table), reading.load
         assert load is not None, "only loads are read in several places"
         if version is None or not self._tables[reading.table].loading:
@@ -387,7 +399,7 @@ class TableChanges:
         self._record(reading, began.version, began.sequence)
 
     def _record(self, reading: Reread, version: int, sequence: int) -> None:
-        """Record that the rows that were read come after the change `sequence`."""
+        """Record the files with the read rows. They apply after the change number `sequence`."""
         if reading.load is not None:
             self._tables.joined.append(LoadJoined(reading.load.id, reading.table))
             self._tables.loaded.append(reading.load.progress)
@@ -395,7 +407,7 @@ class TableChanges:
         self._tables.snapshots.append(part)
 
     def rewrite(self, table: TableName, origin: ChangelogOrigin) -> None:
-        """Record that a table's mirror is written again from its changelog, unless the table was
+        """Record that a table's mirror is rewritten from its changelog, unless the table was
         stopped or dropped meanwhile."""
         version = self._structures.version(table)
         if version is not None and version.schema is not None and self._tables.wanted(table):
@@ -406,8 +418,8 @@ class TableChanges:
     # -- tables that stop --------------------------------------------------------------
 
     def stop(self, table: TableName, at: Coordinates, error: TableError) -> None:
-        """Stop the table at `at`. If only the source has its values (`ValueLeftOut`), the next run
-        reads it there."""
+        """Stop the table at `at`. If a value is only in the source (`ValueLeftOut`), the next run
+        reads the table there."""
         if isinstance(error, ValueLeftOut):
             error = read_by_next_run(error.reason)
         elif isinstance(error, StructureUnknown) and self._work is not None:
@@ -418,20 +430,19 @@ class TableChanges:
         stopped = self._tables.stop(table, at, error)
         if self._work is not None:
             self._work.quarantine(stopped)
-        self._ask_again()
+        self._update_wanted()
 
     def lose(self, table: TableName, at: Coordinates, reason: str) -> None:
-        """Note that only the source has the table's rows after `at`: the next run reads them there,
-        unless the table is being read from the source at a later place anyway."""
+        """Stop the table, because the log does not have all of its rows after `at`. The next run
+        reads them from the source. Do nothing if rows as of a later place were read anyway."""
         version = self._structures.version(table)
         exists = version is not None and version.knowledge is not Knowledge.DROPPED
         if exists and self._tables[table].takes(at):
             self._stop(table, at, read_by_next_run(reason))
 
-    def end_at(self, lost: Mapping[TableName, UnloggedLoss]) -> None:
-        """Stop the tables in which foreign keys changed rows that are not logged. If
-        the `foreign_keys` policy says so, the next run reads them again; otherwise they
-        wait for a person."""
+    def stop_lost(self, lost: Mapping[TableName, UnloggedLoss]) -> None:
+        """Stop the tables with rows that foreign keys changed and MySQL did not log. The policy
+        `foreign_keys` decides whether the next run reads a table again, or a person has to."""
         for table, loss in lost.items():
             if not self._tables.wanted(table):
                 continue
@@ -443,8 +454,8 @@ class TableChanges:
 
 
 def _why_unknown(work: Workplace, table: TableName, error: StructureUnknown) -> TableError:
-    """Return the error of a table whose structure is not known: the server's own error if it
-    refuses to show the table's structure to the account, otherwise `error`."""
+    """Return the error of a table whose structure is not known. If the server does not show the
+    structure to the account, this is the server's error, and otherwise `error`."""
     try:
         work.server.baseline([table])
     except TableError as refused:

@@ -1,10 +1,8 @@
-"""Partial tables: tables of which the lake may lack rows, because they existed before the log that
-was read begins.
+"""Partial tables: they existed before the log that was read, so the lake may lack rows of them.
 
-A partial table becomes whole at a place of the log where it is empty (a statement created, emptied
-or dropped it, or it was seen without rows), or when all its rows are read from the source. A RENAME
-changes nothing in this.
-
+A partial table becomes whole where it is empty (a statement created, emptied or dropped it, or it
+was seen without rows), or when all of its rows are read from the source. After a RENAME it is
+partial under its new name.
 """
 
 from __future__ import annotations
@@ -25,7 +23,8 @@ from lockstep.pipeline.values.table import TableName, TablePatterns
 
 
 class PartialTables:
-    """The partial tables of one capture. `known`: those before it."""
+    """The partial tables of one capture, followed from statement to statement. `known`: the partial
+    tables before the capture."""
 
     def __init__(self, known: Iterable[Extent] = ()) -> None:
         self._before = {extent.table: extent for extent in known}
@@ -38,13 +37,13 @@ class PartialTables:
         empty: Collection[TableName],
         by: Coordinates,
     ) -> None:
-        """Note tables that existed at `at`, where the log that is read begins. Those of `empty` had
+        """Add tables that existed at `at`, where the log that is read begins. Tables in `empty` had
         no row at some place from `at` up to `by`."""
         for table in tables:
             self._now[table] = Extent(table, at, by if table in empty else None)
 
     def followed(self, effects: Iterable[Effect]) -> None:
-        """Follow the effects of a statement, in order."""
+        """Apply the effects of a statement, in their order."""
         for effect in effects:
             match effect:
                 case Created(table) | Dropped(table) | Truncated(table):
@@ -53,7 +52,7 @@ class PartialTables:
                     # If the log is read again, the table may be known under its new name already.
                     extent = self._now.pop(table, self._now.get(to))
                     if extent is not None:
-                        # It is not known which table was seen empty under the old name.
+                        # The table that was seen empty may have been another one of the old name.
                         self._now[to] = Extent(to, extent.begins)
                 case _:
                     pass
@@ -78,9 +77,9 @@ class PartialTables:
 
 
 def partial_tables_at_start(basis: Basis) -> tuple[PartialTables, Basis]:
-    """Return the partial tables before the first event is read, and the basis with facts of the
-    server that were read after the check for empty tables: its log's end then is the place by
-    which those were empty."""
+    """Return the partial tables before the first event is read, and the basis with newer facts of
+    the server. They are read after the check for empty tables, so that these were empty at some
+    place before the log's end in these facts."""
     work, source = basis.work, basis.work.source
     extents = PartialTables(work.ledger.partial(source.name))
     new = [
@@ -99,8 +98,8 @@ def partial_tables_at_start(basis: Basis) -> tuple[PartialTables, Basis]:
 
 
 def note_tables_from_log(extents: PartialTables, basis: Basis) -> None:
-    """Note tables that are known only from the log, because the account could not see them when the
-    structures were read: they may have earlier rows."""
+    """Add the tables that are known only from the log, because the account could not see them when
+    the structures were read. They may have earlier rows."""
     tables = [
         version.table
         for version in basis.structures.history.versions
@@ -118,7 +117,7 @@ def partial_tables(ledger: Tables, source: str, patterns: TablePatterns) -> tupl
 
 
 def now_whole(work: Workplace, report: VerifyReport) -> frozenset[TableName]:
-    """Return the partial tables that a comparison found equal: they are whole."""
+    """Return the partial tables that a comparison with MySQL found equal: they are whole."""
     partial = {extent.table for extent in work.ledger.partial(work.source.name)}
     return frozenset(
         table.table for table in report.tables if table.equal and table.table in partial
@@ -126,6 +125,5 @@ def now_whole(work: Workplace, report: VerifyReport) -> frozenset[TableName]:
 
 
 def record_whole(work: Workplace, lease: Lease, report: VerifyReport) -> None:
-    """Record that the tables which a comparison found equal are whole."""
-
+    """Record that the tables are whole which a comparison with MySQL found equal."""
     work.ledger.note_whole(lease, report.batch, now_whole(work, report))

@@ -1,1 +1,1 @@
-"""Reading tables from the source, chunk by chunk, over as many runs as it takes."""
+"""Reading all rows of tables from the source (MySQL), in chunks, over as many runs as it takes."""

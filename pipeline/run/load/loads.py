@@ -1,14 +1,13 @@
-"""The loads of one run: tables whose rows are read from MySQL in chunks. And tables of which it
-reads only new columns.
+"""The loads of one run. A load reads all rows of a table from MySQL, in chunks.
 
-A table is loaded because somebody ordered it, because the log alone could not bring it back, or
-because its rows are older than the log that is read. If a run does not finish a load, the next run
-continues it: the ledger records each chunk before it is read, and again once its files are durable.
-If a run dies in between, only the chunks that were being read are read again.
+A table is loaded because somebody ordered it, because the log lacks changes of it, or because its
+rows are older than the log that is read. If a run does not finish a load, the next run continues
+it: the ledger records each chunk before it is read, and again once its files are durable. If a run
+dies in between, only the chunks that were being read are read again.
 
-New columns are read by key, because a table's other values are in the mirror and in the log. If the
-table's structure is not that of the history, or keeps being altered, all of its rows are read
-instead.
+If a table only lacks new columns, these are read together with the primary key, because its other
+values are in the mirror (the Delta table with the current rows) and in the log. If the table's
+structure differs from the recorded one, or keeps being altered, all of its rows are read instead.
 """
 
 from __future__ import annotations
@@ -44,8 +43,8 @@ from lockstep.pipeline.values.table import TableName
 
 
 def order_readings(work: Workplace, lease: Lease, plans: TablePlans) -> None:
-    """Order tables to be read by a later run: new tables, which are not captured until then, and
-    tables for which part of the log was lost."""
+    """Order that a later run reads tables which this run does not read: new tables, which are not
+    captured until then, and tables for which part of the log was lost."""
     states = work.ledger.table_states(work.source.name)
     open_loads = {load.table for load in work.ledger.open_loads(work.source.name)}
     for table, why in plans.waits.items():
@@ -63,9 +62,9 @@ def give_up(work: Workplace, lease: Lease, load: Load, why: str) -> None:
 def load_tables(
     work: Workplace, lease: Lease, run_start: RunStart, plans: TablePlans
 ) -> list[Reread]:
-    """Read the tables whose rows have to come from the server according to the plans, until all
-    rows are read or the time for reading in one run is over. Return the tables that were read, and
-    as stopped the tables that must not be captured before they are read."""
+    """Read the tables that the plans supply from the server, until all rows are read or the time
+    for reading in one run is over. Return the tables that were read, and with an error those that
+    must not be captured before they are read."""
     room = LogRoom(kept_for(run_start.facts.settings), work.source.snapshot.seconds)
     until = perf_counter() + room.seconds
     for load, why in plans.void:
@@ -95,8 +94,8 @@ def load_tables(
 
 
 def begun_loads(rereads: Sequence[Reread]) -> list[Reread]:
-    """Return the readings that belong to loads whose tables are not followed yet: this capture
-    begins to follow them."""
+    """Return the readings of loads whose tables no capture follows yet. This capture begins to
+    follow them."""
     return [
         reread for reread in rereads if reread.load is not None and reread.load.followed is None
     ]
@@ -110,6 +109,8 @@ def _loaded(
     until: float,
     piece_seconds: float,
 ) -> list[Reread]:
+    """Read the rows of loads until `until`, a value of `perf_counter`. A load begins again if its
+    table was altered meanwhile. `piece_seconds`: as for `ChunkReader`."""
     rereads: dict[TableName, Reread] = {}
     later = set[TableName]()
     for _ in TABLE_READ.tries():
@@ -139,8 +140,8 @@ def _loaded(
 
 
 def _unread(work: Workplace, loads: Sequence[Load], why: TableBusy) -> list[Reread]:
-    """Return the tables of these loads, which this run does not read, as stopped at the log's
-    present end. `why`: the error that stops them."""
+    """Return the tables of these loads, which this run does not read, as stopped by the error `why`
+    at the log's present end."""
     if not loads:
         return []
     head = work.server.facts().head
@@ -157,8 +158,8 @@ def _begun(
     loads: Sequence[Load],
     rereads: dict[TableName, Reread],
 ) -> list[Load]:
-    """Return the loads whose chunks can be read: loads that a run began before, and loads that
-    begin now. Tables that cannot be read are added to `rereads`."""
+    """Begin the loads that are new, and return all loads whose chunks can be read. Tables that
+    cannot be read are added to `rereads`, with an error."""
     new = [load for load in loads if load.reading is None]
     if not new:
         return list(loads)
@@ -180,6 +181,7 @@ def _begun(
             give_up(work, lease, load, "it was dropped" if refused is None else refused.reason)
             continue
         if baseline.low < run_start.start.at:
+            # MySQL logs a transaction before its rows are visible: rows would be missing.
             busy = TableBusy("transactions that are in the log are not committed yet", hint=_AGAIN)
             head = baseline.high
             rereads[load.table] = Reread(load.table, load.reason, schema, head, head, error=busy)
@@ -207,8 +209,9 @@ def _begun(
 def _baselines(
     work: Workplace, loads: Sequence[Load], rereads: dict[TableName, Reread]
 ) -> dict[TableName, Baseline]:
-    """Return the baselines of all tables. They are read together or, if that fails, table by
-    table. A table that cannot be read is added to `rereads`."""
+    """Return for each table a baseline: its structure on the server, and the places of the log
+    before and after it was read. All are read together or, if that fails, one by one. A table that
+    cannot be read is added to `rereads`. A table that is being altered is left out."""
     names = [load.table for load in loads]
     baselines: dict[TableName, Baseline] = {}
     if len(names) > 1:
@@ -230,10 +233,10 @@ def _baselines(
 
 
 def _reread_of(work: Workplace, lease: Lease, read: ChunksRead) -> Reread | None:
-    """Return the rows of a load that were read so far, for the capture, or the error that stops
-    the table; None if the table is read in one piece and its turn did not come. If other sessions
-    keep the table busy, the next run continues the load; if the table cannot be read, the load is
-    void."""
+    """Return the rows of a load that were read so far, or the error that stops the table. Return
+    None if the table is read in one piece, for lack of a key, and its turn did not come. If other
+    sessions keep the table busy, the next run continues the load. If the table cannot be read, the
+    load is voided."""
     load = read.load
     if read.ended is None and load.at_once and not load.complete:
         return None
@@ -259,8 +262,8 @@ def _reread_of(work: Workplace, lease: Lease, read: ChunksRead) -> Reread | None
 
 
 REPORT_SECONDS = 0.3
-"""Shortest time between two reports of progress, in seconds: with many tables, a report takes
-about as long as reading a chunk."""
+"""Shortest time between two reports of progress, in seconds. With many tables, a report takes about
+as long as reading a chunk."""
 
 LOOK_SECONDS = 1.0
 """Shortest time, in seconds, between two checks of the server's load and of its oldest log
@@ -269,8 +272,9 @@ file."""
 
 @dataclass(slots=True)
 class ChunksRead:
-    """A load while its chunks are read. `size`: number of rows of the next chunk; `ended`: the
-    error that ended the reading; `under_way`: numbers of the chunks that threads are reading."""
+    """The reading of one load's chunks in this run. `size`: number of rows of the next chunk.
+    `ended`: the error that ended the reading. `under_way`: numbers of the chunks that threads are
+    reading."""
 
     load: Load
     size: int
@@ -282,13 +286,17 @@ class ChunksRead:
         return self.ended is None and not self.load.complete
 
     def put(self, chunk: Chunk) -> None:
+        """Add a chunk to the load, or replace the chunk with its number."""
         chunks = list(self.load.chunks)
         chunks[chunk.number : chunk.number + 1] = [chunk]
         self.load = replace(self.load, chunks=tuple(chunks))
 
 
 @dataclass(frozen=True, slots=True)
-class _Done:
+class _ChunkDone:
+    """A chunk that a thread has read. `rows`: its files, or the error. `asked`: the number of rows
+    that it was to have. `bytes`: size of its rows in memory."""
+
     reading: ChunksRead
     chunk: Chunk
     rows: ChunkRows | TableError | StructureMoved
@@ -297,9 +305,9 @@ class _Done:
 
 
 class ChunkReader:
-    """Reads the chunks of loads, in several threads, until all loads are complete or
-    `perf_counter` reaches `until`. `start`: the place from which the log is read afterwards.
-    `piece_seconds`: longest time for reading a table that cannot be cut into chunks."""
+    """Reads the chunks of loads in several threads, until all loads are complete or `perf_counter`
+    reaches `until`. `start`: the place from which the log is captured afterwards. `piece_seconds`:
+    longest time for reading a table that cannot be cut into chunks."""
 
     def __init__(
         self,
@@ -322,13 +330,14 @@ class ChunkReader:
         self._oldest: LogFile | None = None
 
     def read(self) -> list[ChunksRead]:
+        """Read chunks, and return all loads with the chunks that were read."""
         connections = self._work.source.snapshot.connections
-        running: set[Future[_Done]] = set()
+        running: set[Future[_ChunkDone]] = set()
         with ThreadPoolExecutor(connections, thread_name_prefix="lockstep-load") as pool:
             try:
                 while True:
-                    while len(running) < connections and (work := self._next()) is not None:
-                        running.add(pool.submit(self._read, *work))
+                    while len(running) < connections and (task := self._next()) is not None:
+                        running.add(pool.submit(self._read, *task))
                     if not running:
                         break
                     done, running = wait(running, return_when=FIRST_COMPLETED)
@@ -343,9 +352,9 @@ class ChunkReader:
     # -- which is next --------------------------------------------------------------------
 
     def _next(self) -> tuple[ChunksRead, Chunk, int] | None:
-        """Return the next chunk to read, from the tables in turn, with the number of rows that
-        was asked for; None if no chunk is left or the time is over. One chunk is read in any case,
-        so that every run makes progress, however long it took to begin."""
+        """Return the next chunk to read, from the tables in turn, and its planned number of rows.
+        Return None if no chunk is left or the time is over. At least one chunk is returned in every
+        run, so that a load ends even if all runs begin late."""
         for _ in range(len(self._waiting)):
             if self._begun and (perf_counter() >= self._until or not self._may_read()):
                 return None
@@ -359,8 +368,8 @@ class ChunkReader:
         return None
 
     def _chunk(self, reading: ChunksRead) -> Chunk | None:
-        """Return a chunk of this load that is planned but not read, otherwise a new chunk; None
-        if the load needs no other chunk."""
+        """Return a planned chunk of this load that was not read, or else a new chunk. Return None
+        if the load needs no further chunk."""
         if not reading.goes_on:
             return None
         for chunk in reading.load.unread:
@@ -375,6 +384,7 @@ class ChunkReader:
             return None
 
     def _new_chunk(self, reading: ChunksRead) -> Chunk:
+        """Choose the key range of the next chunk, and record it before it is read."""
         load = reading.load
         assert load.reading is not None, "a load that is read has begun"
         after = load.chunks[-1].range.through if load.chunks else None
@@ -389,8 +399,8 @@ class ChunkReader:
         return chunk
 
     def _may_read(self) -> bool:
-        """Return whether another chunk may be read now. Wait while the server is too busy, and
-        return False if the time is over before it is less busy."""
+        """Wait while the server is too busy for another chunk. Return False if the time is over
+        before it is less busy, or if the server purges the log too fast."""
         if perf_counter() - self._looked < LOOK_SECONDS:
             return True
         if self._log_runs_away():
@@ -408,10 +418,9 @@ class ChunkReader:
         return True
 
     def _log_runs_away(self) -> bool:
-        """Return whether the server is purging the log that is not captured yet: a file was purged
-        since the last check, and the oldest file that is left is the one in which the capture
-        starts, or a later one. Then reading tables stops, so that the log is captured before it is
-        lost."""
+        """Return whether the server is about to purge log that is not captured yet: it purged a
+        file since the last check, and the file in which the capture starts is now the oldest or
+        gone. Then stop reading tables, so that the log is captured before it is lost."""
         oldest = self._work.server.facts().binlogs[0].file
         before, self._oldest = self._oldest, oldest
         if before is None or before == oldest or oldest.number < self._start.file.number:
@@ -423,17 +432,18 @@ class ChunkReader:
         self._until = 0.0
         return True
 
-    # -- reading it ------------------------------------------------------------------------
+    # -- reading a chunk -------------------------------------------------------------------
 
-    def _read(self, reading: ChunksRead, chunk: Chunk, asked: int) -> _Done:
-        """Read a chunk, in a thread of the pool, and return its rows or the error."""
+    def _read(self, reading: ChunksRead, chunk: Chunk, asked: int) -> _ChunkDone:
+        """Read a chunk in a thread of the pool."""
         try:
             rows, size = self._rows(reading.load, chunk)
         except (TableError, StructureMoved) as error:
-            return _Done(reading, chunk, error, asked, 0)
-        return _Done(reading, chunk, rows, asked, size)
+            return _ChunkDone(reading, chunk, error, asked, 0)
+        return _ChunkDone(reading, chunk, rows, asked, size)
 
     def _rows(self, load: Load, chunk: Chunk) -> tuple[ChunkRows, int]:
+        """Write the rows of a chunk to files. Return the files, and the rows' size in bytes."""
         work, began, size, count = self._work, perf_counter(), 0, 0
         assert load.reading is not None, "a load that is read has begun"
         schema = load.reading.schema
@@ -466,7 +476,8 @@ class ChunkReader:
                 raise
             return ChunkRows(rows.low, rows.high, count, perf_counter() - began, files), size
 
-    def _take(self, done: _Done) -> None:
+    def _take(self, done: _ChunkDone) -> None:
+        """Record a chunk that was read, and choose the size of its table's next chunk."""
         reading, chunk = done.reading, done.chunk
         reading.under_way.discard(chunk.number)
         if not isinstance(done.rows, ChunkRows):
@@ -481,8 +492,8 @@ class ChunkReader:
         self._report()
 
     def _report(self, *, at_once: bool = False) -> None:
-        """Report the progress of all tables that have chunks, unless the last report was just
-        made. `at_once`: report in any case."""
+        """Report the progress of all tables that have chunks, if the last report is old enough.
+        `at_once`: report in any case."""
         if at_once or perf_counter() - self._reported_at >= REPORT_SECONDS:
             tables = (reading.load.progress for reading in self._readings if reading.load.chunks)
             self._work.progress.tell(loaded_until_now(tuple(tables)))
@@ -493,8 +504,8 @@ class ChunkReader:
 
 
 def read_columns(work: Workplace, plans: TablePlans, batch: int) -> tuple[list[Reread], TablePlans]:
-    """Read the columns that the plans ask for into durable files of the batch. Return what was
-    read, and the plans of all other tables."""
+    """Read the new columns that the plans supply from the server, into files of the batch. Return
+    them, and the plans of all other tables."""
     rereads, remaining = list[Reread](), dict(plans.plans)
     for table, plan in plans.plans.items():
         if plan.besides is None or not isinstance(plan.besides.supply, ColumnsRead):
@@ -511,7 +522,7 @@ def read_columns(work: Workplace, plans: TablePlans, batch: int) -> tuple[list[R
 def _columns_of(
     work: Workplace, table: TableName, columns: NewColumns, why: str, batch: int
 ) -> Reread | None:
-    """Return what was read; None if all rows have to be read instead."""
+    """Read these columns of a table. Return None if all of its rows have to be read instead."""
     version = work.ledger.schema_version(work.source.name, table, columns.version)
     for _ in TABLE_READ.tries():
         try:

@@ -1,9 +1,9 @@
-"""Read rows of a captured table from the source again, by a condition.
+"""Reads rows of a captured table from the source (MySQL) again, by a WHERE condition.
 
-The rows that match the condition are read in one consistent snapshot. Rows of the mirror that may
-match it and were not read are looked up by key in the same snapshot: those that it lacks are gone
-at the source, and no other row is taken to be gone. If the mirror keeps rows that are gone without
-marking them, none is looked up.
+The rows that match the condition are read in one consistent snapshot. The mirror (the Delta table
+with the current rows) may have other rows that match the condition. These are looked up by key in
+the same snapshot, and a row that the snapshot does not have was deleted at the source. If the
+settings keep deleted rows in the mirror without a mark, nothing is looked up.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ AGAIN = "`lockstep run`, then `lockstep reload {} --where … --reason …` agai
 
 
 class ScratchRows:
-    """Rows of one schema in a scratch file."""
+    """Rows of one schema, which wait in a temporary file until they are captured."""
 
     def __init__(self, file: EventFile, schema: pa.Schema) -> None:
         self._file, self._schema = file, schema
@@ -71,10 +71,14 @@ class ScratchRows:
 
 @dataclass(frozen=True, slots=True)
 class PartRead:
-    """The result of reading rows by a condition. `rows`: rows at the source that match it; `gone`:
-    rows of the mirror that the source no longer has; `left`: number of rows of the mirror that were
-    not looked up, because no statement can name the values of their key's column `unnamed`. All of
-    it held at one moment between `low` and `high`."""
+    """The result of reading rows by a condition, as of one moment.
+
+    - `low`, `high`: places of the log before and after this moment.
+    - `rows`: rows of the source that match the condition.
+    - `gone`: rows of the mirror that the source no longer has.
+    - `left`: number of rows of the mirror that were not looked up, because SQL has no exact literal
+      for values of `unnamed`, a column of the key.
+    """
 
     order: RereadRows
     structure: TableStructure
@@ -95,7 +99,7 @@ class PartRead:
 
 
 def why_not_by_condition(work: Workplace, table: TableName) -> ConditionRefused | None:
-    """Return why no rows of the table can be read by a condition now; None if some can."""
+    """Return the reason if rows of the table cannot be read by a condition now, otherwise None."""
     source = work.source.name
     state = work.ledger.table_states(source).get(table)
     loading = any(load.table == table for load in work.ledger.open_loads(source))
@@ -123,8 +127,9 @@ def why_not_by_condition(work: Workplace, table: TableName) -> ConditionRefused 
 
 
 def read_part(work: Workplace, order: RereadRows) -> PartRead:
-    """Read the rows of an order into scratch files, which the result closes. `ConditionRefused` if
-    they cannot be read by a condition, `RowsNotRead` if they could not be read now."""
+    """Read the rows of an order into temporary files, which the result's `close` deletes. Raise
+    `ConditionRefused` if they cannot be read by a condition, `RowsNotRead` if a later attempt may
+    succeed."""
     table = order.table
     if (refused := why_not_by_condition(work, table)) is not None:
         raise refused
@@ -142,9 +147,9 @@ def read_part(work: Workplace, order: RereadRows) -> PartRead:
 
 def _read(work: Workplace, order: RereadRows, state: TableState) -> PartRead:
     table = order.table
-    schema, version = _built_as_shown(work, state)
+    schema, version = _schema_and_shown_version(work, state)
     structure = version.shown_structure
-    limits = of_shown(order.condition.limits, version.treated)
+    limits = on_shown_columns(order.condition.limits, version.treated)
     key = _key(schema)
     facts = work.server.facts()
     hasher = RowHasher(replace(structure, primary_key=key), facts.flavour)
@@ -172,9 +177,11 @@ def _read(work: Workplace, order: RereadRows, state: TableState) -> PartRead:
     return PartRead(order, structure, low, high, rows, gone, left, unnamed)
 
 
-def _built_as_shown(work: Workplace, state: TableState) -> tuple[TableSchema, SchemaVersion]:
-    """Return the table's structure now, and the version that its mirror shows, which has the same;
-    `RowsNotRead` if it does not."""
+def _schema_and_shown_version(
+    work: Workplace, state: TableState
+) -> tuple[TableSchema, SchemaVersion]:
+    """Return the table's structure on the server, and the version that its mirror shows. Raise
+    `RowsNotRead` if the two differ."""
     table = state.table
     schemas = [schema for schema in work.server.baseline([table]).tables if schema.name == table]
     assert state.mirror_version is not None, "why_not_by_condition checked it"
@@ -186,8 +193,8 @@ def _built_as_shown(work: Workplace, state: TableState) -> tuple[TableSchema, Sc
 
 
 def _key(schema: TableSchema) -> tuple[str, ...]:
-    """Return the key by which rows are looked up: the PRIMARY KEY, or the only key. With several
-    keys and no PRIMARY KEY, the mirror might tell its rows apart by another one."""
+    """Return the key by which rows are looked up: the PRIMARY KEY, or the only UNIQUE key. With
+    several UNIQUE keys and no PRIMARY KEY, the mirror's merges may use another one."""
     keys = list(key_candidates(schema))
     if not keys or not (len(keys) == 1 or any(key.kind == "primary" for key in schema.keys)):
         has = "no key tells its rows apart" if not keys else "several keys tell its rows apart"
@@ -199,8 +206,8 @@ def _key(schema: TableSchema) -> tuple[str, ...]:
 
 
 def _require_not_before(work: Workplace, low: Coordinates) -> None:
-    """Raise `RowsNotRead` if the snapshot's low watermark is before the captured position: MySQL
-    logs a transaction before its changes are visible."""
+    """Raise `RowsNotRead` if the snapshot's low watermark is before the captured position. This is
+    possible because MySQL logs a transaction before its changes are visible."""
     cursor = work.ledger.cursors(work.source.name).captured
     assert cursor is not None, "the table was captured"
     if low < cursor.position.at:
@@ -217,7 +224,7 @@ def _put_matching(
     hasher: RowHasher,
     rows: ScratchRows,
 ) -> Hashes:
-    """Write the rows that match the condition to `rows`; return the hashes of their keys."""
+    """Write the rows that match the condition to `rows`, and return the hashes of their keys."""
     hashes = [np.zeros(0, np.uint64)]
     for batch in snapshot.rows.batches:
         rows.put(batch)
@@ -229,15 +236,15 @@ def _put_matching(
 def _keys_not_read(
     mirror: Mirror, table: TableName, limits: Sequence[Limit], hasher: RowHasher, keys_read: Hashes
 ) -> list[pa.RecordBatch]:
-    """Return the keys of the mirror that may match the condition and were not read.
-    `ConditionRefused` if the mirror has several rows of a key that was read: a merge would update
+    """Return the keys of the mirror's rows that may match the condition and were not read. Raise
+    `ConditionRefused` if the mirror has several rows with a key that was read: a merge would update
     all of them."""
     names = columns_of(hasher.schema, hasher.key, limits)
     schema = pa.schema([hasher.schema.field(name) for name in names])
     column, spans = span_of(schema, limits)
     not_read, in_both = [], [np.zeros(0, np.uint64)]
     for batch in mirror.batches(schema, column, spans):
-        keys, inside = hasher.keys(batch), bounded(batch, limits)
+        keys, inside = hasher.keys(batch), rows_within(batch, limits)
         was_read = np.isin(keys, keys_read)
         in_both.append(keys[was_read])
         inside &= ~was_read
@@ -255,7 +262,7 @@ def _keys_not_read(
 def _absent(
     snapshot: ConditionSnapshot, hasher: RowHasher, candidates: Sequence[pa.RecordBatch]
 ) -> Hashes:
-    """Return the hashes of those keys that have no row at the source."""
+    """Return the hashes of the candidate keys that have no row at the source."""
     absent = [np.zeros(0, np.uint64)]
     for batch in candidates:
         present = [hasher.keys(keys) for keys in snapshot.by_keys(batch)]
@@ -276,7 +283,7 @@ def _put_gone(
 
 
 def findings(part: PartRead) -> Sequence[str]:
-    """Return a sentence for each finding that a person should see."""
+    """Return sentences for people about rows that are gone or were not looked up."""
     lines = [f"{part.table}: {part.gone.rows:,} rows of the mirror are gone at the source"]
     if part.left:
         lines.append(
@@ -290,21 +297,21 @@ _BIG = pa.decimal128(20, 0)
 _DAY = pa.date32()
 
 
-def of_shown(limits: Sequence[Limit], treated: Collection[str]) -> list[Limit]:
-    """Return the limits without those on columns that the mirror shows differently: its values
-    cannot be compared with them."""
+def on_shown_columns(limits: Sequence[Limit], treated: Collection[str]) -> list[Limit]:
+    """Return the limits on columns whose values the mirror has unchanged. `treated`: columns that
+    the settings hide or change, whose values cannot be compared with a limit."""
     hidden = {name.lower() for name in treated}
     return [limit for limit in limits if limit.column.lower() not in hidden]
 
 
 def columns_of(schema: pa.Schema, key: Sequence[str], limits: Sequence[Limit]) -> list[str]:
-    """Return the key's columns, and the others that a limit is about."""
+    """Return the columns of the key, and the other columns with a limit."""
     more = [name for name, _ in _applied(schema, limits)]
     return list(dict.fromkeys([*key, *more]))
 
 
 def span_of(schema: pa.Schema, limits: Sequence[Limit]) -> tuple[str, list[ValueRange]]:
-    """Return an integer column that a limit bounds, with its range; ("", []) if there is none."""
+    """Return an integer column with a limit, and its range; ("", []) if there is none."""
     for name, limit in _applied(schema, limits):
         kind = schema.field(name).type
         if pa.types.is_integer(kind):
@@ -315,8 +322,8 @@ def span_of(schema: pa.Schema, limits: Sequence[Limit]) -> tuple[str, list[Value
     return "", []
 
 
-def bounded(batch: pa.RecordBatch, limits: Sequence[Limit]) -> npt.NDArray[np.bool_]:
-    """Return a mask of the rows within the limits; a row whose value is NULL is within."""
+def rows_within(batch: pa.RecordBatch, limits: Sequence[Limit]) -> npt.NDArray[np.bool_]:
+    """Return a mask of the rows within the limits. NULL counts as within."""
     within = np.ones(batch.num_rows, np.bool_)
     for name, limit in _applied(batch.schema, limits):
         column = _comparable(batch.column(name))

@@ -105,10 +105,10 @@ class LogOfTables:
         for table, consequence in effects.items():
             if consequence.action is not Action.NOTHING and self.wanted(table):
                 self._leave(table, f"it was altered at {logged.begin}: {consequence.reason}")
-        if self._watch.moved():
+        if self._watch.refresh():
             self._decoding.buffer.maps.update_wanted()
 
-    def reached(self, table: TableName, at: Coordinates, error: TableError) -> None:
+    def may_have_changed(self, table: TableName, at: Coordinates, error: TableError) -> None:
         self._leave(table, f"{error.reason}, at {at}")
 
     def lose(self, table: TableName, at: Coordinates, reason: str) -> None:

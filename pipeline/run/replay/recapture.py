@@ -298,7 +298,7 @@ def _recaptured(work: Workplace, batch: Batch, facts: SpanFacts) -> tuple[Segmen
     segmenter = Segmenter(
         tables, basis.structures, work.shaping, copies=partial(_copies_then, events)
     )
-    LogReading(basis, segmenter, keeps=True, warms=False).run()
+    LogReading(basis, segmenter, keeps_all_prepared=True, starts_spark=False).run()
     segments = tables.finish()
     mismatch = _changes_differ(batch, tables.changes, recorded, segments) or _events_differ(
         events,

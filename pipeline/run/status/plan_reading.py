@@ -104,7 +104,7 @@ def read_ahead(work: Workplace, run_start: RunStart, returns: TablePlans) -> Pla
     # A transaction that does not fit in memory is counted here, instead of being spilled.
     spool = SummarisingSpool(work.spool, tally.spilled, tally.out.append)
     counted = replace(basis, work=replace(basis.work, spool=spool))
-    reading = LogReading(counted, tally, stops=stops.append)
+    reading = LogReading(counted, tally, on_unfollowed=stops.append)
     try:
         reading.run()
         if reading.spent is None:
@@ -363,7 +363,7 @@ class LogTally:
         self.rereads[table] = reason
         self._decoding.buffer.maps.drop(table)
 
-    def reached(self, table: TableName, at: Coordinates, error: TableError) -> None:
+    def may_have_changed(self, table: TableName, at: Coordinates, error: TableError) -> None:
         """Quarantine a table that a statement may have changed without logging rows."""
         self._quarantine(table, at, error)
 
