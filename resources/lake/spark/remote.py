@@ -1,11 +1,11 @@
-"""A Spark outside this process: the address of a Spark Connect server (`remote` and `token` under
-`[spark]`), and sessions there, without Java here.
+"""Spark at a Spark Connect server: the server's address (`remote` and `token` under `[spark]`), and
+sessions there. This machine needs no Java for it.
 
 A statement continues at the server if its client dies. That is safe, because every
-commit is bound to the table version on which it was planned (`pin`): the statement
-makes the commit that the next run looks for, or it makes none. The next run need not
-wait for it, either: session ids are derived from the client's id and a number, so any
-process that knows the client's id can end its sessions.
+commit is bound to the table version on which it was planned (`delta.pin`): the
+statement makes the commit that the next run looks for, or it makes none. The next run
+need not wait for the statement: session ids are derived from the client's id and a
+number, so any process that knows the client's id can end the client's sessions.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 
 KEYS: Final = ("remote", "token")
-"""Keys of `[spark]` that are not Spark's."""
+"""Keys of the `[spark]` table that are no settings of Spark."""
 
 DEFAULT_PORT: Final = 15002
 
@@ -87,9 +87,9 @@ class SparkServer:
             return False
 
     def url(self, session: UUID) -> str:
-        """Return PySpark's URL of one session, including the token. Without TLS, PySpark sends a
-        token to `localhost` only. All sessions have the same user, so that one account can end
-        another one's."""
+        """Return the URL with which PySpark opens a session, including the token. Without TLS,
+        PySpark sends a token only to `localhost`. All sessions have the same user name, so that one
+        account of a machine can end the sessions of another."""
         host = "localhost" if self.here and self.token is not None else self.host
         more = f"{self.more};session_id={session}"
         if f";{_USER}=" not in more.lower():
@@ -144,9 +144,9 @@ _PATIENCE: Final = 10.0
 sessions."""
 
 _SESSIONS: Final = 32
-"""Number of sessions that are ended for a dead client. It has two for each table that
-it writes at the same time, and some that were given up after an error; the sum is
-doubled."""
+"""Number of sessions that are ended for a dead client. A client has two sessions for
+each table that it writes at the same time, and some that it gave up after an error;
+this is about twice their sum."""
 
 _EVERY_SESSION: Final = {
     "spark.sql.session.timeZone": "UTC",
@@ -159,9 +159,9 @@ _HADOOP: Final = "spark.hadoop."
 
 @dataclass(frozen=True, slots=True)
 class Connected:
-    """A server that accepts sessions. `defaults`: the settings of a new session;
-    `opened`: all sessions of this process; `idle`: the unused ones, by whether they are
-    for few rows."""
+    """A server that accepts sessions. `version`: Spark's version. `defaults`: the
+    settings of a new session. `opened`: all sessions of this process. `idle`: its unused
+    sessions; under True those with the settings for few rows."""
 
     version: str
     defaults: Mapping[str, str]
@@ -170,8 +170,9 @@ class Connected:
 
 
 class RemoteSpark:
-    """`Spark` at a Spark Connect server. `user`: the `[spark]` table; `lake`: where the
-    mirrors are; `staging`: the local folder from which Spark reads changes."""
+    """`Spark` at a Spark Connect server. `user`: the `[spark]` table. `lake`: where the
+    tables are. `staging`: the folder from which Spark reads changes, which the server
+    must see, too."""
 
     java = False
 
@@ -251,6 +252,7 @@ class RemoteSpark:
         return Connected(version, defaults, [session], {False: [], True: [session]})
 
     def _knock(self) -> None:
+        """Raise `LakeUnavailable` if the server accepts no connection."""
         try:
             with socket.create_connection(self._server.address, _PATIENCE):
                 pass
@@ -284,8 +286,8 @@ class RemoteSpark:
 
     @contextmanager
     def _refused(self) -> Iterator[None]:
-        """Turn a server's errors inside the context into ours (`refusal`), while a
-        session is opened."""
+        """Turn the server's errors inside the context, in which a session is opened, into
+        our errors (`refusal`)."""
         from pyspark.errors import PySparkException
 
         try:
@@ -388,9 +390,9 @@ def require_fit(
 
 
 def missing(user: Mapping[str, str], defaults: Mapping[str, str]) -> dict[str, str]:
-    """Return those settings that a new session does not have by default. For a `JOINED`
-    key it is enough that the default contains the value: a server that we started joins
-    the user's value to ours."""
+    """Return the settings of `user` that a new session does not have by default. For a
+    key in `JOINED`, the default need only contain the value: a server that we started
+    has our value followed by the user's."""
     return {
         name: value
         for name, value in user.items()

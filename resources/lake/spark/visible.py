@@ -1,7 +1,8 @@
-"""Proof, at each start of a Spark elsewhere, that its tasks see the same disks as this process.
+"""A check, at each start of a Spark on other machines, that its tasks see the same disks as this
+process.
 
-Otherwise they would write rows to another disk under the lake's path, and the commit would name
-files that nobody finds. One task that reads and one that writes are tried: all machines of a
+Otherwise tasks would write rows to another disk under the lake's path, and the commit would name
+files that do not exist here. One task that reads and one that writes are tried; all machines of a
 cluster are assumed to be alike.
 """
 
@@ -28,8 +29,9 @@ _MARK = [20]
 
 
 def require_visible(session: SparkSession, lake: LakePath, staging: Path, named: str) -> None:
-    """Raise `ConfigurationError`, with Spark's name `named`, unless it reads a staged file and
-    writes to the lake's folder in one statement; nothing stays."""
+    """Make Spark read a staged file and write its rows to the lake's folder, then delete both.
+    Raise `ConfigurationError` if Spark does not see one of the two folders. `named`: Spark's name
+    in the message."""
     from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
 

@@ -54,8 +54,8 @@ _OF_THE_MACHINE = frozenset(
         errno.ETIMEDOUT,
     }
 )
-"""Errors that concern the whole storage or machine, not only the file for which they
-were raised."""
+"""Errors of the whole storage or machine, not only of the file for which they were
+raised."""
 
 _OS_ERROR = re.compile(r"os error (\d+)")
 """Matches an errno in an error message of delta-rs."""
@@ -94,6 +94,8 @@ def mirror_errors(lake: LakePath, path: LakePath) -> Iterator[None]:
 def _about_mirror(
     lake: LakePath, path: LakePath, error: Exception
 ) -> LakeUnavailable | MirrorRefused:
+    """Return our error for an error at the mirror's folder `path`: of this mirror only, or
+    of the whole lake."""
     match = _OS_ERROR.search(str(error))
     number = int(match[1]) if match else None
     if isinstance(error, OSError):
@@ -132,6 +134,7 @@ def unavailable(path: LakePath, number: int | None, what: str) -> LakeUnavailabl
 
 
 def first_line(text: str) -> str:
+    """Return the first line of a text, at most 300 characters; '' if it is blank."""
     lines = text.strip().splitlines()
     return lines[0].strip()[:300] if lines else ""
 
@@ -146,6 +149,7 @@ def _refused(path: LakePath, error: Exception) -> LakeUnavailable:
 
 
 def delta_table(path: LakePath, version: int | None = None) -> DeltaTable:
+    """Open a version of the table at a path, by default the newest one."""
     return DeltaTable(str(path), version=version, storage_options=delta_options(path))
 
 
