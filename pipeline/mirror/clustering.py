@@ -27,7 +27,7 @@ def unclusterable(names: Sequence[str], columns: pa.Schema) -> Iterator[tuple[st
         place = places.get(folded(name))
         if place is None:
             yield name, "is not a column of the table"
-        elif not _has_order(columns.field(place).type):
+        elif not _has_statistics(columns.field(place).type):
             yield name, "has a type for which Delta keeps no minimum and maximum"
         elif place >= _WITH_STATISTICS:
             yield name, f"is not among the first {_WITH_STATISTICS} columns"
@@ -43,5 +43,5 @@ def clustered_by(names: Sequence[str], columns: pa.Schema) -> tuple[str, ...] | 
     return tuple(own[folded(name)] for name in names)
 
 
-def _has_order(kind: pa.DataType) -> bool:
+def _has_statistics(kind: pa.DataType) -> bool:
     return not (pa.types.is_boolean(kind) or pa.types.is_binary(kind) or pa.types.is_nested(kind))

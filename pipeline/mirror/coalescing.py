@@ -93,7 +93,7 @@ def coalesced(
     order = np.argsort(whole.column("_sequence").to_numpy(), kind="stable")
     whole = whole.take(pa.array(order))
     spelled = changelog_spelling(schema.names)
-    rows = _followed(whole, [spelled[name] for name in key])
+    rows = _rows_of(whole, [spelled[name] for name in key])
     presence = _Presence(images, order, rows)
     return _Coalescing(whole, rows, presence, schema, tuple(key)).table(
         kept_columns((part.columns for _, part in images), schema),
@@ -122,7 +122,7 @@ class _Rows:
     last: Places
 
 
-def _followed(whole: pa.Table, key: Sequence[str]) -> _Rows:
+def _rows_of(whole: pa.Table, key: Sequence[str]) -> _Rows:
     """Follow each row from image to image. An update's two images have consecutive numbers, so a
     row is found again after an update changed its key."""
     kind = whole.column("_change_type")
@@ -228,7 +228,7 @@ class _Coalescing:
     ) -> tuple[pa.Table, tuple[str, ...]]:
         names = self.schema.names
         spelled = changelog_spelling(names)
-        last, root = self.rows.last, _chased(self.rows.before, None)[self.rows.last]
+        last, root = self.rows.last, _ends_of(self.rows.before, None)[self.rows.last]
         kind = self.whole.column("_change_type").take(pa.array(last))
         kind = outcome(kind, ignored=ignored)
         # A deleted row needs its values only where it stays in the mirror.
@@ -261,7 +261,7 @@ class _Coalescing:
         indexes by `has`, which is equal for most columns."""
         same = has.tobytes()
         if same not in places:
-            places[same] = _chased(self.rows.before, has)[self.rows.last]
+            places[same] = _ends_of(self.rows.before, has)[self.rows.last]
         newest = places[same]
         return newest, ~has[newest]
 
@@ -269,7 +269,7 @@ class _Coalescing:
         """Return for each key whether its row had another key in an image up to a `_sequence`."""
         numbers = self.whole.column("_sequence").to_numpy()
         moved: Flags = self.rows.moved & (numbers <= doubtful)
-        of_keys: Flags = moved[_chased(self.rows.before, moved)[self.rows.last]]
+        of_keys: Flags = moved[_ends_of(self.rows.before, moved)[self.rows.last]]
         return of_keys
 
     def _with_lacks(
@@ -307,7 +307,7 @@ class _Coalescing:
         return pa.table(columns), tuple(name for name, mark in lacks.items() if mark.any())
 
 
-def _chased(before: Places, stops: Flags | None) -> Places:
+def _ends_of(before: Places, stops: Flags | None) -> Places:
     """Follow `before` from each image until `stops` is true or the row's oldest image is reached,
     and return the index of that image. An image at which `stops` is true is its own result. Each
     round doubles the distance, so long chains take few rounds."""

@@ -300,7 +300,7 @@ class Fold:
             )
         whole = [(table, part.columns) for table, part in zip(images, self.parts, strict=True)]
         if self.emptied:
-            return self._gone(self._folded(whole, numbered=True)), ()
+            return self._all_deleted(self._folded(whole, numbered=True)), ()
         if self.unmarked and "_committed_at" in self.marks:
             return self._unmarked(self._folded(whole, numbered=True)), ()
         return self._folded(whole, numbered=self.numbered), ()
@@ -351,7 +351,7 @@ class Fold:
         changes = changes.set_column(at, "_committed_at", kept)
         return changes if self.numbered else changes.drop_columns(["_sequence"])
 
-    def _gone(self, changes: pa.Table) -> pa.Table:
+    def _all_deleted(self, changes: pa.Table) -> pa.Table:
         """Return each last image as a delete. If its row was still present, the delete gets the
         stamps of the next change that emptied the table. Without `_committed_at` among the marks,
         a row that was present stays instead (`KEPT`)."""

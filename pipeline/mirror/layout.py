@@ -25,9 +25,9 @@ from lockstep.pipeline.values.segment import SegmentFile
 from lockstep.pipeline.values.stamps import STAMPS
 from lockstep.pipeline.values.table import TableName, TableStructure
 
-_KEPT = frozenset((string.ascii_letters + string.digits + "_-").encode())
+_UNESCAPED = frozenset((string.ascii_letters + string.digits + "_-").encode())
 
-_DELTAS = ("_change_data", "_delta_index", "_delta_log")
+_DELTA_FOLDERS = ("_change_data", "_delta_index", "_delta_log")
 """Delta's folders inside a table: Delta does not accept a table in a folder of such a name."""
 
 _LONGEST = 255
@@ -36,8 +36,8 @@ such parts, a source's name, and Delta's files below them leave 300 for the lake
 
 _BEGINNING = 80
 _HASH_DIGITS = 40
-"""Number of characters at the beginning of a shortened part, and of hexadecimal digits of the whole
-part's SHA-256 after them."""
+"""A shortened part has this many characters of its beginning, and this many hexadecimal digits of
+the whole part's SHA-256."""
 
 MARKS = pa.schema(
     [
@@ -69,7 +69,7 @@ DELETED_AT = pa.field("_deleted_at", pa.timestamp("us", tz="UTC"))
 def path_part(name: str, end: str = "", *, hidden: bool = True) -> str:
     """Return a name as one path part, followed by `end`. Different names give different parts.
     `hidden`: the part may begin with `_`."""
-    part = "".join(chr(byte) if byte in _KEPT else f"={byte:02X}" for byte in name.encode())
+    part = "".join(chr(byte) if byte in _UNESCAPED else f"={byte:02X}" for byte in name.encode())
     if part.startswith("_") and not hidden:
         part = f"=5F{part[1:]}"
     return _fitting(part, end)
@@ -88,7 +88,7 @@ def _database_part(name: str) -> str:
 
 
 def _table_part(name: str, end: str = "") -> str:
-    return path_part(name, end, hidden=name not in _DELTAS)
+    return path_part(name, end, hidden=name not in _DELTA_FOLDERS)
 
 
 def mirror_path(

@@ -182,19 +182,21 @@ def lineage(
     history = ColumnHistory(versions, moments)
     key = merge_key(history.schemas[history.last])
     first = {folded(track.names[history.first]) for track in history.of(history.first)}
-    own, marked, stamped = _own(mirror, first)
+    own, marked, stamped = _mirror_parts(mirror, first)
     final = history.of(history.last)
     kept = _kept(history, own, keep=bool(key), drop=policies.dropped_columns == DroppedColumns.DROP)
     tracks = [*final, *kept]
     columns = pa.schema([(track.name, track.type) for track in tracks])
     _refuse_own_names(columns, policies)
     keeps = bool(key) and policies.dropped_columns == DroppedColumns.KEEP
-    unasked = _unasked(history, stamped, policies) if keeps else []
+    unasked = _former_stamps(history, stamped, policies) if keeps else []
     stamps = [STAMPS.field(name) for name in policies.stamps]
     schema = pa.schema([*columns, *stamps, *unasked])
     brought = (*map(_of_image, stamps), *map(_null, unasked))
     keys = {number: tuple(_keys(history, number, tracks)) for number in history.schemas}
-    asked = [track for track in tracks if read is not None and _is_owed(track) and read.has(track)]
+    asked = [
+        track for track in tracks if read is not None and _needs_source(track) and read.has(track)
+    ]
     return ColumnLineage(
         schema=schema,
         key=key,
@@ -224,7 +226,7 @@ def lineage(
     )
 
 
-def _unasked(
+def _former_stamps(
     history: ColumnHistory, stamped: Sequence[pa.Field], policies: LakePolicies
 ) -> list[pa.Field]:
     """Return the mirror's stamps that the setting no longer names, except those whose name a column
@@ -247,7 +249,7 @@ _BEFORE = 0
 """The version number that stands for all versions before the first; versions begin with 1."""
 
 
-def _own(
+def _mirror_parts(
     mirror: pa.Schema | None, first: Collection[str]
 ) -> tuple[pa.Schema | None, bool, list[pa.Field]]:
     """Return the mirror's columns that come from its table, whether it has `_deleted_at`, and its
@@ -370,7 +372,7 @@ def _keys(
             yield tuple(track.name for track in key)
 
 
-def _is_owed(track: Track) -> bool:
+def _needs_source(track: Track) -> bool:
     """Return whether only the source knows the column's values in rows that existed before it."""
     return track.added and track.fill is None
 
@@ -382,7 +384,7 @@ def _reread(
     if unmark:
         yield "rows that are deleted at the source are in the mirror, marked"
     for track in tracks:
-        if _is_owed(track) and track not in asked:
+        if _needs_source(track) and track not in asked:
             yield f"column {track.name!r} was added with values that only the source knows"
         if not track.followed:
             yield f"column {track.name!r} changed to a type that only the source converts to"
@@ -424,7 +426,7 @@ def taken_names(columns: Collection[str], policies: LakePolicies) -> Iterator[tu
             yield (name, *own[folded(name)])
 
 
-_STARTS: Final = (VersionOrigin.CARRIED, VersionOrigin.BASELINE)
+_WITHOUT_STATEMENT: Final = (VersionOrigin.CARRIED, VersionOrigin.BASELINE)
 """Origins of versions that have no statement, because a run started at an earlier place of the log
 or on another server. If such a version has the structure of the version before, it has the same
 columns. (A table that was created again in between is recognized by its event.)"""
@@ -508,7 +510,7 @@ class ColumnHistory:
         if version.shown_from is not None:
             return version.shown_from
         old = self.schemas[before.version]
-        if version.origin in _STARTS and row_structure(old) == row_structure(schema):
+        if version.origin in _WITHOUT_STATEMENT and row_structure(old) == row_structure(schema):
             return [column.name for column in schema.columns]
         self.broken.append(f"version {version.version} does not continue with the earlier rows")
         return [None] * len(schema.columns)

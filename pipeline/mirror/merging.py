@@ -218,11 +218,13 @@ class ChangelogOrigin:
 
     @property
     def size(self) -> str:
+        """The number of batches and of row images, in words."""
         batches = f"{len(self.parts):,} batch{'' if len(self.parts) == 1 else 'es'}"
         return f"{batches}, {self.images:,} row image{'' if self.images == 1 else 's'}"
 
     @property
     def told(self) -> str:
+        """A clause that says where the rows come from."""
         since = f"its changelog, since batch {self.parts[0].batch}" if self.parts else ""
         if self.base is None:
             return f"from {since}"

@@ -36,7 +36,7 @@ _COLUMNS = pa.schema(
     ]
 )
 
-_LEAVING = 600
+_DUMP_SECONDS = 600
 """Longest time in seconds to wait for Java to end. It dumps the archive first, which takes minutes
 on a busy machine."""
 
@@ -50,7 +50,7 @@ def rehearse(scratch: Path, archive: Path) -> None:
         folder = scratch / f"lake{few.rows}"
         _write(SparkMirrors(folder, staging=scratch / "staging", spark=spark, few=few))
     spark.stop()
-    JAVA.end(patience=_LEAVING)
+    JAVA.end(patience=_DUMP_SECONDS)
 
 
 def _write(mirrors: SparkMirrors) -> None:

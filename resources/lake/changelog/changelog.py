@@ -89,7 +89,7 @@ class DeltaChangelog:
                 return None
             return _published_before(path, table, app_id, batch, files, user_metadata)
 
-        commit = _commit_words(app_id, batch, user_metadata)
+        commit = _commit_properties(app_id, batch, user_metadata)
 
         def add(table: DeltaTable | None) -> int | None:
             refuse_damaged(path, files)
@@ -146,7 +146,7 @@ class DeltaChangelog:
         held: RequireHeld = no_check,
     ) -> Published:
         path = self._lake / folder
-        commit = _commit_words(app_id, revision, words)
+        commit = _commit_properties(app_id, revision, words)
 
         def revised(table: DeltaTable | None) -> int | None:
             if table is None:
@@ -176,7 +176,7 @@ class DeltaChangelog:
         held: RequireHeld = no_check,
     ) -> int:
         path = self._lake / folder
-        commit = _commit_words(app_id, number, words)
+        commit = _commit_properties(app_id, number, words)
 
         def restore(table: DeltaTable | None) -> int | None:
             if table is None:
@@ -221,7 +221,7 @@ class DeltaChangelog:
         if not back and not gone and recorded == batch:
             return Restated(table.version(), lost=tuple(sorted(lost)))
         held()
-        commit = _commit_words(app_id, batch, words)
+        commit = _commit_properties(app_id, batch, words)
         with lake_errors(path):
             actions: list[AddAction | RemoveAction] = [_add_action(path, file) for file in back]
             actions += _remove_actions(gone)
@@ -307,7 +307,7 @@ _IN_STORES: dict[str, str | None] = {"delta.checkpointInterval": "10"}
 commit since the last checkpoint. By default, delta-rs makes one every hundred commits."""
 
 
-def _commit_words(app_id: str, batch: int, words: str) -> CommitProperties:
+def _commit_properties(app_id: str, batch: int, words: str) -> CommitProperties:
     return CommitProperties(
         app_transactions=[Transaction(app_id, batch)],
         custom_metadata={"userMetadata": words},

@@ -111,7 +111,7 @@ class ParquetSegments:
             path = self._lake / folder / file.path
             # Not read as a dataset, which would take `=XX` in a folder's name for a partition.
             with lake_errors(path), pq.ParquetFile(parquet_content(path)) as content:
-                for groups in _together(content.metadata):
+                for groups in _pieces(content.metadata):
                     yield content.read_row_groups(groups, columns=wanted)
 
     def unpacked(self, folder: str, files: Iterable[SegmentFile]) -> int:
@@ -182,7 +182,7 @@ class ParquetSegments:
                 path.unlink(missing_ok=True)
 
 
-def _together(file: pq.FileMetaData) -> Iterator[list[int]]:
+def _pieces(file: pq.FileMetaData) -> Iterator[list[int]]:
     """Yield lists of indexes of a file's row groups; the groups of a list are read at once."""
     groups: list[int] = []
     rows = size = 0

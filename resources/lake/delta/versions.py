@@ -72,7 +72,7 @@ def scan(
             raise DeltaError(str(error)) from error
 
 
-_MOST = (1 << 63) - 1
+_LARGEST = (1 << 63) - 1
 """The largest value of an integer column in the statistics of files."""
 
 
@@ -83,8 +83,8 @@ def _within(column: str, spans: Sequence[ValueRange]) -> str:
     parts = []
     single = []
     for span in spans:
-        if isinstance(span.high, int) and span.high > _MOST:
-            parts.append(f"{name} >= {min(span.low, _MOST)}")
+        if isinstance(span.high, int) and span.high > _LARGEST:
+            parts.append(f"{name} >= {min(span.low, _LARGEST)}")
         elif span.low == span.high:
             single.append(_literal(span.low))
         else:
@@ -261,7 +261,7 @@ def _earliest(version: MirrorVersion) -> str:
     return "" if place is None else f"the earliest place that it can be read as of is {place}; "
 
 
-_COUNTED = 5_000_000
+_MOST_COUNTED = 5_000_000
 """Most rows of a table whose deletion vectors are read to count its deleted rows."""
 
 
@@ -310,15 +310,15 @@ def deleted_rows(path: LakePath, table: DeltaTable, rows: int | None) -> int | N
     """Return how many of the `rows` of the files at `path` are marked as deleted.
 
     The version's checksum file tells it; otherwise the deletion vectors are counted. Return None if
-    they cannot be read, as in a table with widened columns, or if there are more than `_COUNTED`
-    rows. Raise `OSError` if the checksum file cannot be read.
+    they cannot be read, as in a table with widened columns, or if there are more rows than
+    `_MOST_COUNTED`. Raise `OSError` if the checksum file cannot be read.
     """
     if rows == 0 or "deletionVectors" not in (table.protocol().reader_features or ()):
         return 0
     count = checksum_of(path, table.version()).get("numDeletedRecordsOpt")
     if isinstance(count, int):
         return count
-    if rows is None or rows > _COUNTED:
+    if rows is None or rows > _MOST_COUNTED:
         return None
     try:
         masks = pa.table(table.deletion_vectors()).column("selection_vector")

@@ -69,7 +69,9 @@ def recorded_steps(
     )
 
 
-def words(step: MirrorStep, number: int, told: str, *, app_id: str, txn_version: int) -> str:
+def step_metadata(
+    step: MirrorStep, number: int, told: str, *, app_id: str, txn_version: int
+) -> str:
     """Return the userMetadata of a step's commit (sorted JSON). `told`: the userMetadata of the
     write that needs the step."""
     return metadata_for_kind(

@@ -137,10 +137,10 @@ _FEATURES: Final = frozenset(
     }
 )
 """Writer features that a table may have if finished files are added to it. None of them checks or
-changes rows while they are written, as long as no column has a constraint (`_OF_COLUMNS`)."""
+changes rows while they are written, as long as no column has a constraint (`_HARMLESS_KEYS`)."""
 
 _ID: Final = "delta.columnMapping.id"
-_OF_COLUMNS: Final = frozenset({PHYSICAL_NAME, _ID, "delta.typeChanges"})
+_HARMLESS_KEYS: Final = frozenset({PHYSICAL_NAME, _ID, "delta.typeChanges"})
 """Keys in a column's metadata that are no constraint on its values."""
 _WITH_FEATURES: Final = 7
 """The writer version of the protocol that lists features by name."""
@@ -154,7 +154,7 @@ def takes_files(table: DeltaTable) -> bool:
         and _FEATURES.issuperset(protocol.writer_features or [])
         and not table.metadata().partition_columns
         and all(
-            field.nullable and _OF_COLUMNS.issuperset(field.metadata)
+            field.nullable and _HARMLESS_KEYS.issuperset(field.metadata)
             for field in table.schema().fields
         )
     )

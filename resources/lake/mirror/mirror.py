@@ -74,7 +74,7 @@ from lockstep.resources.lake.mirror.altering import (
     enable,
     recorded_steps,
     refuse_names,
-    words,
+    step_metadata,
 )
 from lockstep.resources.lake.mirror.cutting import cut
 from lockstep.resources.lake.mirror.direct import commit_rows
@@ -375,7 +375,9 @@ class SparkMirrors:
                         self._alter(session, mirror, statement, told, held)
                     head = self._planned_on(mirror, held)
                     if ours(steps)[number - 1] is None:
-                        said = words(step, number, told, app_id=app_id, txn_version=txn_version)
+                        said = step_metadata(
+                            step, number, told, app_id=app_id, txn_version=txn_version
+                        )
                         self._step(session, mirror, step, said, app_id, txn_version, head)
             done = ours(steps)
         return tuple(_existing(table, commit) for commit in done)

@@ -44,8 +44,8 @@ from lockstep.resources.lake.store.storage import delta_table, file_named, lake_
 
 Read: TypeAlias = Callable[[str], pa.Table]
 
-_COME = ("insert", "update_postimage")
-_GO = ("delete", "update_preimage")
+_ADDING = ("insert", "update_postimage")
+_REMOVING = ("delete", "update_preimage")
 """Change types of row images that add a row, and of those that remove one."""
 
 
@@ -78,7 +78,7 @@ def rows_of_write(path: LakePath, write: MirrorWrite, version: int, read: Read) 
     with lake_errors(path):
         match write:
             case Append(_, parts):
-                return _with_mark(_images(read, parts, write.target.schema, _COME), schema)
+                return _with_mark(_images(read, parts, write.target.schema, _ADDING), schema)
             case CountedMerge(_, parts):
                 return _counted(read, _present(path, schema, version), parts)
             case CountedReplace(_, parts, snapshot):
@@ -101,7 +101,7 @@ def _present(path: LakePath, schema: pa.Schema, version: int) -> pa.Table:
 
 
 def _counted(read: Read, rows: pa.Table, parts: Sequence[StagedFiles]) -> pa.Table:
-    come, go = (_images(read, parts, rows.schema, kinds) for kinds in (_COME, _GO))
+    come, go = (_images(read, parts, rows.schema, kinds) for kinds in (_ADDING, _REMOVING))
     return _net(rows, come, go)
 
 

@@ -44,7 +44,7 @@ from lockstep.resources.lake.store.storage import (
     mirror_errors,
 )
 
-_DELTA: Final = "spark.databricks.delta"
+_DELTA_SETTING: Final = "spark.databricks.delta"
 _HOUR: Final = timedelta(hours=1)
 _FEW_FILES: Final = 10_000
 """Largest number of files that a session for few rows vacuums faster than another."""
@@ -96,9 +96,9 @@ class SparkUpkeep:
         if step.kind is StepKind.COMPACT:
             statement = f"OPTIMIZE delta.{quoted(str(path))}"
             stamps |= {
-                f"{_DELTA}.optimize.minFileSize": str(step.target // 2),
-                f"{_DELTA}.optimize.maxFileSize": str(step.target),
-                f"{_DELTA}.optimize.maxDeletedRowsRatio": str(step.deleted_share),
+                f"{_DELTA_SETTING}.optimize.minFileSize": str(step.target // 2),
+                f"{_DELTA_SETTING}.optimize.maxFileSize": str(step.target),
+                f"{_DELTA_SETTING}.optimize.maxDeletedRowsRatio": str(step.deleted_share),
             }
         with (
             one_session(self._spark, few=step.pile.bytes <= _FEW_BYTES) as session,
@@ -134,8 +134,8 @@ class SparkUpkeep:
         before, hours = files_below(path), f"{self.keep / _HOUR:.6f}"
         stamps = {
             # The check guards against a mistyped time; this one is computed.
-            f"{_DELTA}.retentionDurationCheck.enabled": "false",
-            f"{_DELTA}.vacuum.logging.enabled": "false",
+            f"{_DELTA_SETTING}.retentionDurationCheck.enabled": "false",
+            f"{_DELTA_SETTING}.vacuum.logging.enabled": "false",
         }
         with (
             one_session(self._spark, few=len(before) <= _FEW_FILES) as session,

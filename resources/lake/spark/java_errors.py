@@ -44,13 +44,13 @@ _CONFLICTS = (
     "PinnedLogStore$CommitRefused",
     "ProtocolChangedException",
 )
-_STORAGE = {
+_STORAGE_WORDS = {
     "No space left on device": errno.ENOSPC,
     "Disk quota exceeded": errno.EDQUOT,
     "Read-only file system": errno.EROFS,
     "Permission denied": errno.EACCES,
 }
-_MACHINE = (
+_MACHINE_WORDS = (
     "Block manager",
     "BlockManager",
     "Broken pipe",
@@ -69,10 +69,10 @@ _MACHINE = (
 )
 """Words in error messages of a Spark that is being stopped, or of a machine that fails."""
 
-_MACHINES = ("CANNOT_ACQUIRE_MEMORY", "SPARK_JOB_CANCELLED", "UNABLE_TO_ACQUIRE_MEMORY")
+_MACHINE_CONDITIONS = ("CANNOT_ACQUIRE_MEMORY", "SPARK_JOB_CANCELLED", "UNABLE_TO_ACQUIRE_MEMORY")
 """Spark's error conditions of the same two kinds."""
 
-_STOPPED = (
+_STOPPED_CLASSES = (
     "CancellationException",
     "ClosedByInterruptException",
     "InterruptedException",
@@ -84,11 +84,11 @@ _STOPPED = (
 )
 """Classes of exceptions of a Spark that is being stopped, or whose jars do not match."""
 
-_FILES = ("DELTA_", "FAILED_READ_FILE")
+_FILE_CONDITIONS = ("DELTA_", "FAILED_READ_FILE")
 """Beginnings of error conditions that concern a table's files, even if the cause is an exception of
 another package."""
 
-_TABLES = (
+_TABLE_PACKAGES = (
     "java.lang.",
     "java.time.",
     "java.util.",
@@ -126,15 +126,15 @@ def error_of(path: LakePath, chain: Sequence[JavaError]) -> LockstepError | Tabl
         state, cure = store
         return LakeUnavailable(f"The lake's storage at {path} {state}", hint=cure)
     for error in chain:
-        for words, number in _STORAGE.items():
+        for words, number in _STORAGE_WORDS.items():
             if words in error.message:
                 return unavailable(path, number, words)
         if error.name.endswith("OutOfMemoryError"):
             return LakeUnavailable(f"Spark ran out of memory writing {path}", hint=_MEMORY)
     last = chain[-1] if chain else JavaError("an unknown error", "")
     reason = last.condition or first_line(last.message) or last.name
-    files = any((error.condition or "").startswith(_FILES) for error in chain)
-    tables = files or last.name.startswith(_TABLES)
+    files = any((error.condition or "").startswith(_FILE_CONDITIONS) for error in chain)
+    tables = files or last.name.startswith(_TABLE_PACKAGES)
     if not tables or any(_of_the_machine(error) for error in chain):
         return LakeUnavailable(f"Spark could not write {path}: {reason}", hint="run again")
     reason = _of_the_table(chain)
@@ -143,9 +143,9 @@ def error_of(path: LakePath, chain: Sequence[JavaError]) -> LockstepError | Tabl
 
 def _of_the_machine(error: JavaError) -> bool:
     return (
-        error.name.endswith(_STOPPED)
-        or (error.condition or "").startswith(_MACHINES)
-        or any(words in error.message for words in _MACHINE)
+        error.name.endswith(_STOPPED_CLASSES)
+        or (error.condition or "").startswith(_MACHINE_CONDITIONS)
+        or any(words in error.message for words in _MACHINE_WORDS)
     )
 
 

@@ -138,9 +138,11 @@ def server_of(user: Mapping[str, str]) -> SparkServer | None:
     return SparkServer(match["host"], int(match["port"] or DEFAULT_PORT), match["more"], token)
 
 
-_NEEDED: Final = ("google.rpc", "grpc", "grpc_status", "pandas", "zstandard")
-_PATIENCE: Final = 10.0
-"""Longest time in seconds in which a server has to accept a connection, or to close
+_PACKAGES: Final = ("google.rpc", "grpc", "grpc_status", "pandas", "zstandard")
+"""Python packages that PySpark's client for Spark Connect imports."""
+
+_TIMEOUT: Final = 10.0
+"""Longest time in seconds to wait until a server accepts a connection or closes
 sessions."""
 
 _SESSIONS: Final = 32
@@ -199,7 +201,7 @@ class RemoteSpark:
         _released([self._joined(client, number) for number in range(_SESSIONS)])
 
     def require_ready(self) -> None:
-        for name in _NEEDED:
+        for name in _PACKAGES:
             if not _installed(name):
                 raise SetupIncomplete(
                     f"Spark Connect needs {name}, which is not installed",
@@ -254,7 +256,7 @@ class RemoteSpark:
     def _knock(self) -> None:
         """Raise `LakeUnavailable` if the server accepts no connection."""
         try:
-            with socket.create_connection(self._server.address, _PATIENCE):
+            with socket.create_connection(self._server.address, _TIMEOUT):
                 pass
         except OSError as error:
             raise LakeUnavailable(
@@ -321,11 +323,11 @@ def _require_settable(
 
 def _released(sessions: Iterable[SparkSession]) -> None:
     """Close sessions at the server, which ends their statements. The server answers
-    only after the statements have ended; we wait at most `_PATIENCE` seconds for that."""
+    only after the statements have ended; we wait at most `_TIMEOUT` seconds for that."""
     threads = [Thread(target=_release, args=(session,), daemon=True) for session in sessions]
     for thread in threads:
         thread.start()
-    until = monotonic() + _PATIENCE
+    until = monotonic() + _TIMEOUT
     for thread in threads:
         thread.join(max(0, until - monotonic()))
 
@@ -354,8 +356,10 @@ def _set_retries(session: SparkSession, times: int) -> None:
 
 
 OLDEST: Final = 4
+"""Oldest major version of Spark that can be used."""
 
-_ANY: Final = "spark.delta.logStore.class"
+_DEFAULT_STORE: Final = "spark.delta.logStore.class"
+"""The setting that names one log store for all schemes of URLs."""
 
 
 def require_fit(
@@ -379,8 +383,8 @@ def require_fit(
     if isinstance(lake, ObjectPath):
         scheme = lake.bucket.url.partition(":")[0]
     wanted = f"spark.delta.logStore.{scheme}.impl"
-    if _ANY in defaults or defaults.get(wanted) != SETTINGS.get(wanted):
-        store = defaults.get(_ANY) or defaults.get(wanted) or "Delta's own store"
+    if _DEFAULT_STORE in defaults or defaults.get(wanted) != SETTINGS.get(wanted):
+        store = defaults.get(_DEFAULT_STORE) or defaults.get(wanted) or "Delta's own store"
         raise ConfigurationError(
             f"The Spark at {server} would write the tables' logs with {store}, which does not stop "
             "a late run from committing",

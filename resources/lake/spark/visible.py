@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-_MARK = [20]
+_PROBE = [20]
+"""The values that the task must read and write."""
 
 
 def require_visible(session: SparkSession, lake: LakePath, staging: Path, named: str) -> None:
@@ -38,19 +39,19 @@ def require_visible(session: SparkSession, lake: LakePath, staging: Path, named:
     probe = lake / f"_lockstep-probe-{uuid4()}"
     staged = Staging(staging)
     try:
-        file = staged.stage("probe", pa.table({"n": _MARK}))
+        file = staged.stage("probe", pa.table({"n": _PROBE}))
         rows = session.read.schema("n bigint").parquet(file)
         cause: Exception | None = None
         try:
             rows.write.parquet(str(probe))
         except (PySparkException, Py4JJavaError) as error:
             cause = error
-        if cause is not None or _written(probe) != _MARK:
+        if cause is not None or _written(probe) != _PROBE:
             try:
                 read = [row[0] for row in rows.collect()]
             except (PySparkException, Py4JJavaError) as error:
                 read, cause = [], error
-            raise _invisible(named, lake if read == _MARK else staging) from cause
+            raise _invisible(named, lake if read == _PROBE else staging) from cause
     finally:
         staged.end()
         with suppress(OSError):
