@@ -34,6 +34,7 @@ from lockstep.pipeline.values.policies import Deletes, Readers
 
 MAPPING: Final = ("delta.columnMapping.mode", "name")
 WIDENING: Final = ("delta.enableTypeWidening", "true")
+"""Properties with which Delta renames and drops columns, and widens types, without a rewrite."""
 
 LOCAL_TYPE: Final = pa.timestamp("us")
 LOCAL_FEATURE: Final = "timestampNtz"
@@ -60,6 +61,7 @@ def steps(lineage: ColumnLineage) -> tuple[MirrorStep, ...]:
         if column.source is not None and column.source != name
     }
     widened = tuple(_changed(lineage, TypeChange.WIDEN))
+    # These changes need column mapping or type widening.
     heavy = bool(renamed or widened or lineage.dropped)
     local = [LOCAL] if _needs_local(lineage) else []
     for_any = lineage.policies.readers == Readers.ANY

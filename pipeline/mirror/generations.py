@@ -118,6 +118,7 @@ def shared_columns(
     columns: dict[str, SharedColumn] = {}
     taken = {folded(name) for schema in schemas for name in schema.names}
     count = len(schemas)
+    # From the newest generation back, so that a name gets its newest type.
     for number in range(count, 0, -1):
         for field in schemas[number - 1]:
             shared = columns.get(folded(field.name))

@@ -1,5 +1,6 @@
 """Conversion of row images (rows before and after each change) to the columns of a mirror (the
-Delta table with the present rows), which can be newer; and the last image of each key."""
+Delta table with the present rows); and the choice of each key's last image. The images can have an
+older structure than the mirror."""
 
 from __future__ import annotations
 

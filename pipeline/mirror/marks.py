@@ -102,6 +102,7 @@ def with_marks(
     }
     arrays = list(images.columns.columns)
     names = images.columns.schema.names
+    # The schema has `layout.updated_field` after the table's columns.
     if len(schema) > len(MARKS) + len(arrays):
         nothing = pa.nulls(count, pa.binary())
         arrays.append(_listed(nothing if images.updated is None else images.updated, names))

@@ -1,5 +1,6 @@
-"""The plan of a merge of some batches into the mirror of one table (the Delta table with its
-present rows), and the choice of where a reload takes the mirror's rows from. Pure.
+"""The plan of a merge of some batches (the changes that a run captured) into the mirror of one
+table (the Delta table with its present rows), and the choice of where a reload takes the mirror's
+rows from. Pure.
 
 Some events settle a table's rows: after CREATED and TRUNCATED the table is empty, after REREAD it
 has the rows that were read from the source, and after COPIED those that another table had before a
@@ -232,7 +233,8 @@ class ChangelogOrigin:
 
 
 ReloadOrigin = ChangelogOrigin | str
-"""Where a reload takes a mirror's rows from: its changelog; or the source, for the reason given."""
+"""Where a reload takes a mirror's rows from: the changelog, or the source for the reason that the
+text gives."""
 
 
 def reload_origin(

@@ -38,6 +38,7 @@ from lockstep.resources.lake.store.storage import lake_errors, remove_folder, re
 
 _SCHEMA: Final = pa.schema([("id", pa.int64())])
 _PAGE: Final = "see docs/deploy.md#where-spark-runs for what a server needs"
+"""The end of a hint."""
 
 
 def require_kept(spark: Spark, lake: LakePath, staging: Path) -> None:

@@ -93,7 +93,7 @@ def actions(commit: str, *kinds: str) -> Iterator[tuple[str, Any]]:
 
 def read_commit(table: LakePath, version: int, *kinds: str) -> LakeCommit | None:
     """Return a commit; None if its file is missing. With `kinds`, only actions of these kinds are
-    read, and what others say is empty."""
+    read, and fields that come from other actions are empty."""
     with lake_errors(commit_file(table, version)):
         commit = _commit(table, version)
     return None if commit is None else _parsed(version, commit.decode(), kinds)
@@ -313,6 +313,7 @@ def files_listed(table: LakePath, version: int) -> list[Mapping[str, Any]] | Non
     """
     files: list[Mapping[str, Any]] = []
     settled: set[tuple[str, str]] = set()
+    # From the newest commit back: the newest action of a file decides, older ones are outdated.
     for at in range(version, max(version - FAR, -1), -1):
         commit = _commit(table, at)
         if commit is None:

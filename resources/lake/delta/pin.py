@@ -1,6 +1,6 @@
 """The pin, which binds a commit by Spark to the version on which it was planned.
 
-A write reads the table's head (its newest commit), then asks whether its run still holds the
+A write reads the table's head (its newest commit), then checks that no other run has taken over the
 source, and then commits. Session settings tell our log store (`PinnedLogStore.java`, `log_store`)
 to refuse every commit except the one directly after the head.
 

@@ -49,8 +49,8 @@ if TYPE_CHECKING:
 def scan(
     path: LakePath, columns: Sequence[str], version: int, near: Near | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """Yield `columns` of all rows at a version, in no particular order. With `near` (a column and
-    spans of values), only rows with a value in one of the spans need be included."""
+    """Yield `columns` of all rows at a version, in no particular order. `near`: a column and spans
+    of its values; rows whose value is in none of the spans may be left out."""
     with lake_errors(path):
         table = delta_table(path, version)
         own = column_names(table)
@@ -218,8 +218,8 @@ def _shows(path: LakePath, version: int) -> int:
 
 
 def version_rows(version: MirrorVersion) -> pa.Table:
-    """Return all rows of a version, in no particular order. `ConfigurationError` if only Spark can
-    read them."""
+    """Return all rows of a version, in no particular order. Raise `ConfigurationError` if only
+    Spark can read them."""
     if needs_spark(version.path, open_version(version)):
         raise ConfigurationError(
             f"{version.path} has widened columns and rows marked as deleted: only Spark reads both",

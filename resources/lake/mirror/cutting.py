@@ -15,8 +15,9 @@ writes when it wakes up. Therefore no file is deleted that another writer could 
    So a listed file that was not committed by then cannot be committed any more, and a write that is
    planned from now on uses only files of this version.
 3. Everything before that commit is deleted from the log, so that no earlier version can be
-   restored. Before that, `held` checks that this run still holds the source, and the log must still
-   have that commit: a table that was created in the folder meanwhile has files of the same names.
+   restored. Before that, `held` checks that no other run has taken over the source, and the log
+   must still have that commit: a table that was created in the folder meanwhile has files of the
+   same names.
 4. `held` checks again. A run that takes over after this check finds the log already cut.
 5. The listed files that the commit's version does not need are deleted; files written since the
    listing stay.
@@ -65,7 +66,7 @@ def cut(
     path: LakePath, version: int, said: str, noted: Callable[[int], None], held: RequireHeld
 ) -> None:
     """Implement `Mirrors.cut`. `said`: the userMetadata of the empty commit. `noted` is called with
-    the version of that commit. `held` raises an error if this run no longer holds the source."""
+    the version of that commit. `held` raises an error if another run has taken over the source."""
     log = path / "_delta_log"
     with lake_errors(path), _deleting(log) as from_log, _deleting(path) as from_table:
         files = files_below(path).keys()

@@ -194,7 +194,7 @@ class SparkMirrors:
             path = self._lake / mirror
             return visible_size(path, delta_table(path, version))
         except (BaseError, DeltaError, pa.ArrowException, OSError):
-            return None  # it is only displayed, so no reason to stop a run
+            return None  # the size is only displayed, so an error must not stop a run
 
     def moved(self, looked: Mapping[str, int]) -> frozenset[str]:
         ends: Iterable[bool]
@@ -465,10 +465,10 @@ class SparkMirrors:
             carry_out(session, table, step, said, head, app_id=app_id, txn_version=txn_version)
 
     def _planned_on(self, mirror: str, held: RequireHeld) -> Head:
-        """Return the mirror's newest commit, after which the next commit must be made. It is read
-        before `held` checks that this run still holds the source. If another run takes over after
-        the check, either it commits first, so that our commit is refused, or it finds our
-        commit."""
+        """Return the mirror's newest commit, after which the next commit must be made. The commit
+        is read before `held` checks that no other run has taken over the source. If a run takes
+        over after the check, either it commits first, so that our commit is refused, or it finds
+        our commit."""
         with self._about(mirror) as path:
             head = head_of(path)
         held()

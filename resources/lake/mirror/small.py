@@ -63,7 +63,7 @@ def in_memory(path: LakePath, write: MirrorWrite, table: DeltaTable | None) -> b
         and write.target.keeps
         and (table is not None or write.gone.files)
     ):
-        return False  # earlier rows stay
+        return False  # earlier rows stay, which only Spark's way combines with the new ones
     if table is None:
         return True
     reads = isinstance(write, Merge | CountedMerge)
@@ -91,7 +91,7 @@ def rows_of_write(path: LakePath, write: MirrorWrite, version: int, read: Read) 
 
 
 def _shown(write: MirrorWrite) -> pa.Schema:
-    """Return all columns of the mirror, `_deleted_at` included if it has that."""
+    """Return all columns of the mirror, including `_deleted_at` if deletes are "soft"."""
     schema = write.target.schema
     return schema.append(DELETED_AT) if write.target.soft else schema
 

@@ -110,9 +110,9 @@ class SparkUpkeep:
         return None if newest_version(path) == above else above + 1
 
     def thin_log(self, folder: str, now: datetime, *, delete: bool) -> FileTotal:
-        """Delete superfluous checkpoints, of those that consist of one file (Delta protocol,
-        "Checkpoints"); return their number and bytes. deltalake's `cleanup_metadata` would keep
-        every checkpoint for as long as the log is kept."""
+        """Delete the checkpoints that `checkpoints_to_delete` names, if `delete` is true; return
+        their number and bytes. Only checkpoints of one file are considered (Delta protocol,
+        "Checkpoints"). delta-rs' `cleanup_metadata` would keep all of them as long as the log."""
         log = self._lake / folder / "_delta_log"
         with lake_errors(log.parent):
             checkpoints = [
@@ -133,7 +133,7 @@ class SparkUpkeep:
         path = self._lake / mirror
         before, hours = files_below(path), f"{self.keep / _HOUR:.6f}"
         stamps = {
-            # The check guards against a mistyped time; this one is computed.
+            # Delta's check guards against a mistyped time; this time is computed.
             f"{_DELTA_SETTING}.retentionDurationCheck.enabled": "false",
             f"{_DELTA_SETTING}.vacuum.logging.enabled": "false",
         }

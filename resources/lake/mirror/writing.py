@@ -193,7 +193,7 @@ def _count(
         place.replace(_named_rows(_with_changes(rows, net, columns), names))
         return
     with staging.folder() as counted, staging.folder() as folder:
-        # Stored, since the MERGE would otherwise execute its plan five times.
+        # The counts are stored, since the MERGE would otherwise execute their plan five times.
         net.write.mode("overwrite").parquet(counted)
         net = session.read.schema(net.schema).parquet(counted)
         source = _merge_source(net, rows, columns)
@@ -366,7 +366,7 @@ def _with_gone(
     if write.gone.files:
         gone = _merged(gone, changes_of(session, write, write.gone), write, write.gone)
     if changes is not None and not target.soft:
-        # These deletes are not ignored, or the row has another key now: it does not stay.
+        # Rows of a "delete" do not stay: deletes are not ignored, or the row has another key now.
         deleted = _named_rows(changes.where("_change_type = 'delete'"), target.schema.names)
         gone = _without(gone, deleted, write.key)
     return rows.unionByName(_without(gone, rows, write.key))

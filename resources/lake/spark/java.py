@@ -45,8 +45,8 @@ class Java:
 
 
 def require_java(environment: Mapping[str, str]) -> Java:
-    """Return the Java that Spark will use: JAVA_HOME's, otherwise the one on PATH. `JavaMissing` if
-    there is none, if it does not run, or if it is too old."""
+    """Return the Java that Spark will use: the one in JAVA_HOME, otherwise the one on PATH. Raise
+    `JavaMissing` if there is none, if it does not run, or if it is too old."""
     home = environment.get("JAVA_HOME")
     if home:
         program = Path(home) / "bin" / "java"

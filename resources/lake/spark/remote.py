@@ -62,7 +62,8 @@ _HINT: Final = "correct remote under [spark] in lockstep.toml, as in sc://spark.
 
 @dataclass(frozen=True, slots=True)
 class SparkServer:
-    """A Spark Connect server. `more` are parameters of its URL, each after a `;`."""
+    """A Spark Connect server. `more`: further parameters of its URL, each after a `;`.
+    `token`: the secret that it requires; None if it requires none."""
 
     host: str
     port: int
@@ -212,8 +213,8 @@ class RemoteSpark:
         self._start.begin()
 
     def session(self, settings: Mapping[str, str] = MappingProxyType({})) -> SparkSession:
-        """Return a new session. `LakeUnavailable` if the server does not answer,
-        `ConfigurationError` if it cannot be used."""
+        """Return a new session. Raise `LakeUnavailable` if the server does not answer,
+        and `ConfigurationError` if it cannot be used."""
         connected = self._start.wait()
         session = self._joined(self._client, next(self._numbers))
         connected.opened.append(session)
@@ -230,7 +231,7 @@ class RemoteSpark:
         return None
 
     def stop(self) -> None:
-        """Close this process' sessions at the server."""
+        """Close this process's sessions at the server."""
         self._start.end()
 
     def named(self) -> str:
@@ -278,8 +279,8 @@ class RemoteSpark:
     def _set(
         self, session: SparkSession, defaults: Mapping[str, str], settings: Mapping[str, str]
     ) -> None:
-        """Set those settings that differ from the defaults: ours, the object store's,
-        and the user's, which override ours."""
+        """Set our settings, the object store's and the user's, which override ours. A
+        setting that is the server's default already is not set."""
         store = store_settings(self._lake)
         hadoops = {name.removeprefix(_HADOOP): value for name, value in store.items()}
         wanted = {**_EVERY_SESSION, **settings, **hadoops, **self._user}

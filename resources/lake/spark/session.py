@@ -186,7 +186,7 @@ class Started:
 
 
 class SparkProcess:
-    """`Spark` on this machine, until it is stopped; at most one per Python process.
+    """`Spark` in a Java process of this machine. A Python process may run only one at a time.
 
     `user`: the `[spark]` table. `lake`: where the tables are. `staging`: the folder with the files
     that are written to them; tasks on other machines must see both. `archive`: use the class-data
@@ -227,7 +227,7 @@ class SparkProcess:
         self._start.begin()
 
     def end_statements(self, client: UUID) -> None:
-        """Do nothing: a dead process' statements ended with its Java."""
+        """Do nothing: the statements of a dead process ended with its Java."""
 
     def session(self, settings: Mapping[str, str] = MappingProxyType({})) -> SparkSession:
         """Wait for the start and return a new session. Raise `JavaMissing`, `SetupIncomplete`, or

@@ -124,8 +124,8 @@ class SparkSettings:
         # sixty runs. A user's -XX:TieredStopAtLevel comes later and wins.
         options = [
             f"-XX:TieredStopAtLevel={4 if self.log_bytes >= SECOND_COMPILER_PAYS else 1}",
-            # With one compiler, Java's code cache has 48 MB. Writes to many tables need more. They
-            # would discard code and compile it again, for a quarter of their processor time.
+            # With one compiler, Java's code cache has 48 MB. Writes to many tables need more, so
+            # Java would discard code and compile it again, in a quarter of the processor time.
             "-XX:ReservedCodeCacheSize=240m",
             "-XX:+UseParallelGC",
             # Without a limit the young generation grows as long as the heap has room. After writes

@@ -39,7 +39,7 @@ class Spark(Protocol):
         statements. Raise `LakeUnavailable` if the server cannot be reached."""
 
     def named(self) -> str:
-        """Return a name of this Spark for messages. Waits for the start."""
+        """Wait for the start and return a name of this Spark for messages."""
 
     def require_ready(self) -> None:
         """Raise `JavaMissing` or `SetupIncomplete` if a start would raise it, but start nothing."""
@@ -59,8 +59,8 @@ class Spark(Protocol):
 
     def requests(self) -> int | None:
         """Return the number of requests that Spark has sent to the lake's object store since its
-        start; None if it is unknown, since other machines send some too. Starts nothing and does
-        not wait."""
+        start; None if it is unknown, since other machines send some, too. This neither starts Spark
+        nor waits for it."""
 
     def stop(self) -> None:
         """End Spark, or this process's sessions at a server. This has no effect if Spark was never

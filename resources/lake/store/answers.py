@@ -1,5 +1,5 @@
-"""What error messages of object stores mean, as a clause for a message ("The lake's storage at …
-…") and a hint."""
+"""The meaning of error messages of object stores: for each, a clause that continues "The lake's
+storage at URL", and a hint."""
 
 from __future__ import annotations
 

@@ -394,8 +394,8 @@ def is_url(text: str) -> bool:
 
 
 def lake_path(text: str, folder: Path, options: Mapping[str, str]) -> LakePath:
-    """Return the lake's place: a URL, or a path relative to `folder`; `options` as for
-    `object_path`."""
+    """Return the lake's path for a text from the settings: a URL, or a path relative to `folder`.
+    `options`: as for `object_path`."""
     if is_url(text):
         return object_path(text, options)
     return folder / Path(text).expanduser()
