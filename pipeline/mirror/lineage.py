@@ -382,12 +382,12 @@ def _reread(
 ) -> Iterator[str]:
     yield from history.broken
     if unmark:
-        yield "rows that are deleted at the source are in the mirror, marked"
+        yield "the mirror has rows that were deleted at the source and are marked as deleted"
     for track in tracks:
         if _needs_source(track) and track not in asked:
             yield f"column {track.name!r} was added with values that only the source knows"
         if not track.followed:
-            yield f"column {track.name!r} changed to a type that only the source converts to"
+            yield f"column {track.name!r} changed to a type to which only the source can convert"
 
 
 def _refuse_own_names(schema: pa.Schema, policies: LakePolicies) -> None:
@@ -399,7 +399,7 @@ def _refuse_own_names(schema: pa.Schema, policies: LakePolicies) -> None:
 
 
 _OWN_COMMENTS: Final = {
-    DELETED_AT.name: "when the row was deleted at the source; NULL in each that is there",
+    DELETED_AT.name: "when the row was deleted at the source; NULL if it was not",
     "_committed_at": "when the row's last change was committed at the source",
     "_sequence": "the number of the row's last change among all changes of the source",
     "_gtid": "the transaction of the row's last change",

@@ -229,7 +229,9 @@ class ChangelogOrigin:
         since = f"its changelog, since batch {self.parts[0].batch}" if self.parts else ""
         if self.base is None:
             return f"from {since}"
-        return f"from {self.base} and {since or 'nothing else, for it did not change since'}"
+        if not since:
+            return f"from {self.base} alone, after which the table did not change"
+        return f"from {self.base} and {since}"
 
 
 ReloadOrigin = ChangelogOrigin | str
@@ -265,9 +267,7 @@ def reload_origin(
     if event.kind is TableEventKind.COPIED:
         return f"its rows were those of {event.origin} until batch {first.batch}"
     if event.kind is TableEventKind.REREAD and has_rows(first.snapshot):
-        return (
-            f"its rows were read from the source in batch {first.batch}, and no changelog has those"
-        )
+        return f"its rows were read from the source in batch {first.batch}, and are in no changelog"
     for part in since:
         read = part.snapshot
         if read is not None and read.columns is not None and read.low_sequence >= event.sequence:
@@ -276,7 +276,7 @@ def reload_origin(
     if first.batch <= forgotten:
         return f"changes up to batch {forgotten} were deleted, {why}"
     if adopted:
-        return "its mirror has rows of before this ledger"
+        return "its mirror has rows that were written under an earlier ledger"
     for batch in sorted(gaps):
         if batch > first.batch:
             return f"the log before batch {batch} was not read"

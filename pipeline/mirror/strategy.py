@@ -107,7 +107,7 @@ def choose(facts: Facts) -> Strategy:
     if facts.completes:
         return _folding(Way.MERGE, "columns were read from the source by key", facts)
     if not facts.images:
-        return Strategy(Way.APPEND, "no row of it changed")
+        return Strategy(Way.APPEND, "no row of the table changed")
     if facts.inserts_only and facts.all_new and not facts.kept:
         return Strategy(Way.APPEND, "the log only inserts rows, and none of them is there yet")
     if not facts.keyed:
@@ -120,8 +120,8 @@ def _reason_to_merge(facts: Facts) -> str:
     if not facts.inserts_only:
         return "the log updates or deletes rows"
     if facts.kept:
-        return "a row that the log inserts may be there, kept when it was deleted"
-    return "a row that the log inserts may be there: part of the log is read again, or is missing"
+        return "the log inserts a row that the mirror may have kept when it was deleted"
+    return "the mirror may have an inserted row already: part of the log is read again or missing"
 
 
 def _counting(way: Way, reason: str, facts: Facts) -> Strategy:

@@ -52,8 +52,8 @@ _FEW_BYTES: Final = 64 << 20
 """Largest size of files that a session for few rows rewrites faster than another."""
 _CHECKPOINT: Final = re.compile(r"(\d{20})\.checkpoint\.parquet")
 _UNKNOWN: Final = (
-    "its properties keep replaced files or the log for less time than versions are promised, so it "
-    "is unknown which files are needed: `lockstep check` says how to set them"
+    "its properties keep replaced files or the log for a shorter time than `keep` under [lake], so "
+    "it is unknown which files are needed: `lockstep check` says how to set them"
 )
 
 

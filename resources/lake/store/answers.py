@@ -8,7 +8,7 @@ from typing import Final
 _AGAIN: Final = "then run again"
 
 TAKEN: Final = (
-    "refuses each commit for another one, and there is none (409)",
+    "answers each commit that another one was made, but there is none (409)",
     "run again later; if it stays so, ask whoever runs the store about conditional writes",
 )
 """The entry for a store that answers each commit with HTTP 409, with which Amazon S3 asks a client
@@ -53,7 +53,7 @@ _ANSWERS: Final = (
     ),
     (
         ("SlowDown", "ServiceUnavailable", "Service Unavailable"),
-        ("is busy, and was each time it was asked again", "run again later"),
+        ("is busy, and was busy at each retry", "run again later"),
     ),
     (
         ("Generic S3 error", "Generic GCS error", "Generic MicrosoftAzure error"),
