@@ -1,4 +1,7 @@
-"""From row images to a write of a table: layout of the lake, folding, and the plan of a merge.
+"""Rules for writing a table's changes to the lake.
 
-Pure functions over names and Arrow tables. Decoding is `pipeline.binlog`; nothing here writes.
+A row image is a row before or after a change, as the binary log has it. A changelog is a Delta
+table with all row images of a source table, a mirror a Delta table with its present rows. Folding
+leaves one image per key. All functions are pure: `pipeline.binlog` decodes the log, and
+`resources.lake` writes.
 """

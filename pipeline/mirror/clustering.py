@@ -1,9 +1,9 @@
-"""The columns by which a mirror's files are clustered (Delta Lake documentation, "Use liquid
-clustering for Delta tables").
+"""The columns by which the files of a mirror (the Delta table with a table's present rows) are
+clustered (Delta Lake documentation, "Use liquid clustering for Delta tables").
 
-A setting can name a column that the table does not have, or by which Delta cannot cluster. This
-does not stop the table, since clustering changes no row. The mirror keeps its present clustering,
-for example by a column that was renamed since, and `check` and `plan` report the name.
+A setting can name a column that the table does not have, for example after a rename, or by which
+Delta cannot cluster. The table is written all the same, since clustering changes no row: the mirror
+keeps its present clustering, and the commands `check` and `plan` report the name.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def unclusterable(names: Sequence[str], columns: pa.Schema) -> Iterator[tuple[st
         place = places.get(folded(name))
         if place is None:
             yield name, "is not a column of the table"
-        elif not _has_order(columns.field(place).type):
+        elif not _has_statistics(columns.field(place).type):
             yield name, "has a type for which Delta keeps no minimum and maximum"
         elif place >= _WITH_STATISTICS:
             yield name, f"is not among the first {_WITH_STATISTICS} columns"
@@ -35,13 +35,13 @@ def unclusterable(names: Sequence[str], columns: pa.Schema) -> Iterator[tuple[st
 
 def clustered_by(names: Sequence[str], columns: pa.Schema) -> tuple[str, ...] | None:
     """Return the columns by which to cluster a mirror, spelled as the mirror spells them; an empty
-    tuple if there are no names. Return None if the mirror cannot be clustered by one of the names:
-    then its present clustering stays."""
+    tuple if `names` is empty. Return None if `unclusterable` yields a name: the mirror then keeps
+    its present clustering."""
     if any(unclusterable(names, columns)):
         return None
     own = {folded(name): name for name in columns.names}
     return tuple(own[folded(name)] for name in names)
 
 
-def _has_order(kind: pa.DataType) -> bool:
+def _has_statistics(kind: pa.DataType) -> bool:
     return not (pa.types.is_boolean(kind) or pa.types.is_binary(kind) or pa.types.is_nested(kind))

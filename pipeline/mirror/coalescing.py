@@ -1,10 +1,11 @@
-"""Folding of row images that leave columns out, before anything is joined with the mirror.
+"""Folding of incomplete row images to one image per key.
 
-With `binlog_row_image=MINIMAL` or NOBLOB an update logs the columns that it set, and a key that
-identifies the row. A value that an image leaves out is the row's earlier value: that of the newest
-earlier image of the row which has it, possibly under another key, since an update can change the
-key. A value that no image has is in the mirror, in the row with the key of the oldest image: the
-row's origin.
+A row image is a row before or after a change, as the binary log has it. With `binlog_row_image`
+MINIMAL or NOBLOB, an update's images have only the row's key and the columns that it set. Any other
+value is taken from the row's newest earlier image that has the column. That image can have another
+key, since an update can change the key. If no image has the column, the value is in the mirror (the
+Delta table with the table's present rows). It is looked up there by the key of the row's oldest
+image, which is called the row's origin.
 """
 
 from __future__ import annotations
@@ -32,10 +33,11 @@ from lockstep.pipeline.values.row_images import unpack_bits
 from lockstep.pipeline.values.segment import ChangeType
 
 Images = tuple[pa.Table, StagedFiles]
-"""Row images, and the part of a write whose files have them."""
+"""Row images, and the part of a write whose files contain them."""
 
 Flags = npt.NDArray[np.bool_]
 Places = npt.NDArray[np.int64]
+"""Indexes of images in the order of `_sequence`."""
 
 OTHER_KEY = (
     "its row images leave columns out, and the log identifies its rows by another key than the lake"
@@ -56,7 +58,7 @@ HINT = (
 
 
 def lacking_columns(parts: Sequence[StagedFiles], schema: pa.Schema) -> tuple[str, ...]:
-    """Return the columns of the mirror that images of some part can leave out."""
+    """Return the mirror's columns that the images of at least one part can leave out."""
     partial = [part.columns for part in parts if part.present is not None]
     return tuple(
         name
@@ -74,21 +76,24 @@ def coalesced(
     doubtful: int = 0,
     ignored: bool = False,
 ) -> tuple[pa.Table, tuple[str, ...]]:
-    """Return the last image per key over all parts, and the columns that some row still lacks.
+    """Return the last image of each key over all parts, with missing values filled from earlier
+    images; and the columns in which at least one row still lacks its value.
 
-    The images are as `mapping.folded` gives them, with left-out values filled from earlier images.
-    After the keep marks come a mark for each column of `lacking_columns` (`layout.lack_names`) and
-    the key of the row to look these values up in (`layout.origin_names`).
+    The result has the columns of `mapping.folded`. They are followed by a boolean for each of
+    `lacking_columns`, which is true where the value must be looked up in the mirror
+    (`layout.lack_names`), and by the key to look it up with (`layout.origin_names`).
 
-    `doubtful`: the mirror can show any state up to the image with that `_sequence`, so a row whose
-    key changed up to there cannot be looked up. `TableError` if a row cannot be identified.
+    `marks`: further columns of the images to keep. `doubtful`: a `_sequence`; it is unknown which
+    changes up to it the mirror shows, so a row whose key changed up to there cannot be looked up.
+    `ignored`: deletes are ignored (`mapping.outcome`). Raise `TableError` if a row cannot be
+    identified.
     """
     names = ["_change_type", "_sequence", *marks]
     whole = pa.concat_tables(mapped(table, part.columns, schema, names) for table, part in images)
     order = np.argsort(whole.column("_sequence").to_numpy(), kind="stable")
     whole = whole.take(pa.array(order))
     spelled = changelog_spelling(schema.names)
-    rows = _followed(whole, [spelled[name] for name in key])
+    rows = _rows_of(whole, [spelled[name] for name in key])
     presence = _Presence(images, order, rows)
     return _Coalescing(whole, rows, presence, schema, tuple(key)).table(
         kept_columns((part.columns for _, part in images), schema),
@@ -101,12 +106,12 @@ def coalesced(
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """The rows that images belong to; all arrays have an entry per image, in order of `_sequence`,
-    but `last`, which has the last image of each key.
+    """The rows to which images belong. All arrays have one entry per image, in order of
+    `_sequence`, except `last`, which has the index of each key's last image.
 
-    `before`: the previous image of the same row, or -1; `moved`: that one has another key;
-    `begins`: a row of this key begins with the image; `inserted`: it is an insert;
-    `lost`: it changes a row that an earlier image deleted.
+    `before`: the index of the same row's previous image, or -1. `moved`: the previous image has
+    another key. `begins`: the row has no earlier image with this key. `inserted`: the image is an
+    insert. `lost`: the image changes a row that an earlier image deleted.
     """
 
     before: Places
@@ -117,9 +122,9 @@ class _Rows:
     last: Places
 
 
-def _followed(whole: pa.Table, key: Sequence[str]) -> _Rows:
-    """Follow each row from image to image. An update's two images stand next to each other, by
-    which its row is found again under another key."""
+def _rows_of(whole: pa.Table, key: Sequence[str]) -> _Rows:
+    """Follow each row from image to image. An update's two images have consecutive numbers, so a
+    row is found again after an update changed its key."""
     kind = whole.column("_change_type")
     inserted, updated, preimage, deleted = (
         pc.equal(kind, change_type.value).to_numpy().astype(np.bool_)
@@ -132,6 +137,7 @@ def _followed(whole: pa.Table, key: Sequence[str]) -> _Rows:
     )
     count = len(whole)
     same = _identities(whole, key)
+    # Images sorted by key, then by `_sequence`: `again` is true if the next one has the same key.
     order = np.argsort(same, kind="stable")
     again = same[order][1:] == same[order][:-1]
     before = np.full(count, -1, np.int64)
@@ -150,7 +156,7 @@ def _followed(whole: pa.Table, key: Sequence[str]) -> _Rows:
 
 
 def _identities(whole: pa.Table, key: Sequence[str]) -> Places:
-    """Return a number per image that is the same for the same key."""
+    """Return a number for each image; images with the same key get the same number."""
     identities = np.zeros(len(whole), np.int64)
     for name in key:
         column = comparable(whole.column(name))
@@ -163,7 +169,7 @@ def _identities(whole: pa.Table, key: Sequence[str]) -> Places:
 
 
 class _Presence:
-    """The columns that each image has, in order of `_sequence`."""
+    """Which columns each image has. Images are in the order of `_sequence`."""
 
     def __init__(self, images: Sequence[Images], order: Places, rows: _Rows) -> None:
         self._parts = [(part.columns, *_bits(table, part)) for table, part in images]
@@ -171,8 +177,9 @@ class _Presence:
         self._begins = rows.begins
 
     def column(self, index: int) -> Flags:
-        """Return which images have a column. One that is absent from a version is NULL in a row
-        that begins with an image of that version, which counts as having it."""
+        """Return for each image whether it has the mirror's column `index`. If a version of the
+        table does not have the column, a row that begins with an image of that version has NULL in
+        it, so that image counts as having the column."""
         has = [_has(columns[index], bits, count) for columns, bits, count in self._parts]
         absent = np.repeat(
             [columns[index].absent for columns, _, _ in self._parts],
@@ -183,7 +190,8 @@ class _Presence:
 
 
 def _bits(table: pa.Table, part: StagedFiles) -> tuple[Flags | None, int]:
-    """Return which columns each image has, None if all have all, and the number of images."""
+    """Return a bit for each image and column, true if the image has the column, or None if all
+    images have all columns; and the number of images."""
     images = row_images(table)
     if part.present is None:
         return None, len(images)
@@ -201,6 +209,8 @@ def _has(column: PartColumn, bits: Flags | None, count: int) -> Flags:
 
 @dataclass(frozen=True, slots=True)
 class _Coalescing:
+    """All images of a table, from which the last image of each key is completed."""
+
     whole: pa.Table
     rows: _Rows
     presence: _Presence
@@ -218,7 +228,7 @@ class _Coalescing:
     ) -> tuple[pa.Table, tuple[str, ...]]:
         names = self.schema.names
         spelled = changelog_spelling(names)
-        last, root = self.rows.last, _chased(self.rows.before, None)[self.rows.last]
+        last, root = self.rows.last, _ends_of(self.rows.before, None)[self.rows.last]
         kind = self.whole.column("_change_type").take(pa.array(last))
         kind = outcome(kind, ignored=ignored)
         # A deleted row needs its values only where it stays in the mirror.
@@ -246,20 +256,20 @@ class _Coalescing:
         return self._with_lacks(columns, unknown, asks, root, kept, lacking, doubtful=doubtful)
 
     def _newest(self, has: Flags, places: dict[bytes, Places]) -> tuple[Places, Flags]:
-        """Return for each key the newest image of its row that has a column, and whether none has.
-
-        `places` caches the images: most columns are had by the same ones."""
+        """Return for each key the index of its row's newest image that has a column, and whether
+        no image has it. `has`: for each image, whether it has the column. `places` caches the
+        indexes by `has`, which is equal for most columns."""
         same = has.tobytes()
         if same not in places:
-            places[same] = _chased(self.rows.before, has)[self.rows.last]
+            places[same] = _ends_of(self.rows.before, has)[self.rows.last]
         newest = places[same]
         return newest, ~has[newest]
 
     def _moved(self, doubtful: int) -> Flags:
-        """Return for each key whether its row had another one in an image up to that number."""
+        """Return for each key whether its row had another key in an image up to a `_sequence`."""
         numbers = self.whole.column("_sequence").to_numpy()
         moved: Flags = self.rows.moved & (numbers <= doubtful)
-        of_keys: Flags = moved[_chased(self.rows.before, moved)[self.rows.last]]
+        of_keys: Flags = moved[_ends_of(self.rows.before, moved)[self.rows.last]]
         return of_keys
 
     def _with_lacks(
@@ -273,9 +283,10 @@ class _Coalescing:
         *,
         doubtful: int,
     ) -> tuple[pa.Table, tuple[str, ...]]:
-        """Return the columns with lack marks and origins, and the columns that some row lacks.
-        `unknown`: per column, the keys without an image that has it; `asks`: the keys whose rows
-        need their values; `root`: the oldest image of each key's row."""
+        """Return `columns` with the columns of `lack_names` and `origin_names`; and the columns in
+        which at least one row lacks its value. `unknown`: for each column and key, whether no image
+        of the row has the column. `asks`: for each key, whether its row needs all values. `root`:
+        for each key, the index of its row's oldest image."""
         names = self.schema.names
         lacks = {name: unknown[name] & asks for name in lacking}
         for name in kept:
@@ -296,9 +307,10 @@ class _Coalescing:
         return pa.table(columns), tuple(name for name, mark in lacks.items() if mark.any())
 
 
-def _chased(before: Places, stops: Flags | None) -> Places:
-    """Return for each image the nearest one that stops, itself or along `before`, otherwise the
-    oldest of its row. Each round doubles the distance, so long chains take few rounds."""
+def _ends_of(before: Places, stops: Flags | None) -> Places:
+    """Follow `before` from each image until `stops` is true or the row's oldest image is reached,
+    and return the index of that image. An image at which `stops` is true is its own result. Each
+    round doubles the distance, so long chains take few rounds."""
     own = np.arange(len(before))
     ends = before < 0 if stops is None else stops | (before < 0)
     reached = np.where(ends, own, before)

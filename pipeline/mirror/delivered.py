@@ -1,4 +1,5 @@
-"""A table's part of a delivery to a consumer: its files, its columns, its changes in order."""
+"""One table's changes in a delivery (the batches that a consumer reads and acknowledges together):
+their files, their columns, and the changes in order."""
 
 from __future__ import annotations
 
@@ -32,7 +33,8 @@ from lockstep.pipeline.values.table import TableName
 
 @dataclass(frozen=True, slots=True)
 class DeliveredPart:
-    """Files of one structure with the columns `schema`, in the `folder` of a `generation`."""
+    """Changelog files with images of one structure, whose columns are `schema`. `folder`: that of
+    the changelog's `generation`, relative to the lake."""
 
     folder: str
     generation: int
@@ -42,7 +44,8 @@ class DeliveredPart:
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """A generation of a changelog by its number, counted from 1, and the columns it has."""
+    """A generation of a changelog: one of its Delta tables, counted from 1, and its columns. The
+    next generation begins when a new structure does not fit the columns."""
 
     number: int
     schema: pa.Schema
@@ -50,8 +53,8 @@ class Generation:
 
 @dataclass(frozen=True, slots=True)
 class DeliveredTable:
-    """A table's part of a delivery. `parts` are in the order of the source's changes; each of
-    `columns` has a source for each part."""
+    """A table's part of a delivery. `parts` are in the order of the source's changes. Each of
+    `columns` says from which column of each part it is read (`SharedColumn.sources`)."""
 
     table: TableName
     parts: tuple[DeliveredPart, ...]
@@ -87,11 +90,10 @@ def delivered_table(
     *,
     incomplete: bool,
 ) -> DeliveredTable:
-    """Return a table's part of a delivery, whose segments are `segments`.
+    """Return a table's part of a delivery. `segments`: all segments of the delivery.
 
-    `NothingMatches` for a table that was never captured. `TableQuarantined` for one that is
-    quarantined, since changes can be missing in this delivery, unless the caller accepts that
-    (`incomplete`).
+    Raise `NothingMatches` if the table was never captured. Raise `TableQuarantined` if changes can
+    be missing because Lockstep stopped the table; with `incomplete` the caller accepts that.
     """
     state = ledger.table_states(delivery.source).get(table)
     if state is None:
@@ -162,6 +164,7 @@ def _read(store: SegmentStore, part: DeliveredPart) -> pa.Table:
 
 
 def _filled(part: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Return a file's rows with the columns `schema`; a column that the file lacks is NULL."""
     columns = [
         part.column(field.name).cast(field.type)
         if field.name in part.column_names
@@ -172,7 +175,8 @@ def _filled(part: pa.Table, schema: pa.Schema) -> pa.Table:
 
 
 def _stopped_by(state: TableState, batch: int) -> bool:
-    """Return whether changes up to the end of a batch can be missing."""
+    """Return whether capture of the table stopped in or before a batch, so that changes up to the
+    batch's end can be missing."""
     if not state.has_stopped:
         return False
     return state.stopped is None or state.stopped.batch <= batch

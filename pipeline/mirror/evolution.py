@@ -1,9 +1,11 @@
-"""The commits that change a mirror's columns to those of a lineage.
+"""The steps that change the columns of a mirror (the Delta table with a table's present rows) to
+those of a lineage (the origin of each column). Each step is one Delta commit.
 
-Columns are dropped first, so that their names are free. Then columns are renamed, through temporary
-names if they exchange theirs. Then types are widened and columns added, with one fill for all of
-them. If a column needs all rows to be rewritten, or if the mirror must stay readable by every
-reader, one commit writes everything instead.
+Columns are dropped first, so that their names are free. Then columns are renamed; if columns
+exchange their names, one of them gets a temporary name. Then types are widened, columns are added,
+and one fill writes the values of all added columns. One commit rewrites the mirror instead if a new
+type requires it, or if every reader must be able to read the mirror: renaming, dropping and
+widening would enable Delta features that not every reader supports.
 """
 
 from __future__ import annotations
@@ -32,19 +34,22 @@ from lockstep.pipeline.values.policies import Deletes, Readers
 
 MAPPING: Final = ("delta.columnMapping.mode", "name")
 WIDENING: Final = ("delta.enableTypeWidening", "true")
+"""Properties with which Delta renames and drops columns, and widens types, without a rewrite."""
 
 LOCAL_TYPE: Final = pa.timestamp("us")
 LOCAL_FEATURE: Final = "timestampNtz"
 LOCAL: Final = (f"delta.feature.{LOCAL_FEATURE}", "supported")
-"""The property by which an older mirror can hold DATETIME: Delta requires it to be enabled."""
+"""The property that lets an older mirror get DATETIME columns: in Delta they are timestamps without
+time zone, which need a table feature."""
 
 
 def steps(lineage: ColumnLineage) -> tuple[MirrorStep, ...]:
-    """Return the steps to commit before changes of the lineage's versions are merged.
+    """Return the steps to commit before changes of the lineage's versions are merged; none if the
+    mirror does not exist, or has these columns already.
 
-    There are none for a mirror that does not exist, or has these columns already. The same lineage
-    gives the same steps even after some of them were committed: build it from the mirror's columns
-    at the version recorded last. `ValueError` if the mirror can only be replaced.
+    A second try must get the same steps as the first, which may have committed some of them. So
+    the caller builds `lineage` from the mirror's columns at the Delta version that the ledger
+    recorded last. Raise `ValueError` if the mirror can only be replaced.
     """
     if lineage.reread:
         raise ValueError(f"the mirror can only be replaced: {lineage.reread[0]}")
@@ -56,6 +61,7 @@ def steps(lineage: ColumnLineage) -> tuple[MirrorStep, ...]:
         if column.source is not None and column.source != name
     }
     widened = tuple(_changed(lineage, TypeChange.WIDEN))
+    # These changes need column mapping or type widening.
     heavy = bool(renamed or widened or lineage.dropped)
     local = [LOCAL] if _needs_local(lineage) else []
     for_any = lineage.policies.readers == Readers.ANY
@@ -99,8 +105,8 @@ def _names_in_use(lineage: ColumnLineage) -> set[str]:
 
 
 def _renames(renamed: Mapping[str, str], names: set[str]) -> Iterator[RenameColumn]:
-    """Yield renames in an order in which each new name is free. For Delta two names that differ in
-    case only are equal."""
+    """Yield renames in an order in which each new name is free. Delta compares names without regard
+    to case."""
     waiting = dict(renamed)
     number = 0
     while waiting:

@@ -1,8 +1,10 @@
-"""Folding of a table's images to the last one per key, all at once or in buckets of keys.
+"""Folding of a table's row images (rows before and after each change) to the last image per key,
+all at once or in buckets of keys.
 
-Images of one key must be folded together, in one bucket. If images leave columns out, so must the
-images of keys between which a row was moved (`KeyChains`). Keys are divided among buckets by a
-hash; two keys with the same hash are in the same bucket, which does no harm.
+Images of one key are folded in the same bucket. If images leave columns out, the keys between which
+an update moved a row are in the same bucket, too (`KeyChains`), since an image can get values from
+images with the row's earlier key. The bucket of a key is chosen by a hash. Two keys with the same
+hash share a bucket, which does no harm.
 """
 
 from __future__ import annotations
@@ -38,9 +40,9 @@ Bounds = Mapping[str, tuple[Any, Any]]
 
 
 def key_bounds(changes: pa.Table, key: Mapping[str, str]) -> Bounds:
-    """Return the bounds of key columns with the same order in Arrow, Parquet statistics and Spark.
-    These are integers, decimals and dates: text has collations, floats have NaN. `key`: a column of
-    `changes` → the mirror's column."""
+    """Return the bounds of the key columns with integers, decimals or dates, whose order is the
+    same in Arrow, Parquet statistics and Spark. Text is left out since it has collations, and
+    floats since they have NaN. `key`: a column of `changes` → the mirror's column."""
     bounds = {}
     for spelled, name in key.items():
         column = changes.column(spelled)
@@ -88,8 +90,9 @@ _LITERALS: Mapping[str, Callable[[Any], str]] = {
 Hashes = npt.NDArray[np.uint64]
 
 _ODD = 0x9E3779B97F4A7C15
+"""The base of the polynomials; since it is odd, it has an inverse modulo 2^64."""
 _WINDOW = 1 << 20
-"""Bytes of text that are hashed at once; hashing takes some dozens of bytes of memory for each."""
+"""Bytes of text that are hashed at once; each takes some dozens of bytes of memory."""
 
 
 def key_hashes(keys: pa.Table) -> Hashes:
@@ -125,7 +128,8 @@ def _of_array(values: pa.Array) -> Hashes:
 
 
 def _numbers(values: pa.Array, kind: np.dtype[np.unsignedinteger], each: int) -> Hashes:
-    """Return the bits of fixed-width values as numbers, `each` per value."""
+    """Return the bits of fixed-width values as unsigned numbers of type `kind`; each value gives
+    `each` numbers."""
     if not len(values):
         return np.zeros(0, np.uint64)
     numbers = np.frombuffer(values.buffers()[1], kind)
@@ -133,8 +137,9 @@ def _numbers(values: pa.Array, kind: np.dtype[np.unsignedinteger], each: int) ->
 
 
 def _of_text(values: pa.Array) -> Hashes:
-    """Hash each text as a polynomial over its bytes: a difference of running sums over all texts,
-    divided by the power at which it begins."""
+    """Hash each text as a polynomial in `_ODD` over its bytes, without a loop over texts: running
+    sums of the polynomial are computed over all texts together. The hash of a text is the sum at
+    its end minus the sum at its beginning, divided by the power at which it begins."""
     hashes = np.zeros(len(values), np.uint64)
     _, offsets, content = values.buffers()
     if not len(values) or content is None:
@@ -172,11 +177,11 @@ def _mixed(hashes: Hashes) -> Hashes:
 
 
 class KeyChains:
-    """Chains of keys between which rows were moved, by their hashes.
+    """The chains of keys between which updates moved rows; a key is known by its hash.
 
-    The two images of an update can have different keys, and the image before it has values that the
-    image after it leaves out. So both must be folded in the same bucket. All images are added, in
-    any pieces; then `roots` gives all keys of a chain the same number.
+    The two images of an update can have different keys, and the image before the update has values
+    that the image after it leaves out. So both must be folded in the same bucket. Callers first
+    `add` all images, in pieces of any size; then `roots` gives all keys of a chain the same number.
     """
 
     def __init__(self) -> None:
@@ -196,7 +201,9 @@ class KeyChains:
         self._halves.append(self._paired(rows[wanted]))
 
     def _paired(self, rows: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-        """Note the moves among images, and return those whose other half is in another piece."""
+        """Record the moves among an update's two images, and return the images whose other half is
+        in another piece. Columns of `rows`: `_sequence`, hash of the key, 1 for the image after the
+        update and 0 for the image before it."""
         rows = rows[np.argsort(rows[:, 0], kind="stable")]
         first = np.zeros(len(rows), np.bool_)
         if len(rows):
@@ -241,18 +248,20 @@ def _joined(moves: list[npt.NDArray[np.uint64]]) -> tuple[Hashes, Hashes]:
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """The way in which a table's images are folded to rows of a mirror with `schema` and `key`.
+    """A fold, which makes one image per key of a table's row images, for a mirror (the Delta table
+    with the present rows) that has the columns `schema` and the key `key`.
 
-    `parts`: one per kind of images, in the order in which these are passed; their files do not
-    matter here. `marks`: further columns of each image that are kept, such as `_committed_at`.
-    `numbered`: whether `_sequence` is kept. `doubtful`: see `coalesced`. `ignored`: deleted rows
+    `parts`: one per structure of the images, in the order in which callers pass images; their files
+    are not read here. `marks`: further columns of the images to keep, such as `_committed_at`.
+    `numbered`: `_sequence` is kept, too. `doubtful`: as in `coalesced`. `ignored`: deleted rows
     stay (`mapping.outcome`).
 
-    `emptied`: ascending, the changes at which the table lost all rows; the last one is after all
-    images. Then each last image becomes a delete whose `_committed_at` and `stamps` are those of
-    the change at which its row was lost; if `_committed_at` is not among the marks, the row stays
-    unmarked. `unmarked`: deletes up to that change get no `_committed_at`, so that they leave no
-    row. With either, no image leaves columns out.
+    `emptied`: the changes at which the table lost all rows, such as TRUNCATE, in order; the last
+    one is after all images. If there are any, each key's last image becomes a delete, with the
+    `_committed_at` and the `stamps` of the change at which its row was lost. Without
+    `_committed_at` among the marks, the row stays instead. `unmarked`: a `_sequence`; deletes up to
+    it get no `_committed_at`, so their rows do not stay even if deletes are "soft". With `emptied`
+    or `unmarked`, every image must have all columns.
     """
 
     schema: pa.Schema
@@ -273,11 +282,12 @@ class Fold:
 
     @property
     def kept(self) -> tuple[str, ...]:
-        """The columns whose value in the mirror can stay."""
+        """The columns that at least one part lacks, in which a row can keep the mirror's value."""
         return kept_columns((part.columns for part in self.parts), self.schema)
 
     def table(self, images: Sequence[pa.Table]) -> tuple[pa.Table, tuple[str, ...]]:
-        """Return the folded images, given for each part, and the columns that some row lacks."""
+        """Fold `images`, one table for each part. Return the last image of each key, and the
+        columns in which at least one row still lacks its value."""
         if self.partial:
             pairs = list(zip(images, self.parts, strict=True))
             return coalesced(
@@ -290,7 +300,7 @@ class Fold:
             )
         whole = [(table, part.columns) for table, part in zip(images, self.parts, strict=True)]
         if self.emptied:
-            return self._gone(self._folded(whole, numbered=True)), ()
+            return self._all_deleted(self._folded(whole, numbered=True)), ()
         if self.unmarked and "_committed_at" in self.marks:
             return self._unmarked(self._folded(whole, numbered=True)), ()
         return self._folded(whole, numbered=self.numbered), ()
@@ -302,7 +312,7 @@ class Fold:
 
     @property
     def in_steps(self) -> Fold:
-        """The fold that remains to be done over the results of `step`."""
+        """The fold to apply to the results of `step`."""
         if not self._by_steps:
             return self
         names = changelog_names(self.schema.names)
@@ -310,8 +320,8 @@ class Fold:
         return replace(self, parts=(StagedFiles((), own),))
 
     def step(self, number: int, images: pa.Table) -> tuple[int, pa.Table]:
-        """Fold some images of a part as far as possible without the others. Return the index of
-        their part in `in_steps`, and the images."""
+        """Fold some images of the part with index `number`, as far as that is possible without the
+        other images. Return the index of their part in `in_steps`, and the images."""
         if not self._by_steps:
             return number, images
         names = ["_change_type", "_sequence", *self.marks]
@@ -321,18 +331,18 @@ class Fold:
 
     @property
     def _by_steps(self) -> bool:
-        """True if only the last image counts."""
+        """True if only each key's last image matters, so that images can be folded in pieces."""
         return not self.partial and not self.kept
 
     def hashes(self, number: int, images: pa.Table) -> Hashes:
-        """Return the hash of the key of each row image of a part."""
+        """Return the hash of each image's key; `number` is the index of the images' part."""
         places = [self.schema.get_field_index(name) for name in self.key]
         columns = [self.parts[number].columns[at] for at in places]
         fields = pa.schema([self.schema.field(at) for at in places])
         return key_hashes(mapped(images, columns, fields, ()))
 
     def _unmarked(self, changes: pa.Table) -> pa.Table:
-        """Return the changes without `_committed_at` in deletes up to the change `unmarked`."""
+        """Return the changes with `_committed_at` NULL in deletes up to the change `unmarked`."""
         deleted = pc.equal(changes.column("_change_type"), ChangeType.DELETE.value)
         early = pc.less_equal(changes.column("_sequence"), self.unmarked)
         at = changes.schema.get_field_index("_committed_at")
@@ -341,9 +351,10 @@ class Fold:
         changes = changes.set_column(at, "_committed_at", kept)
         return changes if self.numbered else changes.drop_columns(["_sequence"])
 
-    def _gone(self, changes: pa.Table) -> pa.Table:
-        """Return each last image as a delete, at the moment at which the table was emptied next if
-        its row was present until then; without moments, as a row that stays."""
+    def _all_deleted(self, changes: pa.Table) -> pa.Table:
+        """Return each last image as a delete. If its row was still present, the delete gets the
+        stamps of the next change that emptied the table. Without `_committed_at` among the marks,
+        a row that was present stays instead (`KEPT`)."""
         present = is_present(changes.column("_change_type"))
         if "_committed_at" not in self.marks:
             kinds = pc.if_else(present, KEPT, ChangeType.DELETE.value)

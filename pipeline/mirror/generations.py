@@ -1,4 +1,6 @@
-"""The generations of a changelog: when the next one begins, and how all are read as one table."""
+"""The generations of a changelog (a table's row images in Delta): when the next generation begins,
+and how all of them are read as one table. Each generation is a Delta table of its own, because a
+new structure of the source table may not fit the columns of the previous one."""
 
 from __future__ import annotations
 
@@ -41,13 +43,13 @@ def next_generation(
     shown_as: ShownAs | None = None,
     source: TableSchema | None = None,
 ) -> int:
-    """Return the generation that holds the rows of a new structure.
+    """Return the number of the generation for the rows of a new structure.
 
-    That is the newest generation of the versions `before` if its columns can hold the rows and
-    the policies show the same columns and rows as before; otherwise the next one. A structure that
-    no changelog can hold begins none. Versions whose structure is unknown are ignored, because no
-    rows were captured under them. `schema`: what the lake shows of the structure `source` under
-    the policies `shown_as`.
+    It is the newest generation of the versions `before` if its columns can take the rows, and if
+    the settings still show the same columns and rows of the table; otherwise it is the next number.
+    A structure that no changelog can hold begins no generation. Versions whose structure is unknown
+    are ignored, because no rows were captured under them. `schema`: the part of the structure
+    `source` that the lake shows with the settings `shown_as`.
     """
     versions = [version for version in before if version.schema is not None]
     newest = max((version.generation for version in before), default=1)
@@ -71,7 +73,8 @@ def next_generation(
 
 
 def _shown_columns(schema: TableSchema | None, shown_as: ShownAs | None) -> dict[str, object]:
-    """Return how each column of a structure is shown, and under the name '' which rows are."""
+    """Return for each column of a structure, in lower case, how the lake shows it; and under the
+    name '' the condition for the rows that the lake shows."""
     columns = () if schema is None else schema.columns
     treatments: Sequence[Treatment] = [Fate.SHOWN] * len(columns)
     if shown_as is not None:
@@ -105,16 +108,17 @@ class SharedColumn:
 def shared_columns(
     schemas: Sequence[pa.Schema], numbers: Sequence[int] = ()
 ) -> tuple[SharedColumn, ...]:
-    """Return the columns of generations, oldest first, that are read as one table.
+    """Return the columns under which generations are read as one table. `schemas`: the columns of
+    each generation, oldest first. `numbers`: the numbers of the generations, by default 1, 2, ….
 
-    A name has its newest type. A generation whose type cannot be cast to it without loss gets a
-    column of its own, `name@generation`, prefixed with `_` until no column of the table has that
-    name. Names are compared case-insensitively. `numbers`: the generations' numbers, if some are
-    left out.
+    Columns with the same name, compared case-insensitively, become one column with the newest type.
+    If an older type cannot be cast to it without loss, that generation's values get a column of
+    their own, `name@generation`, prefixed with `_` until no other column has that name.
     """
     columns: dict[str, SharedColumn] = {}
     taken = {folded(name) for schema in schemas for name in schema.names}
     count = len(schemas)
+    # From the newest generation back, so that a name gets its newest type.
     for number in range(count, 0, -1):
         for field in schemas[number - 1]:
             shared = columns.get(folded(field.name))
@@ -160,7 +164,7 @@ def in_order(changes: pa.Table) -> pa.Table:
 
 
 def all_columns(schemas: Iterable[pa.Schema]) -> pa.Schema:
-    """Return the columns of all structures of one generation, in which a name has one type."""
+    """Return all columns of the structures of one generation; a name has the same type in each."""
     fields: dict[str, pa.Field] = {}
     for schema in schemas:
         fields.update({field.name: field for field in schema if field.name not in fields})

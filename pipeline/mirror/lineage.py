@@ -1,19 +1,21 @@
-"""The origin of each column of a mirror, in every version of its table.
+"""The lineage of a mirror (the Delta table with a table's present rows): where each of its columns
+comes from, in every version of the table's structure.
 
-Two columns are the same if the statements between the versions say so, never because they share a
-name.
+Columns of two versions are the same column if the DDL statements between the versions say so; equal
+names are not enough.
 
-A mirror shows the last version's columns in their order, then those that were dropped at the source
-and stay (`dropped_columns = "keep"`): old rows keep their values, later rows have NULL, and an
-update does not change the value. If a later column takes the name of a kept one, the kept one is
-dropped from the mirror. Without a key nothing is kept, since rows are identified by all columns. A
-column that was added and dropped between the two versions never appears.
+A mirror shows the last version's columns in their order. They are followed by kept columns, which
+were dropped at the source (`dropped_columns = "keep"`): old rows keep their values, even when they
+are updated, and new rows have NULL. If the table later gets a column with the name of a kept
+column, the kept column is dropped from the mirror. A mirror without a key keeps no columns, since
+its rows are identified by all columns. A column that was added and dropped between the two versions
+never appears.
 
-After the table's columns come the stamps of `LakePolicies.stamps`. Their values are the marks of
-the row images, whatever the version. Rows that the mirror had before its stamps have NULL in them
-until they change. `dropped_columns` also applies to stamps that were taken out of the setting: one
-that stays is NULL in each row that changes from then on, so that no row shows the stamp of a change
-that was not its last.
+Last come the stamps (`LakePolicies.stamps`): columns that describe a row's last change, such as
+`_committed_at`. Row images of all versions have them. Rows that are older than the mirror's stamps
+have NULL there until they change. `dropped_columns` also applies to a stamp that the setting no
+longer names. If the stamp is kept, it becomes NULL in each row that changes, because the old value
+would describe an earlier change.
 """
 
 from __future__ import annotations
@@ -49,15 +51,20 @@ from lockstep.pipeline.values.stamps import STAMPS, Stamp
 class ColumnLineage:
     """The columns of a mirror, and where each comes from.
 
-    `schema`: the mirror's columns after its evolution, without `_deleted_at`; `kept`: those of them
-    that the last version does not have. `mirror`: a `PartColumn` for each, from the mirror's
-    present columns; empty if there is no mirror yet. `dropped`: the present columns that are
-    dropped; `marked`: whether `_deleted_at` is present. `versions`: a `PartColumn` for each, from
-    the images of each version, whose columns are `names`. `keys`: the keys of each version, in the
-    names of `schema`; `key` is the best one of the last version. `reread`: sentences on what only
-    the source can tell; unless it is empty, the mirror can only be replaced. `asked`: new columns
-    that are read from the source by key, and until then are NULL in the mirror and in older images.
-    `stamps`: the columns of `schema` that are stamps of the row's last change.
+    `schema`: the mirror's columns after its evolution, without `_deleted_at`. `kept`: those columns
+    of `schema` that the last version does not have. `dropped`: columns that the mirror has now and
+    loses. `marked`: whether the mirror has `_deleted_at` now. `stamps`: the columns of `schema`
+    that describe the row's last change.
+
+    `mirror`: for each column of `schema` its origin in the present mirror; empty if there is no
+    mirror yet. `versions`: for each version of the table, the origin of each column of `schema` in
+    its images; `names`: for each version, its own column names. `keys`: the keys of each version,
+    best first, in the names of `schema`. `key`: the best key of the last version. `unproven`: keys
+    of which two rows of the mirror might have the same value.
+
+    `reread`: sentences on values that only the source knows; if there are any, the mirror can only
+    be replaced. `asked`: new columns that are read from the source by key; they are NULL in older
+    images, and in the mirror until they are read.
     """
 
     schema: pa.Schema
@@ -76,11 +83,11 @@ class ColumnLineage:
     policies: LakePolicies = field(default_factory=LakePolicies)
 
     def key_of(self, versions: Collection[int]) -> tuple[str, ...] | None:
-        """Return the key by which images of these versions are merged together.
+        """Return the key by which images of these versions are merged together: () if there is
+        none, so that copies of rows are counted, and None if the table must be read again.
 
-        () if copies of rows are counted, None if the table must be read again. Only versions with
-        images matter, since the server proved that a later key is unique over the mirror's rows
-        when it created that key. Keys are `unproven` if two of their values can have one text.
+        `versions`: those with images to merge. Other versions do not matter: MySQL checked that a
+        later key is unique in all present rows when it created the key.
         """
         numbers = {*versions, max(self.keys)}
         if not any(self.keys[version] for version in numbers):
@@ -103,9 +110,9 @@ class ColumnLineage:
     ) -> StagedFiles:
         """Return files of a version's segments, or of a snapshot, as a part of a write.
 
-        Images of segments have stamps of their own, unless `stamp` is given for all. A snapshot has
-        the table's own names of columns, and its rows get the stamp `read`. `above`, `through`: as
-        in `StagedFiles`; `partial`: the images leave columns out.
+        `read`: given for a snapshot, whose columns have the table's own names and whose rows all
+        get this stamp. `stamp`: given for images that all get this stamp instead of their own.
+        `above`, `through`: as in `StagedFiles`. `partial`: the images leave columns out.
         """
         own = self.names[version]
         spelled = changelog_names(list(own)) if read is None else own
@@ -144,8 +151,8 @@ _NO_MOMENTS: Mapping[int, StatementMoment] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class ColumnsRead:
-    """The columns that are read from the source by key, in the names of a version; `names` is None
-    for all that are needed."""
+    """A reading of columns from the source by key. `names`: the columns, as `version` names them;
+    None for all columns that are needed."""
 
     version: int
     names: tuple[str, ...] | None = None
@@ -163,30 +170,33 @@ def lineage(
     moments: Mapping[int, StatementMoment] = _NO_MOMENTS,
     read: ColumnsRead | None = None,
 ) -> ColumnLineage:
-    """Return the lineage from the version that the mirror shows (the first) to the last.
+    """Return the lineage from the first of `versions`, which the mirror shows, to the last.
 
-    `versions` are consecutive, KNOWN, and of one table. `mirror`: its present columns; None if
-    there is no mirror yet. `moments`: when the statement of a version ran, for CURRENT_TIMESTAMP.
-    `read`: columns that do not require the mirror to be replaced. `TableError` for columns that the
-    lake cannot hold, and for columns that are missing from the mirror.
+    `versions` are consecutive, KNOWN, and of one table. `mirror`: the mirror's present columns;
+    None if there is no mirror yet. `moments`: for each version, when its statement ran, which is
+    the value of CURRENT_TIMESTAMP. `read`: new columns whose values are read by key, so that the
+    mirror need not be replaced for them. Raise `TableError` for a column that the lake cannot hold
+    or that is missing from the mirror.
     """
     policies = policies or LakePolicies()
     history = ColumnHistory(versions, moments)
     key = merge_key(history.schemas[history.last])
     first = {folded(track.names[history.first]) for track in history.of(history.first)}
-    own, marked, stamped = _own(mirror, first)
+    own, marked, stamped = _mirror_parts(mirror, first)
     final = history.of(history.last)
     kept = _kept(history, own, keep=bool(key), drop=policies.dropped_columns == DroppedColumns.DROP)
     tracks = [*final, *kept]
     columns = pa.schema([(track.name, track.type) for track in tracks])
     _refuse_own_names(columns, policies)
     keeps = bool(key) and policies.dropped_columns == DroppedColumns.KEEP
-    unasked = _unasked(history, stamped, policies) if keeps else []
+    unasked = _former_stamps(history, stamped, policies) if keeps else []
     stamps = [STAMPS.field(name) for name in policies.stamps]
     schema = pa.schema([*columns, *stamps, *unasked])
     brought = (*map(_of_image, stamps), *map(_null, unasked))
     keys = {number: tuple(_keys(history, number, tracks)) for number in history.schemas}
-    asked = [track for track in tracks if read is not None and _is_owed(track) and read.has(track)]
+    asked = [
+        track for track in tracks if read is not None and _needs_source(track) and read.has(track)
+    ]
     return ColumnLineage(
         schema=schema,
         key=key,
@@ -216,10 +226,11 @@ def lineage(
     )
 
 
-def _unasked(
+def _former_stamps(
     history: ColumnHistory, stamped: Sequence[pa.Field], policies: LakePolicies
 ) -> list[pa.Field]:
-    """Return the mirror's stamps that the setting no longer has, unless a column took the name."""
+    """Return the mirror's stamps that the setting no longer names, except those whose name a column
+    of the table has."""
     taken = {folded(name) for track in history.tracks for name in track.names.values()}
     return [
         stamp for stamp in stamped if stamp.name not in policies.stamps and stamp.name not in taken
@@ -235,14 +246,14 @@ def _null(stamp: pa.Field) -> PartColumn:
 
 
 _BEFORE = 0
-"""The number of all versions before the first one; versions are counted from 1."""
+"""The version number that stands for all versions before the first; versions begin with 1."""
 
 
-def _own(
+def _mirror_parts(
     mirror: pa.Schema | None, first: Collection[str]
 ) -> tuple[pa.Schema | None, bool, list[pa.Field]]:
     """Return the mirror's columns that come from its table, whether it has `_deleted_at`, and its
-    stamps."""
+    stamps. `first`: the table's columns in the first version, in lower case."""
     if mirror is None:
         return None, False, []
     mark = DELETED_AT.name
@@ -253,14 +264,16 @@ def _own(
 
 
 def is_stamp(column: pa.Field) -> bool:
-    """Return whether a mirror's column is a stamp, unless its table has a column of that name."""
+    """Return whether a mirror's column has the name and the type of a stamp. It is one unless its
+    table has a column of that name."""
     name = column.name
     return name in STAMPS.names and column.type == STAMPS.field(name).type
 
 
 def _kept(history: ColumnHistory, own: pa.Schema | None, *, keep: bool, drop: bool) -> list[Track]:
-    """Return the mirror's columns that the last version does not have, in the order in which they
-    were dropped at the source: those kept already, and those of now unless `drop`."""
+    """Return the columns that the mirror keeps although the last version does not have them, in the
+    order in which they were dropped at the source: first those that the mirror keeps already, then,
+    unless `drop`, those that are dropped between the first and the last version."""
     if own is None or not keep:
         return []
     first = {folded(track.names[history.first]) for track in history.of(history.first)}
@@ -275,8 +288,8 @@ def _kept(history: ColumnHistory, own: pa.Schema | None, *, keep: bool, drop: bo
 
 
 def _retired(track: Track, history: ColumnHistory) -> bool:
-    """Return whether a later column had its name, even if only for a while: the result must not
-    depend on how the versions are divided among runs."""
+    """Return whether a later column had the track's name. A column that had it only for a while
+    counts, since the result must not depend on how versions are divided among runs."""
     return any(
         folded(name) == folded(track.name)
         for other in history.tracks
@@ -304,7 +317,7 @@ def _origin(track: Track, kind: pa.DataType, version: int) -> PartColumn:
 def _from_mirror(
     tracks: Sequence[Track], schema: pa.Schema, first: int, own: pa.Schema | None
 ) -> Iterator[PartColumn]:
-    """Yield where each column comes from in the mirror's own columns, nothing without a mirror."""
+    """Yield the origin of each column in the present mirror; nothing if there is no mirror."""
     present = {} if own is None else {folded(field.name): field for field in own}
     for track, kind in zip(tracks, schema.types, strict=True):
         name = _name_before(track, first)
@@ -334,8 +347,9 @@ def _dropped(tracks: Sequence[Track], first: int, own: pa.Schema | None) -> tupl
 def _unproven(
     history: ColumnHistory, keys: Mapping[int, tuple[tuple[str, ...], ...]]
 ) -> Iterator[frozenset[str]]:
-    """Yield keys of the last version that are new to the mirror and have a column in which two
-    values can have one text: two of the mirror's rows could have one key."""
+    """Yield the keys of the last version that are new to the mirror and have a column whose text is
+    ambiguous: two different values become the same text in the lake, so that two of the mirror's
+    rows could have the same key."""
     names = {track.names[history.last]: track.name for track in history.of(history.last)}
     columns = row_structure(history.schemas[history.last]).columns
     stray = {
@@ -358,7 +372,8 @@ def _keys(
             yield tuple(track.name for track in key)
 
 
-def _is_owed(track: Track) -> bool:
+def _needs_source(track: Track) -> bool:
+    """Return whether only the source knows the column's values in rows that existed before it."""
     return track.added and track.fill is None
 
 
@@ -367,12 +382,12 @@ def _reread(
 ) -> Iterator[str]:
     yield from history.broken
     if unmark:
-        yield "rows that are deleted at the source are in the mirror, marked"
+        yield "the mirror has rows that were deleted at the source and are marked as deleted"
     for track in tracks:
-        if _is_owed(track) and track not in asked:
+        if _needs_source(track) and track not in asked:
             yield f"column {track.name!r} was added with values that only the source knows"
         if not track.followed:
-            yield f"column {track.name!r} changed to a type that only the source converts to"
+            yield f"column {track.name!r} changed to a type to which only the source can convert"
 
 
 def _refuse_own_names(schema: pa.Schema, policies: LakePolicies) -> None:
@@ -384,7 +399,7 @@ def _refuse_own_names(schema: pa.Schema, policies: LakePolicies) -> None:
 
 
 _OWN_COMMENTS: Final = {
-    DELETED_AT.name: "when the row was deleted at the source; NULL in each that is there",
+    DELETED_AT.name: "when the row was deleted at the source; NULL if it was not",
     "_committed_at": "when the row's last change was committed at the source",
     "_sequence": "the number of the row's last change among all changes of the source",
     "_gtid": "the transaction of the row's last change",
@@ -392,7 +407,7 @@ _OWN_COMMENTS: Final = {
 
 
 def own_comments(policies: LakePolicies) -> dict[str, str]:
-    """Return the comments of the columns that a mirror has besides its table's."""
+    """Return the comment of each column that the mirror has besides its table's columns."""
     marks = [DELETED_AT.name] if policies.deletes == Deletes.SOFT else []
     return {name: _OWN_COMMENTS[name] for name in (*marks, *policies.stamps)}
 
@@ -411,16 +426,18 @@ def taken_names(columns: Collection[str], policies: LakePolicies) -> Iterator[tu
             yield (name, *own[folded(name)])
 
 
-_STARTS: Final = (VersionOrigin.CARRIED, VersionOrigin.BASELINE)
-"""Versions recorded when a start moved back in the log, or to another server: the table has the
-same columns as before if it has the same structure. A table that was created again has an event."""
+_WITHOUT_STATEMENT: Final = (VersionOrigin.CARRIED, VersionOrigin.BASELINE)
+"""Origins of versions that have no statement, because a run started at an earlier place of the log
+or on another server. If such a version has the structure of the version before, it has the same
+columns. (A table that was created again in between is recognized by its event.)"""
 
 
 @dataclass(slots=True, eq=False)
 class Track:
-    """The track of a column through the versions: its name and lake type in each. `added`: it was
-    added after the first version, with the value `fill` in the existing rows; None if only the
-    server can tell. `followed`: no change of its type needs the source."""
+    """One column in all versions that have it: its name and its lake type in each. `added`: the
+    column was added after the first version. `fill`: the value of an added column in the rows that
+    existed then; None if only the server knows it. `followed`: old values can be converted to each
+    later type without the source."""
 
     names: dict[int, str] = field(default_factory=dict)
     types: dict[int, pa.DataType] = field(default_factory=dict)
@@ -447,8 +464,9 @@ class Track:
 
 
 class ColumnHistory:
-    """The tracks of all columns of consecutive, KNOWN versions of one table. `broken`: a sentence
-    for each version that does not continue with the earlier rows."""
+    """The tracks of all columns of consecutive, KNOWN versions of one table. `schemas`: the
+    structure of each version. `broken`: a sentence for each version in which the table did not keep
+    its earlier rows."""
 
     def __init__(
         self, versions: Sequence[SchemaVersion], moments: Mapping[int, StatementMoment]
@@ -485,14 +503,14 @@ class ColumnHistory:
     def _columns_from(
         self, version: SchemaVersion, before: SchemaVersion | None
     ) -> Sequence[str | None]:
-        """Return for each column its name in the version before; None for a new one."""
+        """Return for each column its name in the version before; None for a new column."""
         schema = self.schemas[version.version]
         if before is None:
             return [None] * len(schema.columns)
         if version.shown_from is not None:
             return version.shown_from
         old = self.schemas[before.version]
-        if version.origin in _STARTS and row_structure(old) == row_structure(schema):
+        if version.origin in _WITHOUT_STATEMENT and row_structure(old) == row_structure(schema):
             return [column.name for column in schema.columns]
         self.broken.append(f"version {version.version} does not continue with the earlier rows")
         return [None] * len(schema.columns)
@@ -504,7 +522,8 @@ class ColumnHistory:
         before: Mapping[str, Track],
         moment: StatementMoment | None,
     ) -> dict[str, Track]:
-        """Add a version to the tracks of its columns; return these by name."""
+        """Add a version to the tracks of its columns. Return the tracks by the columns' names in
+        lower case; `before` has those of the previous version."""
         schema, number = self.schemas[version.version], version.version
         kinds = mirror_columns(schema).types
         now = {}

@@ -1,4 +1,6 @@
-"""Row images of some structures → the columns of a mirror of another one, and the last per key."""
+"""Conversion of row images (rows before and after each change) to the columns of a mirror (the
+Delta table with the present rows); and the choice of each key's last image. The images can have an
+older structure than the mirror."""
 
 from __future__ import annotations
 
@@ -39,9 +41,10 @@ def newest(changes: pa.Table, key: Sequence[str]) -> pa.Table:
 
 
 def outcome(kind: pa.ChunkedArray, *, ignored: bool) -> pa.ChunkedArray:
-    """Return what the last image of each key leaves, as a `_change_type`. "delete" if the row is
-    gone after it. With `ignored` deletes a deleted row stays (`KEPT`), but not one that an UPDATE
-    moved to another key: it is still in the mirror, under that key."""
+    """Return the `_change_type` of each key's last image after folding: unchanged if the row is
+    present after the image, otherwise "delete". With `ignored`, a row that a DELETE removed stays
+    and gets `KEPT`. A row that an UPDATE moved to another key gets "delete" all the same, since
+    the mirror then has the row under the new key."""
     gone: str | pa.ChunkedArray = ChangeType.DELETE.value
     if ignored:
         gone = pc.if_else(pc.equal(kind, ChangeType.DELETE.value), KEPT, gone)
@@ -58,7 +61,8 @@ def _latest_rows(changes: pa.Table, key: Sequence[str]) -> pa.Array:
 
 
 def comparable(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return a column with -0.0 as 0.0: one key for MySQL and Spark, two for Arrow's grouping."""
+    """Return a column with -0.0 replaced by 0.0. They are equal as keys in MySQL and Spark, but not
+    when Arrow groups rows."""
     if not pa.types.is_floating(column.type):
         return column
     return pc.add(column, pa.scalar(0.0, column.type))
@@ -74,11 +78,13 @@ Mapped = tuple[pa.Table, Sequence[PartColumn]]
 
 
 def cast_value(value: pa.Scalar, kind: pa.DataType) -> pa.Scalar:
+    """Cast a value as `cast_column` does."""
     return cast_column(pa.array([value.as_py()], value.type), kind)[0]
 
 
 def cast_column(column: pa.Array | pa.ChunkedArray, kind: pa.DataType) -> pa.Array:
-    """Cast a column as `widening` allows; Arrow has no cast from boolean to decimal."""
+    """Cast a column to a type that `widening` allows. A boolean becomes a decimal through integers,
+    since Arrow has no such cast."""
     if pa.types.is_boolean(column.type) and pa.types.is_decimal(kind):
         wide = pa.decimal128(min(38, kind.precision + 3), kind.scale)
         return column.cast(pa.int8()).cast(wide).cast(kind)
@@ -86,7 +92,7 @@ def cast_column(column: pa.Array | pa.ChunkedArray, kind: pa.DataType) -> pa.Arr
 
 
 def kept_columns(parts: Iterable[Sequence[PartColumn]], schema: pa.Schema) -> tuple[str, ...]:
-    """Return the columns of the mirror that some part does not have."""
+    """Return the mirror's columns that at least one part lacks."""
     absent = {i for part in parts for i, column in enumerate(part) if column.absent}
     return tuple(name for i, name in enumerate(schema.names) if i in absent)
 
@@ -94,8 +100,9 @@ def kept_columns(parts: Iterable[Sequence[PartColumn]], schema: pa.Schema) -> tu
 def mapped(
     changes: pa.Table, columns: Sequence[PartColumn], schema: pa.Schema, marks: Sequence[str]
 ) -> pa.Table:
-    """Return the row images of `changes`: their `marks`, then the mirror's columns. Columns are
-    spelled as in a changelog, and NULL if the changes do not have them."""
+    """Return the row images of `changes` with the columns `marks`, then the mirror's columns
+    (`schema`), spelled as in a changelog. A column that the changes lack is NULL. `columns`: the
+    origin of each column of `schema` in the changes."""
     images = row_images(changes)
     arrays = [images.column(mark) for mark in marks]
     for column, field in zip(columns, schema, strict=True):
@@ -104,13 +111,13 @@ def mapped(
 
 
 def row_images(changes: pa.Table) -> pa.Table:
-    """Return the changes that are images of a row; events of the table, such as TRUNCATE, go."""
+    """Return only the row images of `changes`, without events of the table such as TRUNCATE."""
     images = pc.is_in(changes.column("_change_type"), value_set=change_types())
     return changes.filter(images) if pc.any(pc.invert(images)).as_py() else changes
 
 
 def images_within(changes: pa.Table, part: StagedFiles) -> pa.Table:
-    """Return the images of a part that count by their `_sequence`."""
+    """Return the images whose `_sequence` is above `part.above` and at most `part.through`."""
     if part.above:
         changes = changes.filter(pc.greater(changes.column("_sequence"), part.above))
     if part.through is not None:
@@ -119,7 +126,7 @@ def images_within(changes: pa.Table, part: StagedFiles) -> pa.Table:
 
 
 def column_of(rows: pa.Table, column: PartColumn, kind: pa.DataType) -> pa.ChunkedArray:
-    """Return a mirror's column, of type `kind`, from a file's rows; NULL if they do not have it."""
+    """Return a mirror's column, of type `kind`, from a file's rows; NULL if the file lacks it."""
     if column.source is not None:
         return cast_column(rows.column(column.source), kind)
     if column.value is None or not column.value.is_valid:
@@ -136,18 +143,18 @@ def folded(
     numbered: bool = False,
     ignored: bool = False,
 ) -> pa.Table:
-    """Return the last image per key over all parts, as `latest` gives it.
+    """Return the last image of each key over all parts, with `_change_type` as `outcome` gives it.
 
-    Its columns: `_change_type`, `_sequence` if `numbered`, `marks`, the mirror's columns as a
-    changelog spells them, then for each of `kept_columns` a boolean (`keep_names`): whether the
-    mirror's value stays. `parts` have `_change_type`, `_sequence` and `marks`.
+    The columns: `_change_type`, `_sequence` if `numbered`, `marks`, and the mirror's columns as a
+    changelog spells them. Then comes a boolean for each of `kept_columns`, which is true where the
+    mirror's value stays (`keep_names`). `parts` must have `_change_type`, `_sequence` and `marks`.
 
-    A value that the last image does not have is that of the newest image which has it, or NULL if
-    the row was inserted again since.
+    If the structure of a key's last image lacks a column, the value of the key's newest image that
+    has the column is taken; it is NULL if the row was inserted again after that image.
 
-    `coalescing.coalesced` differs: it follows a row from key to key, and an image that changes a
-    row already deleted begins a new row. Here only keys count, and such an image, which comes of
-    reading a log twice, gets the values of the key's earlier images.
+    `coalescing.coalesced` differs from this: it follows a row from key to key. If the log is read
+    twice, an image can change a row that was already deleted. There, such an image begins a new
+    row; here, it gets values of the key's earlier images.
     """
     names = ["_change_type", "_sequence", *marks]
     whole = pa.concat_tables(mapped(table, columns, schema, names) for table, columns in parts)
@@ -179,7 +186,8 @@ def _with_kept(
     *,
     ignored: bool,
 ) -> pa.Table:
-    """Return the last images of `whole`, which is in order, with values that older ones have."""
+    """Return the last image of each key in `whole`, which is ordered by `_sequence`. Values that it
+    lacks in the columns `kept` are taken from older images."""
     sequence = whole.column("_sequence")
     began = _began(whole, key)
     marks = [keep_names(schema.names)[name] for name in kept]
@@ -201,7 +209,7 @@ def _with_kept(
 
 
 def _rows(sequence: pa.ChunkedArray, wanted: pa.ChunkedArray) -> pa.Array:
-    """Return the indexes of the wanted numbers in an ascending sequence; NULL for NULL."""
+    """Return the index of each wanted number in an ascending sequence; NULL for NULL."""
     null = pc.is_null(wanted).to_numpy()
     numbers = pc.fill_null(wanted, 0).to_numpy()
     indexes = np.searchsorted(sequence.to_numpy(), numbers)
@@ -209,8 +217,8 @@ def _rows(sequence: pa.ChunkedArray, wanted: pa.ChunkedArray) -> pa.Array:
 
 
 def _began(whole: pa.Table, key: Sequence[str]) -> pa.Array:
-    """Return for each image whether its key's row began with it: an insert, or an update that
-    moved a row to this key."""
+    """Return for each image whether it is the first of a row with its key: an insert, or an update
+    that moved a row to this key."""
     kind = whole.column("_change_type")
     updated = pc.equal(kind, ChangeType.UPDATE_POSTIMAGE.value).to_numpy()
     before = pc.equal(kind, ChangeType.UPDATE_PREIMAGE.value).to_numpy()

@@ -1,15 +1,18 @@
-"""The plan of a merge over some batches of one table, and where a reload takes its rows from. Pure.
+"""The plan of a merge of some batches (the changes that a run captured) into the mirror of one
+table (the Delta table with its present rows), and the choice of where a reload takes the mirror's
+rows from. Pure.
 
-What counts is everything after the last event that settles the table's rows, and nothing before
-it: after CREATED and TRUNCATED the table is empty, after REREAD it has the rows that were read,
-after COPIED those that another table had before a RENAME (`pipeline.run.write.copying`). An
-event is placed by a number that is compared with `_sequence` of the images, so no file has to end
-there. For a table that was read over several batches, that number lies in the first of them.
+Some events settle a table's rows: after CREATED and TRUNCATED the table is empty, after REREAD it
+has the rows that were read from the source, and after COPIED those that another table had before a
+RENAME (`pipeline.run.write.copying`). Only changes after the last such event matter. An event has a
+number that is compared with the `_sequence` of row images, so no file has to end at the event. If a
+table was read over several batches, the number of its REREAD lies in the first of them.
 
-A changelog is complete since the last event after which the table was empty: its creation, a
-TRUNCATE, or a reading of the source that returned no row. It becomes incomplete again by what only
-the mirror gets: rows or columns read from the source, and rows that a RENAME brought from another
-table. A part of the log that was skipped, or read twice, makes it incomplete too.
+A changelog (the Delta table with all changes) is complete from the last event after which the table
+was empty: its creation, a TRUNCATE, or a reading of the source that returned no row. It becomes
+incomplete if the mirror gets rows that have no change: rows or columns that were read from the
+source, or rows that a RENAME brought from another table. It also becomes incomplete if a part of
+the log is skipped or read twice.
 """
 
 from __future__ import annotations
@@ -36,8 +39,8 @@ SETTLES: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class RowsLost:
-    """The table lost all its rows: it was truncated, dropped, created or read from the source.
-    `sequence` is the number of the last change before `event`."""
+    """An event at which the table lost all its rows: it was truncated, dropped, created or read
+    from the source. `sequence`: the number of the last change before it."""
 
     sequence: int
     event: TableEvent
@@ -45,20 +48,20 @@ class RowsLost:
 
 @dataclass(frozen=True, slots=True)
 class MergePlan:
-    """What a merge has to do.
+    """A plan of the changes to merge into a mirror.
 
-    `replaces`: the mirror's earlier rows do not matter; it begins with `snapshot`, or with no row.
-    `segments`, `above`, `through`: images count whose `_sequence` is above `above`, and not above
-    `through` if the plan ends inside a batch. `first`: the oldest version that matters; None if
-    that is the one the mirror shows. `final`: the version that the mirror shows afterwards.
-    `dropped`: the table was dropped. `completion`: columns that were read from the source by key,
-    for rows without an image after that reading; the newest reading has all columns that are asked
-    for. `read_until`: no row of `snapshot` was read after the image of that number; 0 without a
-    snapshot. `copied`: the event after which the table has another table's rows.
+    `replaces`: the mirror's earlier rows do not matter; it begins with `snapshot`, or empty.
+    `segments`: files of row images, of which those with `above` < `_sequence` <= `through` are
+    merged (None: no upper limit; a limit is set if the plan ends inside a batch). `first`: the
+    oldest structure version that matters; None for the one that the mirror shows. `final`: the
+    version that the mirror shows afterwards. `dropped`: the table was dropped. `completion`:
+    columns that were read from the source by key, for rows without a later image; the newest such
+    reading has all columns that are needed. `read_until`: the number of an image after which no row
+    of `snapshot` was read; 0 without a snapshot. `copied`: the event by which the table got another
+    table's rows.
 
-    Two concern only a mirror that keeps deleted rows: `emptied`, in order, the points at which all
-    rows were lost, up to the event that settles the table's rows; and `gone`, the segments that
-    have images of such rows.
+    Only for a mirror that keeps deleted rows: `emptied`, the events at which all rows were lost, in
+    order, up to the last one that settles the rows; `gone`, the segments with images of these rows.
     """
 
     replaces: bool
@@ -82,7 +85,8 @@ class MergePlan:
 
 
 def plan_merge(parts: Sequence[TableContent]) -> MergePlan:
-    """Return the plan for the batches' parts of one table, in the order of the log, none empty."""
+    """Return the plan for one table. `parts`: what each batch has of the table, in the order of the
+    log, without batches that have nothing."""
     settling: TableEvent | None = None
     snapshot: SnapshotPart | None = None
     completion: SnapshotPart | None = None
@@ -124,7 +128,7 @@ def plan_merge(parts: Sequence[TableContent]) -> MergePlan:
 
 
 def before_copy(parts: Sequence[TableContent], copied: TableEvent) -> tuple[TableContent, ...]:
-    """Return a table's parts up to the statement by which its rows went to another name."""
+    """Return a table's parts up to the RENAME `copied`, which gave its rows to another name."""
     kept = (
         replace(
             part,
@@ -141,17 +145,18 @@ def before_copy(parts: Sequence[TableContent], copied: TableEvent) -> tuple[Tabl
 
 
 def _begins(part: TableContent, event: TableEvent) -> tuple[int, SnapshotPart | None]:
-    """Return the number of the last change before an event, and the rows that were read for it."""
+    """Return the number of the last change before an event, and, for a REREAD, the rows that were
+    read from the source."""
     read = part.snapshot if event.kind is TableEventKind.REREAD else None
     return (event.sequence if read is None else read.low_sequence), read
 
 
 def read_before(parts: Iterable[TableContent]) -> int | None:
-    """Return the first batch with rows that have no image and were all lost in a later batch.
+    """Return the first batch that brought rows without images, if a later batch lost all of them;
+    otherwise None.
 
     Such rows were read from the source or copied from another table. A mirror that keeps deleted
-    rows must show them before they are lost, so its write may go no further than that batch. None
-    if there is no such batch.
+    rows must show them before they are lost, so one write must end with that batch.
     """
     read, newest = None, 0
     for part in parts:
@@ -172,6 +177,7 @@ def _brings_rows(part: TableContent) -> bool:
 
 
 def _settles(part: TableContent) -> Iterator[int]:
+    """Yield the number of the last change before each event of a part that settles the rows."""
     return (_begins(part, event)[0] for event in part.events if event.kind in SETTLES)
 
 
@@ -180,7 +186,7 @@ def _first(settling: TableEvent, snapshot: SnapshotPart | None) -> int:
 
 
 def _final(parts: Sequence[TableContent]) -> int:
-    """Return the version of the newest event or image; dropping a table does not change it."""
+    """Return the structure version of the newest event or image; a DROPPED does not count."""
     versions = [
         (event.sequence, 1, event.version)
         for part in parts
@@ -197,9 +203,9 @@ def _final(parts: Sequence[TableContent]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class ChangelogOrigin:
-    """The changes that make up a table. It begins empty, or with the rows of its mirror's version
-    `base`, and has schema version `version` there; `parts`: what batches have of it since, oldest
-    first."""
+    """A table's rows, as its changelog gives them: the rows of the mirror's version `base`, or
+    none, and the changes after them. `version`: the structure version at that beginning. `parts`:
+    what the batches after it have of the table, oldest first."""
 
     parts: tuple[TableContent, ...]
     version: int
@@ -207,25 +213,30 @@ class ChangelogOrigin:
 
     @property
     def images(self) -> int:
-        """Number of row images in the changelog's files, at most as many as are merged."""
+        """Number of row images in the files of `parts`; some of them may not be merged."""
         segments = (segment for part in self.parts for segment in part.segments)
         return sum(file.images for segment in segments for file in segment.files)
 
     @property
     def size(self) -> str:
+        """The number of batches and of row images, in words."""
         batches = f"{len(self.parts):,} batch{'' if len(self.parts) == 1 else 'es'}"
         return f"{batches}, {self.images:,} row image{'' if self.images == 1 else 's'}"
 
     @property
     def told(self) -> str:
+        """A clause that says where the rows come from."""
         since = f"its changelog, since batch {self.parts[0].batch}" if self.parts else ""
         if self.base is None:
             return f"from {since}"
-        return f"from {self.base} and {since or 'nothing else, for it did not change since'}"
+        if not since:
+            return f"from {self.base} alone, after which the table did not change"
+        return f"from {self.base} and {since}"
 
 
 ReloadOrigin = ChangelogOrigin | str
-"""Where a reload takes a mirror's rows from: its changelog; or the source, for the reason given."""
+"""Where a reload takes a mirror's rows from: the changelog, or the source for the reason that the
+text gives."""
 
 
 def reload_origin(
@@ -238,12 +249,14 @@ def reload_origin(
     forgotten: int = 0,
     why: str = "",
 ) -> ReloadOrigin:
-    """Return whether the changelog has all rows of a table, or why the source must be read.
+    """Return the part of the changelog that gives all rows of a table; if there is none, the reason
+    why the source must be read.
 
-    `parts`: all of the table's parts, oldest first. `adopted`: the mirror is an earlier ledger's.
-    `gaps`, `overlaps`: batches before which part of the log was not read, or that read part of it
-    again. `tried`: the first batch that the mirror does not show, since a write was refused.
-    `forgotten`: the last batch whose changes were deleted, and `why`.
+    `parts`: what all batches have of the table, oldest first. `adopted`: the mirror was written
+    under an earlier ledger. `gaps`: batches before which a part of the log was not read.
+    `overlaps`: batches that read a part of the log again. `tried`: the first batch that the mirror
+    lacks because its write was refused. `forgotten`: the last batch whose changes were deleted;
+    `why`: the reason.
     """
     emptied = _emptied(parts)
     if emptied is None:
@@ -254,9 +267,7 @@ def reload_origin(
     if event.kind is TableEventKind.COPIED:
         return f"its rows were those of {event.origin} until batch {first.batch}"
     if event.kind is TableEventKind.REREAD and has_rows(first.snapshot):
-        return (
-            f"its rows were read from the source in batch {first.batch}, and no changelog has those"
-        )
+        return f"its rows were read from the source in batch {first.batch}, and are in no changelog"
     for part in since:
         read = part.snapshot
         if read is not None and read.columns is not None and read.low_sequence >= event.sequence:
@@ -265,7 +276,7 @@ def reload_origin(
     if first.batch <= forgotten:
         return f"changes up to batch {forgotten} were deleted, {why}"
     if adopted:
-        return "its mirror has rows of before this ledger"
+        return "its mirror has rows that were written under an earlier ledger"
     for batch in sorted(gaps):
         if batch > first.batch:
             return f"the log before batch {batch} was not read"
@@ -279,9 +290,10 @@ def reload_origin(
 
 
 def whole_since(parts: Sequence[TableContent], before: int) -> int:
-    """Return the last batch with which a changelog can go on from a version of the mirror only if
-    that shows it: it settled what the table holds, or brought values from the source, or, if it
-    lies before the batch `before`, the mirror was written again with it. 0 for none."""
+    """Return the last batch that the changelog alone cannot apply to a mirror; 0 for none. To go on
+    from a version of the mirror with the changelog, that version must show this batch. Such a batch
+    settled the table's rows, or brought values from the source. A batch before `before` is also one
+    if the mirror was written again with it."""
     return max((part.batch for part in parts if _must_be_shown(part, before)), default=0)
 
 
@@ -291,7 +303,7 @@ def _must_be_shown(part: TableContent, before: int) -> bool:
 
 
 def begins_with_mirror(parts: Iterable[TableContent]) -> bool:
-    """Return whether a write of these parts begins with an earlier version of the mirror."""
+    """Return whether a write of these parts begins with the rows of an earlier mirror version."""
     events = [event for part in parts for event in part.events]
     rebuilt = [event for event in events if event.kind is TableEventKind.REBUILT]
     settled = any(event.kind in SETTLES for event in events)
@@ -299,13 +311,15 @@ def begins_with_mirror(parts: Iterable[TableContent]) -> bool:
 
 
 def parts_since_settled(parts: Sequence[TableContent]) -> Sequence[TableContent]:
-    """Return the parts since the last event that settled the table's rows; all without one."""
+    """Return the parts from the last one with an event that settled the table's rows; all parts if
+    there is no such event."""
     emptied = _emptied(parts)
     return parts if emptied is None else parts[emptied[0] :]
 
 
 def _emptied(parts: Sequence[TableContent]) -> tuple[int, TableEvent] | None:
-    """Return the index of a part and the event in it that settled the table's rows last."""
+    """Return the last event that settled the table's rows, after the index of its part; None if
+    there is no such event."""
     numbered = reversed(list(enumerate(parts)))
     events = ((at, event) for at, part in numbered for event in reversed(part.events))
     return next(((at, event) for at, event in events if event.kind in SETTLES), None)

@@ -1,7 +1,9 @@
-"""A source's own two tables in the lake, `_transactions` and `_ddl`: columns and rows. Pure.
+"""The two tables that each source has in the lake besides those of its own tables: `_transactions`,
+with a row for each transaction, and `_ddl`, with a row for each statement that can change a
+structure. Pure.
 
-A column that begins with `_` is also in every changelog, with the same meaning; the others are
-these tables' own.
+A column that begins with `_` has the same meaning as in changelogs (the Delta tables with all
+changes of a table). Other columns exist only here.
 """
 
 from __future__ import annotations
@@ -39,11 +41,11 @@ TRANSACTIONS: Final = pa.schema(
         pa.field("statements_cut", pa.bool_()),
     ]
 )
-"""One row for each transaction. `_offset` to `end_offset`: its place in `_file`. `rows`: changed
-rows of captured tables; an update is one. `first_sequence` to `last_sequence`: its changes in the
-changelogs; NULL if there are none. `statements`: the texts of its statements, NULL if the server
-logs none; `statements_cut`: whether part of a text is left out. A transaction that changed no row
-of a captured table has no texts either, since they concern tables that are not captured."""
+"""One row for each transaction. `_offset` to `end_offset`: its bytes in the log file `_file`.
+`rows`: number of changed rows of captured tables; an update counts once. `first_sequence` to
+`last_sequence`: the numbers of its changes in changelogs; NULL if it has none. `statements`: the
+texts of its statements; NULL if the server logs no texts, or if the transaction changed no row of a
+captured table: such texts concern other tables. `statements_cut`: part of a text is left out."""
 
 _TOUCHED: Final = pa.struct(
     [
@@ -75,10 +77,10 @@ STATEMENTS: Final = pa.schema(
     ]
 )
 """One row for each statement that can change a structure. `_sequence`: the number of the last
-change before it. `_offset` to `end_offset`: the place of its transaction. `database`: that of the
-session. `kind`: a `StatementKind`. `outcome`: as in `SchemaStatement`. `tables`: the tables that it
-names or changes, each with its new version, and for a captured one with the action that followed
-in the lake."""
+change before it. `_offset` to `end_offset`: the bytes of its transaction in the log file.
+`database`: the session's default database. `kind`: a `StatementKind`. `outcome`: as in
+`SchemaStatement`. `tables`: the tables that it names or changes, each with its new version; a
+captured table also with the action that followed in the lake."""
 
 SCHEMAS: Final[Mapping[SourceTable, pa.Schema]] = {
     SourceTable.DDL: STATEMENTS,
@@ -89,7 +91,7 @@ Integers = npt.NDArray[np.int64]
 
 
 def source_table_path(source: str, table: SourceTable) -> str:
-    """Return the table's folder, relative to the lake; no database's folder has such a name."""
+    """Return the table's folder, relative to the lake. No database's folder begins with `_`."""
     return f"{source}/{table}"
 
 
@@ -114,9 +116,11 @@ def transaction_rows(
 ) -> pa.RecordBatch:
     """Return the rows of `_transactions`, in the order of the log.
 
-    Per transaction: `begin` and `end` in its file, the server that ran it first, its changed rows
-    of captured tables, the `numbers` of its first and last change (both 0 without changes), the
-    texts of its statements (NULL if none is logged), and whether part of a text is `cut` off.
+    Each argument has one entry per transaction. `begin`, `end`: its offsets in the log file.
+    `server_id`: the server that ran it first. `rows`: number of its changed rows of captured
+    tables. `numbers`: the `_sequence` of its first and last change, both 0 if it has none.
+    `statements`: the texts of its statements, NULL if none is logged. `cut`: part of a text is cut
+    off.
     """
     none = numbers[0] == 0
     texts = pc.if_else(pa.array(rows > 0), statements, None)
@@ -142,8 +146,8 @@ def transaction_rows(
 
 @dataclass(frozen=True, slots=True)
 class PlacedStatement:
-    """A statement, its effects, and its place among the changes. `actions` has what followed for
-    captured tables; `sequence` is the last change before it."""
+    """A statement, its effects, and its place among the changes. `actions`: for each captured table
+    what followed in the lake. `sequence`: the number of the last change before it."""
 
     logged: LoggedStatement
     followed: FollowedStatement
@@ -222,6 +226,6 @@ def _tables(
 
 
 def _text(text: str) -> str:
-    """Return a text that a file can hold. Bytes that are invalid in their character set, kept as
-    surrogates until here, become `\\xff`."""
+    """Return a text that is valid UTF-8. A byte that is invalid in its character set, which Python
+    holds as a surrogate, becomes `\\xff`."""
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")

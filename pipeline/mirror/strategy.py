@@ -1,7 +1,8 @@
-"""Rules by which a write to a mirror is chosen, each decision with its reason.
+"""Rules that choose how a mirror (the Delta table with a table's present rows) is written, each
+decision with its reason.
 
-Pure: from facts to a decision. `pipeline.run.write.mirror_write` gathers the facts and carries
-the decision out; `resources.lake.mirror.mirror` does so for the size of a mirror.
+Pure: `choose` and `scale` turn facts into a decision. `pipeline.run.write.mirror_write` gathers the
+facts for `choose` and carries the decision out; `resources.lake.mirror.mirror` does so for `scale`.
 """
 
 from __future__ import annotations
@@ -17,15 +18,17 @@ from lockstep.pipeline.values.segment import RowCounts
 
 FOLDED_IMAGES: Final = 4_000_000
 FOLDED_BYTES: Final = 192 << 20
-"""Most row images, and most bytes of their values, that are folded at once for a table."""
+"""Most row images, and most bytes of their values, that are folded (reduced to the last image of
+each key) at once for a table."""
 
 BUCKET_IMAGES: Final = 1_000_000
 BUCKET_BYTES: Final = 64 << 20
-"""Average size of a bucket of keys, if they are folded one bucket after the other."""
+"""Average size of a bucket. Larger writes are divided by key into buckets that are folded one after
+the other."""
 
 MOST_IMAGES: Final = 4 * FOLDED_IMAGES
-"""Largest size of a bucket. All images of a key are in the same bucket, and so are the images of
-keys between which rows were moved, so buckets can differ in size."""
+"""Most row images in a bucket. Buckets differ in size, because all images of a key are in the same
+bucket, and so are the images of keys between which an update moved a row."""
 
 
 UNSTAMPED: Final = "without a key nothing tells which copy of a row changed, so there are no stamps"
@@ -40,23 +43,23 @@ class Way(StrEnum):
     APPEND = "append"
     MERGE = "merge"
     COUNT = "count"
-    """Merge into a table without a key: copies of rows are counted."""
+    """Merge into a table without a key: equal rows are copies, which are counted."""
     REPLACE = "replace"
     RECOUNT = "recount"
-    """Replace a table without a key."""
+    """Replace all rows of a table without a key."""
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
     """The facts about one table's write that are known before its images are read.
 
-    `keyed`: a key identifies the rows. `stamped`: rows get the stamps of their last change.
-    `keeps`: rows that were deleted at the source stay; `kept`: the mirror may have some already.
-    `replaces`: the mirror's earlier rows do not matter. `images`: row images to be merged, of
-    `unpacked` bytes; `partial`: some leave columns out. `inserts_only`: the log only inserts rows.
-    `all_new`: a row that the log inserts cannot be in the mirror yet. `completes`: columns are
-    filled that were read from the source by key. `copied`: a sentence on the rows of another table
-    that the mirror begins with, or ''.
+    `keyed`: a key identifies the rows. `stamped`: the mirror has columns that describe each row's
+    last change. `keeps`: rows that were deleted at the source stay in the mirror. `kept`: the
+    mirror may already have such rows. `replaces`: the mirror's earlier rows do not matter.
+    `images`: number of row images to merge. `unpacked`: their uncompressed bytes. `partial`: some
+    images leave columns out. `inserts_only`: all changes are inserts. `all_new`: no inserted row
+    can be in the mirror yet. `completes`: columns that were read from the source by key are filled.
+    `copied`: if the mirror begins with the rows of another table, a sentence that says so.
     """
 
     keyed: bool
@@ -84,7 +87,8 @@ class Strategy:
 
 
 def choose(facts: Facts) -> Strategy:
-    """Return how a table's changes are written. `TableError` if they cannot be."""
+    """Return how a table's changes are written. Raise `TableError` if the settings ask for what the
+    table cannot have, or if images of a table without a key leave columns out."""
     if facts.keeps and not facts.keyed:
         raise TableError(
             "deleted rows cannot be kept in a table without a key",
@@ -103,7 +107,7 @@ def choose(facts: Facts) -> Strategy:
     if facts.completes:
         return _folding(Way.MERGE, "columns were read from the source by key", facts)
     if not facts.images:
-        return Strategy(Way.APPEND, "no row of it changed")
+        return Strategy(Way.APPEND, "no row of the table changed")
     if facts.inserts_only and facts.all_new and not facts.kept:
         return Strategy(Way.APPEND, "the log only inserts rows, and none of them is there yet")
     if not facts.keyed:
@@ -116,8 +120,8 @@ def _reason_to_merge(facts: Facts) -> str:
     if not facts.inserts_only:
         return "the log updates or deletes rows"
     if facts.kept:
-        return "a row that the log inserts may be there, kept when it was deleted"
-    return "a row that the log inserts may be there: part of the log is read again, or is missing"
+        return "the log inserts a row that the mirror may have kept when it was deleted"
+    return "the mirror may have an inserted row already: part of the log is read again or missing"
 
 
 def _counting(way: Way, reason: str, facts: Facts) -> Strategy:
@@ -136,16 +140,17 @@ def _folding(way: Way, reason: str, facts: Facts) -> Strategy:
 
 
 def buckets_for(images: int, unpacked: int) -> int:
-    """Return into how many buckets so many images are split, so that each fits into memory."""
+    """Return the number of buckets for `images` row images of `unpacked` bytes, so that the images
+    of one bucket fit into memory."""
     if images <= FOLDED_IMAGES and unpacked <= FOLDED_BYTES:
         return 1
     return max(-(-images // BUCKET_IMAGES), -(-unpacked // BUCKET_BYTES))
 
 
 def only_inserts(counts: Iterable[RowCounts]) -> bool:
-    """Return whether the changes can be appended as they are. If a range of the log continues where
-    the mirror ends and only inserts, it has each key once and none that the mirror has: MySQL's
-    primary key forbids both."""
+    """Return whether all changes are inserts. Such changes can be appended as they are if they
+    continue where the mirror ends: MySQL's primary key forbids that a key is inserted twice, or
+    that an existing key is inserted."""
     total = sum(counts, RowCounts())
     return total.updated == total.deleted == 0
 
@@ -168,17 +173,18 @@ class Size:
 
 
 FEW: Final = Size(10_000, 1 << 20)
-"""Up to this size of a mirror and of what is written to it, the rows are few. The bytes limit what
-each run leaves in the lake: the file that it replaced is kept for a month."""
+"""Largest size of a mirror and a write together that counts as few rows. The limit of bytes bounds
+the space that each run takes, since the file that it replaces is kept for a month."""
 
 NOTHING: Final = Size(-1, -1)
-"""The limit by which any number of rows is many."""
+"""A limit with which every write counts as one of many rows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """`few`: Spark is set for few rows. `in_memory`: this process computes the mirror's rows after
-    the write, and commits them without a Spark query."""
+    """The way to carry out a write of some size. `few`: Spark uses settings for few rows.
+    `in_memory`: this process computes the mirror's rows after the write, and commits them without a
+    Spark query."""
 
     few: bool
     in_memory: bool = False
@@ -193,13 +199,14 @@ class Scale:
 def scale(
     present: Size | None, brought: Size | None, *, without_query: bool = False, limit: Size = FEW
 ) -> Scale:
-    """Return for how many rows a write is made.
+    """Return the way to carry out a write.
 
-    `present` is the size of the mirror, `brought` of what is written to it; None if unknown.
-    `without_query`: the mirror's rows after the write can be computed without Spark.
+    `present`: the size of the mirror. `brought`: the size of the files that are written to it.
+    Either is None if it is unknown. `without_query`: the mirror's rows after the write can be
+    computed without Spark. `limit`: the largest size that counts as few rows.
 
-    Spark needs several queries for a merge and one for anything else, however few the rows, and
-    none to commit a finished file (`python -m benchmarks small`).
+    Even for few rows, Spark needs several queries for a merge and one for any other write, but none
+    to commit a finished file (`python -m benchmarks small`).
     """
     few = present is not None and brought is not None and (present + brought).within(limit)
     return Scale(few, few and without_query)

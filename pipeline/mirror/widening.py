@@ -1,7 +1,8 @@
-"""Changes of a column's lake type: which of them need no rewrite, a cast, or the source.
+"""The work that a change of a column's type in the lake takes.
 
-In place: the pairs of Delta's type widening (Delta protocol, "Type Widening", table of supported
-changes). By a cast: pairs for which Spark, Arrow and MySQL give the same answer for every value.
+Delta changes the pairs of types of its type widening in place (Delta protocol, "Type Widening",
+table of supported changes). Other pairs need a cast of all rows, if Spark, Arrow and MySQL give the
+same result for every value. All remaining pairs need the values to be read from the source again.
 """
 
 from __future__ import annotations
@@ -13,14 +14,17 @@ import pyarrow as pa
 from pyarrow import types
 
 LONG_DIGITS: Final = 20
-"""Fewest whole digits of a decimal to which Delta widens a BIGINT."""
+"""Fewest digits before the decimal point that a DECIMAL needs for Delta to widen a BIGINT to it."""
 
 INT_DIGITS: Final = 10
-"""The same for smaller integers."""
+"""The same number for smaller integers."""
 
 _INTEGERS: Final = (pa.int8(), pa.int16(), pa.int32(), pa.int64())
 _DIGITS: Final = {pa.int8(): 3, pa.int16(): 5, pa.int32(): 10, pa.int64(): 19}
+"""Largest number of decimal digits that each integer type can have."""
+
 _MANTISSA: Final = {pa.float32(): 24, pa.float64(): 53}
+"""Number of bits up to which every integer is exact in each floating-point type."""
 
 
 class TypeChange(IntEnum):
@@ -28,15 +32,15 @@ class TypeChange(IntEnum):
 
     SAME = 0
     WIDEN = 1
-    """Delta changes the column in place; old files stay."""
+    """Delta changes the type in the table's metadata; files stay as they are."""
     REWRITE = 2
     """Values stay the same, but all rows must be written again."""
     REREAD = 3
-    """Only the source knows the new values."""
+    """Only the source knows the values in the new type."""
 
 
 def type_change(old: pa.DataType, new: pa.DataType) -> TypeChange:
-    """Return the work that showing values of `old` as `new` takes."""
+    """Return the work that the change of a column from type `old` to type `new` takes."""
     if old == new:
         return TypeChange.SAME
     if _widens(old, new):
@@ -68,6 +72,7 @@ def _scale(old: pa.DataType) -> int:
 
 
 def _casts(old: pa.DataType, new: pa.DataType) -> bool:
+    """Return whether a cast gives each value the result that MySQL would give it."""
     if types.is_boolean(old):
         return new in _INTEGERS or (types.is_decimal(new) and new.precision > new.scale)
     if old in _INTEGERS and types.is_decimal(new):

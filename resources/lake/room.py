@@ -1,4 +1,5 @@
-"""Opening the lake: all its adapters, over one folder or prefix and one Spark."""
+"""The opening of the lake: all implementations of its ports, over one folder or prefix of an object
+store, and one Spark."""
 
 from __future__ import annotations
 
@@ -29,13 +30,14 @@ from lockstep.resources.lake.store.storage import lake_errors, sync_folder
 from lockstep.resources.lake.trial import require_kept
 
 _ASIDE: Final = ".lockstep-rebuild"
-"""Folder next to the final place of tables, in which they are written."""
+"""Name of the folder, next to a table's final place, in which the table is written."""
 
 
 class FolderCopies:
-    """`pipeline.ports.Copies` on folders of this machine: a Delta table is written next to its
-    final place, so that a rename brings it there. `staging`: the folder in which writes are
-    staged."""
+    """`pipeline.ports.Copies` in folders of this machine. A Delta table is written next to its
+    final place, which must be in the same file system, since a rename moves it there when it is
+    complete. `lake`: where writes read files. `staging`: the folder for temporary files of
+    writes."""
 
     def __init__(self, lake: LakePath, *, staging: Path, spark: Spark) -> None:
         self._lake = lake
@@ -76,8 +78,9 @@ def _require_free(place: Path) -> None:
 class LakeRoom:
     """An open lake.
 
-    `requests_since_now` begins to count the requests to its store; `prove` tries its Spark with a
-    small table and returns Spark's name (`trial`); `catalog` gives one of Spark's catalogs by name;
+    `requests_since_now` returns a function that returns the number of requests to the object store
+    since that call. `catalog` returns one of Spark's catalogs, by its name and a function from a
+    lake path to its URL. `prove` tries Spark with a small table and returns Spark's name (`trial`).
     `close` ends Spark if it was started.
     """
 
@@ -104,10 +107,11 @@ def open_lake(
 ) -> LakeRoom:
     """Open the lake in a folder or under a prefix, which need not exist yet; nothing is started.
 
-    `staging` is a folder for what need not survive the machine: folded changes, and row events of
-    transactions larger than memory. `spark_conf` is the `[spark]` table. `keep` is how long each
-    version of a mirror stays readable. `on_warning` takes a sentence for a person; any thread can
-    call it. `ConfigurationError` for a `[spark]` table with a wrong `remote`.
+    `staging`: a local folder for temporary files, such as changes that Spark reads and row events
+    that do not fit into memory. `spark_conf`: the `[spark]` table of lockstep.toml. `keep`: how
+    long each version of a mirror (the Delta table with a table's present rows) stays readable.
+    `on_warning` is called with a sentence for a person, by any thread. Raise `ConfigurationError`
+    if `[spark]` has a wrong `remote` or `token`.
     """
     lake = lake_path.absolute()
     staged = Path(staging).absolute()
@@ -138,12 +142,12 @@ def open_lake(
 
 
 def _requests_since_now(lake: LakePath, spark: Spark) -> Callable[[], Requests | None]:
-    """Return a function that returns the requests of this process to the lake's store since now, by
-    our client and by Spark's; None for a lake in a folder.
+    """Return a function that returns the number of requests that this process has sent to the
+    lake's store since now, by our client and by Spark's; None for a lake in a folder.
 
-    delta-rs, the third client, does not count its requests. Each client has a user agent of its own
-    (`AGENT`, `DELTA_AGENT`, Hadoop's), by which the store's access log distinguishes them. Requests
-    repeated because the store was busy or did not answer are counted by Spark's client only.
+    delta-rs, the third client, does not count its requests. In the store's access log, the clients
+    have different user agents (`AGENT`, `DELTA_AGENT`, Hadoop's). Only Spark's client counts a
+    request again if it repeats it because the store was busy or did not answer.
     """
     if not isinstance(lake, ObjectPath):
         return lambda: None

@@ -1,8 +1,8 @@
-"""The trial of a Spark with a small table in the lake, and of an object store with two small
-objects.
+"""The trial of a Spark with a small table in the lake, and of an object store with a small object.
 
-A Spark server can have a Delta without our log store, or with an old one. The trial reads what it
-wrote, and asks it for repeated and late commits, none of which may be in the table's log.
+A Spark server can have a Delta without our log store, or with an old version of it. The trial reads
+the rows that Spark wrote, and then asks Spark for commits that are repeated or were planned on
+another version. None of these commits may appear in the table's log.
 """
 
 from __future__ import annotations
@@ -38,11 +38,13 @@ from lockstep.resources.lake.store.storage import lake_errors, remove_folder, re
 
 _SCHEMA: Final = pa.schema([("id", pa.int64())])
 _PAGE: Final = "see docs/deploy.md#where-spark-runs for what a server needs"
+"""The end of a hint."""
 
 
 def require_kept(spark: Spark, lake: LakePath, staging: Path) -> None:
-    """Write, merge and read below the lake's folder; nothing stays. `ConfigurationError` if Spark
-    breaks a promise, and any error of a session (`LockstepError`)."""
+    """Write, merge and read a table below the lake's folder, then delete it. Raise
+    `ConfigurationError` if Spark writes other rows than it was given, or makes a commit that it
+    must refuse; and any `LockstepError` of a session."""
     existed = lake.is_dir()
     spark.session()
     aside = lake / f"_lockstep-trial-{uuid4()}"
@@ -65,7 +67,7 @@ def require_kept(spark: Spark, lake: LakePath, staging: Path) -> None:
 
 
 def _require_rows(mirrors: SparkMirrors, staged: Staging) -> None:
-    """Raise `ConfigurationError` unless the table has what was written, and nothing else."""
+    """Raise `ConfigurationError` unless the table has exactly the rows that were written."""
     mirrors.write(_write(staged, 1))
     mirrors.write(_write(staged, 2))
     ids = [row for batch in mirrors.rows("t", ["id"], 1) for row in batch["id"].to_pylist()]
@@ -76,7 +78,7 @@ def _require_rows(mirrors: SparkMirrors, staged: Staging) -> None:
 def _require_commits_once(
     spark: Spark, mirrors: SparkMirrors, table: LakePath, staged: Staging
 ) -> None:
-    """Raise `ConfigurationError` if a recorded transaction is committed again, or a commit is made
+    """Raise `ConfigurationError` if Spark commits a recorded transaction again, or makes a commit
     that was planned on another version."""
     head = head_of(table)
     earlier, other = Head(head.version - 1, head.digest), Head(head.version, "0" * 64)
@@ -85,7 +87,7 @@ def _require_commits_once(
         (3, earlier, "commits at another version than it was told to"),
         (4, other, "commits after another commit than it was told to"),
     ):
-        # Without `SparkMirrors.write`, which would notice that there is nothing to do.
+        # `SparkMirrors.write` would see that there is nothing to do, and not ask Spark.
         write = _write(staged, number)
         recorded = {APP_ID: write.target.app_id, TXN_VERSION: str(write.target.txn_version)}
         session = spark.session()
@@ -113,9 +115,10 @@ def _write(staged: Staging, number: int) -> MirrorWrite:
 
 
 def require_conditional_writes(lake: ObjectPath) -> None:
-    """Write, read, list and delete below the lake's prefix. `LakeUnavailable` if the store refuses
-    that. `ConfigurationError` if a second writer can overwrite the first: two runs could commit the
-    same version of a table."""
+    """Write, read, list and delete an object below the lake's prefix. Raise `LakeUnavailable` if
+    the store refuses one of these. Raise `ConfigurationError` if a second writer can overwrite the
+    first, since two runs could then commit the same version of a table, or if the object is not
+    listed."""
     path = lake / f"_lockstep-probe-{uuid4()}" / "commit"
     with lake_errors(lake):
         try:

@@ -1,3 +1,3 @@
-"""What a batch leaves in the lake: spooled rows, segments, and the changelogs that segments become
-files of.
+"""The files that a batch writes to the lake: row events that wait for their transaction, segments
+(Parquet files of row images), and changelogs (Delta tables whose files are the segments).
 """

@@ -1,9 +1,10 @@
-"""Changelogs: append-only Delta tables whose files are the segments themselves.
+"""Changelogs: Delta tables with all changes of a table, whose files are the segments (the Parquet
+files of row images) themselves.
 
-Only delta-rs writes them, and only metadata: a commit takes milliseconds and moves no data. It
-commits even a repeated or lower application transaction, so the recorded version is read first. The
-commit is created as the version directly after the one that was read; if another writer created
-that version first, everything is read again.
+A commit only adds existing files to the table's log, by delta-rs, so it takes milliseconds and
+moves no data. delta-rs does not refuse an application transaction that was recorded before, so the
+recorded transaction is read first. The commit is made directly after the version that was read; if
+another writer makes that version first, everything is read again.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ from lockstep.resources.lake.store.storage import (
 
 
 class DeltaChangelog:
-    """`pipeline.ports.Changelog` through delta-rs."""
+    """`pipeline.ports.Changelog`, for the changelogs below the folder `lake`, through delta-rs."""
 
     def __init__(self, lake: LakePath) -> None:
         self._lake = lake
@@ -88,7 +89,7 @@ class DeltaChangelog:
                 return None
             return _published_before(path, table, app_id, batch, files, user_metadata)
 
-        commit = _commit_words(app_id, batch, user_metadata)
+        commit = _commit_properties(app_id, batch, user_metadata)
 
         def add(table: DeltaTable | None) -> int | None:
             refuse_damaged(path, files)
@@ -104,9 +105,9 @@ class DeltaChangelog:
         commit: Callable[[DeltaTable | None], int | None],
         held: RequireHeld,
     ) -> Published:
-        """Make a commit once, after the newest one. `earlier` returns the version of an earlier
-        try, None without one; `commit` makes the commit and returns its version, None if another
-        commit came first."""
+        """Make a commit directly after the newest one, unless an earlier try has made it. `earlier`
+        returns the version that an earlier try made, or None. `commit` makes the commit and returns
+        its version, or None if another commit came first."""
         path = self._lake / folder
         for _ in PUBLISH.tries():
             with lake_errors(path):
@@ -145,7 +146,7 @@ class DeltaChangelog:
         held: RequireHeld = no_check,
     ) -> Published:
         path = self._lake / folder
-        commit = _commit_words(app_id, revision, words)
+        commit = _commit_properties(app_id, revision, words)
 
         def revised(table: DeltaTable | None) -> int | None:
             if table is None:
@@ -175,7 +176,7 @@ class DeltaChangelog:
         held: RequireHeld = no_check,
     ) -> int:
         path = self._lake / folder
-        commit = _commit_words(app_id, number, words)
+        commit = _commit_properties(app_id, number, words)
 
         def restore(table: DeltaTable | None) -> int | None:
             if table is None:
@@ -220,7 +221,7 @@ class DeltaChangelog:
         if not back and not gone and recorded == batch:
             return Restated(table.version(), lost=tuple(sorted(lost)))
         held()
-        commit = _commit_words(app_id, batch, words)
+        commit = _commit_properties(app_id, batch, words)
         with lake_errors(path):
             actions: list[AddAction | RemoveAction] = [_add_action(path, file) for file in back]
             actions += _remove_actions(gone)
@@ -234,8 +235,8 @@ class DeltaChangelog:
 def _conflict(
     path: LakePath, folder: str, table: DeltaTable | None
 ) -> CommitConflict | LakeUnavailable:
-    """Return the error of a commit that failed at every try. It is a conflict if another commit is
-    newer than the version that ours was planned on; otherwise the storage refuses commits."""
+    """Return the error for a commit that failed at every try: `CommitConflict` if another commit
+    came after the version on which ours was planned, otherwise `LakeUnavailable`."""
     with lake_errors(path):
         newest = newest_version(path)
     if newest == (None if table is None else table.version()):
@@ -262,8 +263,8 @@ def _published_before(
     files: Sequence[SegmentFile],
     user_metadata: str,
 ) -> int:
-    """Return the version at which these files were published; `ForeignCommit` if a batch of that
-    number has other files."""
+    """Return the version that published the batch with these files. Raise `ForeignCommit` if the
+    changelog has the batch with other files."""
     names = {file.path for file in files}
     for commit in commits_back(path):
         number = commit.transactions.get(app_id)
@@ -298,14 +299,15 @@ _CONFIGURATION: dict[str, str | None] = {
     "delta.deletedFileRetentionDuration": "interval 30 days",
 }
 _REFUSED = "Invalid table version"
-"""Message of delta-rs if the store refuses the first commit as existing although there is none."""
+"""The message of delta-rs if the store answers that the first commit exists although there is
+none."""
 
 _IN_STORES: dict[str, str | None] = {"delta.checkpointInterval": "10"}
-"""In a store, opening a table takes a request for each commit since the last checkpoint; delta-rs
-makes one every hundred commits by default."""
+"""Properties of changelogs in an object store, where opening a table takes a request for each
+commit since the last checkpoint. By default, delta-rs makes one every hundred commits."""
 
 
-def _commit_words(app_id: str, batch: int, words: str) -> CommitProperties:
+def _commit_properties(app_id: str, batch: int, words: str) -> CommitProperties:
     return CommitProperties(
         app_transactions=[Transaction(app_id, batch)],
         custom_metadata={"userMetadata": words},
@@ -314,7 +316,7 @@ def _commit_words(app_id: str, batch: int, words: str) -> CommitProperties:
 
 
 def _listed_files(table: DeltaTable) -> dict[str, int]:
-    """Return the paths of the table's files, as in the log → their sizes."""
+    """Return the size in bytes of each of the table's files, by its path in the log."""
     files = pa.table(table.get_add_actions(flatten=True))
     if not files.num_rows:
         return {}
@@ -329,11 +331,11 @@ def commit_files(
     files: Sequence[SegmentFile],
     commit: CommitProperties,
 ) -> int | None:
-    """Add `files` and remove those `removed` (with their sizes) in one commit; create the table if
-    there is none, and add the columns of `schema` that it lacks.
+    """Add `files` and remove the files `removed` (path → size in bytes) in one commit. Create the
+    table if it is missing; otherwise first add the columns of `schema` that it lacks.
 
-    Return the version; None if another commit came first. The caller makes sure that removed files
-    are in the table's snapshot and added ones are not: delta-rs checks neither.
+    Return the version; None if another commit came first. delta-rs does not check that removed
+    files are in the table and that added files are not, so the caller must.
     """
     adds = [_add_action(path, file) for file in files]
     try:
@@ -367,16 +369,17 @@ def _commit(
     actions: list[AddAction | RemoveAction],
     commit: CommitProperties,
 ) -> int:
-    """Make a commit and return its version. delta-rs makes no second try, so that is the version
-    after the snapshot's; the newest one can be another writer's by now."""
+    """Make a commit and return its version. That is the version after the table's snapshot, since
+    delta-rs makes no second try. The newest version may already be another writer's."""
     planned_on: int = table.version()
     table.create_write_transaction(actions, "append", schema, commit_properties=commit)
     return planned_on + 1
 
 
 def _add_columns(table: DeltaTable, schema: pa.Schema, metadata: Mapping[str, str]) -> None:
-    """Add columns in a commit of its own, since delta-rs cannot do so in a commit with files. A run
-    that ends between the two leaves columns that are NULL, which the next one finds."""
+    """Add the columns that the table lacks in a separate commit, since delta-rs cannot add columns
+    in a commit with files. If a run ends between the two commits, the next run finds the columns,
+    which are NULL until then."""
     present = {folded(field.name) for field in table.schema().fields}
     lacking = [field for field in schema if folded(field.name) not in present]
     if lacking:

@@ -1,5 +1,6 @@
-"""Small files in a source's folder: the claim, which names the ledger that the folder belongs to;
-and table structures that commits refer to, in files named by a hash of their content.
+"""Small files in a source's folder: the claim, which names the ledger (the Postgres database of
+positions and batches) that the folder belongs to; and table structures to which commits refer, in
+files that are named by a hash of their content.
 """
 
 from __future__ import annotations
@@ -29,10 +30,10 @@ NAME: Final = "_lockstep.json"
 """Name of the claim's file; no database's folder begins with `_`."""
 
 _COMMITS: Final = 50
-"""Number of a table's newest commits among which one of ours is looked for."""
+"""Number of newest commits of each table that are read to find out whether Lockstep wrote it."""
 
 STRUCTURES: Final = "_structures"
-"""Folder of the structures."""
+"""Name of the folder with the table structures."""
 
 
 class FileClaims:

@@ -51,13 +51,13 @@ if TYPE_CHECKING:
 
 
 FILE_BYTES = 512 * 1024**2
-"""Size from which on a file is closed and the next one is begun."""
+"""Size in bytes at which a file is closed and the next one is begun."""
 AHEAD = 2
 """Largest number of writes that wait for the writing thread."""
-PIECE_ROWS = 4 * GROUP_ROWS
+PIECE_ROWS = 4 * GROUP_ROWS  # a piece is what `pieces` reads at once
 PIECE_BYTES = 32 << 20
-"""Largest numbers of rows and of uncompressed bytes that are read at once. A single row
-group may exceed them."""
+"""Largest numbers of rows and of uncompressed bytes in a piece. A single row group may
+exceed them."""
 _NAME = re.compile(r"batch-(\d{12,})-v\d+-\d{5}(-updated)?(-logged|-partial)?\.parquet")
 
 
@@ -111,7 +111,7 @@ class ParquetSegments:
             path = self._lake / folder / file.path
             # Not read as a dataset, which would take `=XX` in a folder's name for a partition.
             with lake_errors(path), pq.ParquetFile(parquet_content(path)) as content:
-                for groups in _together(content.metadata):
+                for groups in _pieces(content.metadata):
                     yield content.read_row_groups(groups, columns=wanted)
 
     def unpacked(self, folder: str, files: Iterable[SegmentFile]) -> int:
@@ -182,8 +182,8 @@ class ParquetSegments:
                 path.unlink(missing_ok=True)
 
 
-def _together(file: pq.FileMetaData) -> Iterator[list[int]]:
-    """Yield lists of a file's row groups; each list is read at once."""
+def _pieces(file: pq.FileMetaData) -> Iterator[list[int]]:
+    """Yield lists of indexes of a file's row groups; the groups of a list are read at once."""
     groups: list[int] = []
     rows = size = 0
     for number in range(file.num_row_groups):
@@ -200,6 +200,7 @@ def _together(file: pq.FileMetaData) -> Iterator[list[int]]:
 
 
 def _unpacked(path: LakePath) -> int:
+    """Return the uncompressed size of a file's columns in bytes, from its footer."""
     with lake_errors(path), pq.ParquetFile(parquet_content(path)) as file:
         groups = range(file.metadata.num_row_groups)
         return sum(file.metadata.row_group(group).total_byte_size for group in groups)
@@ -223,8 +224,8 @@ def _give_up_uploads(session: SparkSession, below: ObjectPath) -> None:
 
 
 def damaged_files(folder: LakePath, files: Iterable[SegmentFile]) -> list[str]:
-    """Return a sentence for each of the files that is damaged in `folder` or missing
-    from it. If the checksum of a file was never recorded, only its size is compared."""
+    """Return a sentence for each file that is damaged in `folder` or missing from it. If
+    the checksum of a file was never recorded, only its size is compared."""
     damages = []
     for file in files:
         path = folder / file.path
@@ -261,8 +262,8 @@ def _damage(path: LakePath, file: SegmentFile) -> str | None:
 
 class ParquetSegmentWriter:
     """`pipeline.ports.SegmentWriter`: files of limited size, written by another thread.
-    A file's name consists of `stem`, a number, `mark` and one of `ENDINGS`; the last
-    two tell which columns it has besides the changelog's.
+    A file's name consists of `stem`, a number, `mark` and one of `ENDINGS`; `mark` and
+    the ending tell which columns the file has besides `layout.changelog_schema`.
 
     Encoding Parquet takes as long as decoding the log and releases the GIL, so the two
     run in parallel. At most `AHEAD` writes wait. An error in the thread is raised by

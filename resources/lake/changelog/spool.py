@@ -1,5 +1,5 @@
-"""The spool: encrypted files of row events that are too large for memory, or whose transaction has
-not ended yet. Their content is written by `pipeline.binlog.transactions.spill`.
+"""The spool: encrypted files of row events that do not fit into memory, or whose transaction has
+not ended yet. `pipeline.binlog.transactions.spill` writes their content.
 
 There are two kinds of files. A scratch file has no name, so the operating system deletes
 it when the process ends, even if it is killed. A prepared file holds the row events of a

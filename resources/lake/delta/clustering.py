@@ -1,9 +1,10 @@
-"""The columns by which a mirror's files are clustered: read from its log, changed by statements.
+"""The columns by which the files of a mirror (the Delta table with a table's present rows) are
+clustered: how they are read from its log, and the statements that change them.
 
-Delta stores them as domain metadata (protocol, "Clustered Table"), by the columns' physical names,
-so that they outlast a rename. A query that overwrites all rows ends the clustering, and a column by
-which files are clustered cannot be dropped. DataFrameWriter's `clusterBy` has no effect on a table
-that is named by its path.
+Delta stores the columns as domain metadata (protocol, "Clustered Table"), by their physical names,
+which a rename does not change. A query that overwrites all rows ends the clustering, and a column
+by which files are clustered cannot be dropped. Statements are used because DataFrameWriter's
+`clusterBy` has no effect on a table that is named by its path.
 """
 
 from __future__ import annotations
@@ -37,8 +38,8 @@ def may_be_clustered(table: DeltaTable) -> bool:
 
 
 def clustering_of(path: LakePath, table: DeltaTable) -> tuple[str, ...] | None:
-    """Return the columns that a table is clustered by, in the source's names; None if no recent
-    commit tells."""
+    """Return the columns by which a table is clustered, in the source's names; None if no recent
+    commit tells them."""
     if not may_be_clustered(table):
         return ()
     columns = _columns_near(path, table.version())
@@ -52,8 +53,8 @@ def clustering_of(path: LakePath, table: DeltaTable) -> tuple[str, ...] | None:
 
 
 def _columns_near(path: LakePath, version: int) -> list[str] | None:
-    """Return the physical names in the newest checksum file that lists domains, or in the newest
-    commit that changed the domain; None if neither is near."""
+    """Return the physical names of the columns, from the newest checksum file that lists domains or
+    the newest commit that changed the clustering; None if the last `FAR` versions have neither."""
     for at in range(version, max(version - FAR, -1), -1):
         domains = checksum_of(path, at).get("domainMetadata")
         if domains is not None:
@@ -78,8 +79,9 @@ def _columns(domains: Sequence[Any]) -> list[str]:
 
 
 def statement_to_cluster(path: LakePath, wanted: Sequence[str]) -> str | None:
-    """Return the statement that clusters a table by these columns. None if it is, or if it cannot
-    be, since its columns can have another order than the source's."""
+    """Return the statement that clusters a table by these columns; None if it is clustered so
+    already. Also return None if Delta cannot cluster it so: the limit on columns with statistics
+    depends on the table's order of columns, which can differ from the source's."""
     table = delta_table(path)
     names = clustered_by(wanted, schema_of(table))
     return (

@@ -3,8 +3,9 @@
 Columns are checked before each write, because Spark would convert a value of another type silently,
 and delta-rs would not check types at all.
 
-A mirror that is made for every reader has no column mapping, so its names are `escaped`. In other
-mirrors the names that Spark reserves are `hidden`. A changelog's names are unchanged.
+A mirror (a table's present rows) that is made for every reader has no column mapping, so characters
+that Delta refuses in names are escaped. Other mirrors change only names that Spark reserves
+(`schema.types.mirror_name`). In a changelog (a table's changes), names stay as they are written.
 """
 
 from __future__ import annotations

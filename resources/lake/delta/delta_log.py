@@ -1,19 +1,19 @@
 """A Delta table's log, read without Java: the only module that reads the actions of commit files.
 
 Format: Delta protocol, sections "Delta Log Entries", "Actions", "Transaction Identifiers", "Commit
-Provenance Information" and "Version Checksum File". `pipeline.model.foreign_commits` says what
-commits mean. delta-rs answers whatever a snapshot tells: schema, properties, files, protocol.
+Provenance Information" and "Version Checksum File". `pipeline.model.foreign_commits` judges what
+commits mean. delta-rs gives the contents of a snapshot: schema, properties, files and protocol.
 
-Two answers of delta-rs are not used, since they are wrong for us or too slow. Its `history` numbers
-commits by counting down, so a commit without a commitInfo, or a missing file, gives all older ones
-a wrong version. For its `version` it opens the table and lists all files: 0.6 ms for a log of one
-commit, 6 to 16 ms for a thousand, while file names tell the version in 0.1 ms, or in two requests
-to a store; a run asks for it several times per table that it writes.
+Two functions of delta-rs are not used. `history` numbers commits by counting down, so all commits
+before one without a commitInfo, or before a missing file, get a wrong version. `version` opens the
+table and lists all files, which takes 0.6 ms for a log of one commit and 6 to 16 ms for a thousand.
+File names tell the version in 0.1 ms, or in two requests to a store, and a run needs the version
+several times for each table that it writes.
 
-A checksum file beside a commit repeats the files and properties that the table has after it. Spark
-writes these files and relies on them instead of reading the log; a log that was cut or restored by
-hand can still have some of commits that are gone. While they are read, only a missing file is
-caught, no other OSError.
+A checksum file beside a commit repeats the files and properties that the table has after the
+commit. Spark writes checksum files and trusts them instead of reading the log. In a log that was
+cut or restored by hand, a checksum file can belong to a commit that is gone, so each is compared
+with its commit.
 """
 
 from __future__ import annotations
@@ -47,9 +47,10 @@ _STEPS = 200
 
 
 def newest_version(table: LakePath) -> int | None:
-    """Return the newest Delta version in a table's folder; None if there is no table. From the
-    newest checkpoint on, files are asked for by name; the folder is listed only if that leads
-    nowhere. A store lists what is after the checkpoint in one request."""
+    """Return the newest Delta version in a table's folder; None if there is no table. In a file
+    system, commit files are looked up by name, beginning with the version of the newest checkpoint.
+    A store lists the names after that version in one request. The whole folder is listed only if
+    this finds no commit."""
     with lake_errors(table):
         version = _checkpointed(table) or 0
         if isinstance(table, ObjectPath):
@@ -70,7 +71,8 @@ def newest_version(table: LakePath) -> int | None:
 
 
 def ends_at(table: LakePath, version: int) -> bool:
-    """Return whether a version is the table's newest one, by whether two files exist."""
+    """Return whether a version is the table's newest one: its commit file exists, and that of the
+    next version does not."""
     with lake_errors(table):
         exists = commit_file(table, version).is_file()
         return exists and not commit_file(table, version + 1).is_file()
@@ -81,8 +83,8 @@ def commit_file(table: LakePath, version: int) -> LakePath:
 
 
 def actions(commit: str, *kinds: str) -> Iterator[tuple[str, Any]]:
-    """Yield the kinds and contents of a commit file's actions, in order; with `kinds`, only
-    those."""
+    """Yield the kind and the content of each action in a commit file, in order; with `kinds`, only
+    actions of these kinds."""
     begins = tuple(f'{{"{kind}"' for kind in kinds)
     for line in commit.splitlines():
         if line and (not kinds or line.startswith(begins)):
@@ -90,15 +92,15 @@ def actions(commit: str, *kinds: str) -> Iterator[tuple[str, Any]]:
 
 
 def read_commit(table: LakePath, version: int, *kinds: str) -> LakeCommit | None:
-    """Return a commit, read from all its actions or only from those of some `kinds`; None if the
-    log has no file of it."""
+    """Return a commit; None if its file is missing. With `kinds`, only actions of these kinds are
+    read, and fields that come from other actions are empty."""
     with lake_errors(commit_file(table, version)):
         commit = _commit(table, version)
     return None if commit is None else _parsed(version, commit.decode(), kinds)
 
 
 def look(table: LakePath, above: int) -> LogAbove:
-    """Return the log after a version (-1: all of it), and the commit of that version."""
+    """Return the commits after a version (-1: all commits), and the commit of that version."""
     base = read_commit(table, above) if above >= 0 else None
     commits: list[LakeCommit] = []
     while (commit := read_commit(table, above + 1 + len(commits))) is not None:
@@ -121,8 +123,8 @@ def commits_back(table: LakePath) -> Iterator[LakeCommit]:
 
 
 def metadata_since(table: LakePath, version: int) -> Iterator[tuple[int, str]]:
-    """Yield Delta version and userMetadata of the commits after a version that have the latter,
-    oldest first, as far as the log has files of them."""
+    """Yield the Delta version and the userMetadata of each commit after a version, oldest first.
+    Commits without userMetadata, or whose file is missing, are left out."""
     newest = newest_version(table)
     for number in range(version + 1, 0 if newest is None else newest + 1):
         commit = read_commit(table, number, "commitInfo")
@@ -133,11 +135,11 @@ def metadata_since(table: LakePath, version: int) -> Iterator[tuple[int, str]]:
 def recorded(
     table: LakePath, snapshot: DeltaTable, app_id: str, txn_version: int
 ) -> LakeCommit | None:
-    """Return the commit that recorded (app_id, txn_version), without its files; None if it was
-    never made. `snapshot`: the table's newest version.
+    """Return the commit that recorded the application transaction (app_id, txn_version), without
+    its files; None if there is none. `snapshot`: the table's newest version.
 
-    `ForeignCommit` if the table recorded a higher version of this application but not this one:
-    Delta would silently skip a write with this one.
+    Raise `ForeignCommit` if the table recorded a higher transaction of this application, but not
+    this one: Delta would silently skip a write with it.
     """
     latest = snapshot.transaction_version(app_id)
     if latest is None or latest < txn_version:
@@ -170,6 +172,7 @@ def _numbered(names: Iterable[str]) -> list[int]:
 
 
 def _back(table: LakePath, newest: int | None, *kinds: str) -> Iterator[LakeCommit]:
+    """Yield commits from the version `newest` down to the first one whose file is missing."""
     version = -1 if newest is None else newest
     while version >= 0 and (commit := read_commit(table, version, *kinds)) is not None:
         yield commit
@@ -218,8 +221,9 @@ def _file(action: Mapping[str, Any]) -> FileAction:
 
 
 def _judgeable(table: LakePath, commit: LakeCommit) -> LakeCommit:
-    """Return a commit of somebody else, or of upkeep, with what the table had before and after it,
-    so that it can be judged whether the rows are the same."""
+    """Return a commit with the facts by which `pipeline.model.foreign_commits` judges whether it
+    changed rows: the changes of columns and properties, and the rows of removed files. Only commits
+    of other writers and of upkeep are judged."""
     if commit.ours and commit.repeats is None:
         return commit
     if commit.altered is not None:
@@ -235,7 +239,8 @@ def _judgeable(table: LakePath, commit: LakeCommit) -> LakeCommit:
 
 
 def _counted(file: FileAction, before: Mapping[str, int]) -> FileAction:
-    """Return a file with the number of its rows, which delta-rs does not repeat in a removal."""
+    """Return a file with the number of its rows. A `remove` that delta-rs writes has no such
+    number."""
     if file.rows is not None or file.path not in before:
         return file
     return replace(file, rows=before[file.path] - file.deleted)
@@ -255,6 +260,8 @@ def _rows_before(table: LakePath, version: int) -> Mapping[str, int]:
 
 
 def _altered(table: LakePath, version: int) -> MetadataChange:
+    """Return whether a version changed the table's columns (None if that is unknown), and the
+    properties that it changed."""
     if version == 0:
         return MetadataChange(None)
     try:
@@ -269,12 +276,12 @@ def _altered(table: LakePath, version: int) -> MetadataChange:
 
 
 FAR: Final = 50
-"""Most commits that are read to restore the list of files that a checksum file lacks."""
+"""Most commits that are read, from the newest back, to find what the newest checksum file lacks."""
 
 
 def drop_stray_checksum(file: LakePath, commit: bytes) -> None:
-    """Delete the checksum file beside a commit's file unless both are of the same transaction.
-    Without one, Spark reads the log."""
+    """Delete the checksum file beside a commit's file if it is of another transaction. Spark then
+    reads the log."""
     checksum, name = _beside(file), _transaction(commit)
     if checksum is not None and (name is None or checksum.get("txnId") != name):
         file.with_suffix(".crc").unlink(missing_ok=True)
@@ -282,7 +289,7 @@ def drop_stray_checksum(file: LakePath, commit: bytes) -> None:
 
 def checksum_of(table: LakePath, version: int) -> Mapping[str, Any]:
     """Return the content of a version's checksum file, with the names of Delta's protocol; empty if
-    no such file belongs to the commit."""
+    there is none, or if it belongs to another commit."""
     commit = _commit(table, version)
     return {} if commit is None else _own_beside(commit_file(table, version), commit)
 
@@ -290,21 +297,23 @@ def checksum_of(table: LakePath, version: int) -> Mapping[str, Any]:
 def needs_no_list(
     table: LakePath, version: int, listed: Sequence[Mapping[str, Any]] | None
 ) -> bool:
-    """Return whether the commit after a version can go without a list of the table's files. Delta
-    would run a query for that list if the version's checksum file has none. It is not needed as
-    long as recent commits tell the files (`listed`, of `files_listed`)."""
+    """Return whether Delta should be told not to list the table's files in the checksum file of the
+    commit after a version. Delta would run a query for the list if the version's checksum file has
+    none. We need no list as long as recent commits tell the files. `listed`: the result of
+    `files_listed`."""
     return listed is not None and "allFiles" not in checksum_of(table, version)
 
 
 def files_listed(table: LakePath, version: int) -> list[Mapping[str, Any]] | None:
     """Return the `add` actions of a version's files (protocol, "Action Reconciliation").
 
-    They are those of the newest checksum file that lists files, and of the commits since. None if
-    that is more than `FAR` commits back. delta-rs does not tell deletion vectors, which Spark needs
-    to remove a file.
+    They are taken from the newest checksum file that lists files, and from the commits after it.
+    Return None if the last `FAR` commits have no such file. delta-rs is not asked, because it does
+    not give the deletion vectors, which Spark needs to remove a file.
     """
     files: list[Mapping[str, Any]] = []
     settled: set[tuple[str, str]] = set()
+    # From the newest commit back: the newest action of a file decides, older ones are outdated.
     for at in range(version, max(version - FAR, -1), -1):
         commit = _commit(table, at)
         if commit is None:
@@ -321,7 +330,8 @@ def files_listed(table: LakePath, version: int) -> list[Mapping[str, Any]] | Non
 
 
 def file_key(file: Mapping[str, Any]) -> tuple[str, str]:
-    """Return what identifies a file of a log: it can be added again with other rows deleted."""
+    """Return the identity of a file in a log: its path and its deletion vector, since the same file
+    can be added again with more rows deleted."""
     return file["path"], json.dumps(file.get("deletionVector"), sort_keys=True)
 
 
@@ -333,7 +343,8 @@ def _commit(table: LakePath, version: int) -> bytes | None:
 
 
 def _own_beside(file: LakePath, commit: bytes) -> dict[str, Any]:
-    """Return the content of the checksum file beside a commit's; empty if it is of another one."""
+    """Return the content of the checksum file beside a commit's file; empty if there is none, or if
+    it belongs to another commit."""
     name, checksum = _transaction(commit), _beside(file) or {}
     return checksum if name is not None and checksum.get("txnId") == name else {}
 
@@ -347,8 +358,8 @@ def _transaction(commit: bytes) -> str | None:
 
 
 def _beside(file: LakePath) -> dict[str, Any] | None:
-    """Return the content of the checksum file beside a commit's, of whatever transaction; None if
-    there is none."""
+    """Return the content of the checksum file beside a commit's file, of whichever transaction;
+    None if there is none. Only a missing file is caught: other errors of the storage are raised."""
     try:
         checksum = json.loads(file.with_suffix(".crc").read_bytes())
     except FileNotFoundError:

@@ -1,11 +1,11 @@
-"""The pin of a Spark commit to the version that it was planned on.
+"""The pin, which binds a commit by Spark to the version on which it was planned.
 
-A write reads the table's head, then asks whether it still holds the source (`mirror`), and commits
-with settings by which our log store refuses any commit but the next one (`PinnedLogStore.java`,
-`log_store`).
+A write reads the table's head (its newest commit), then checks that no other run has taken over the
+source, and then commits. Session settings tell our log store (`PinnedLogStore.java`, `log_store`)
+to refuse every commit except the one directly after the head.
 
-Delta alone would try the next version when one is taken. Then a run that slept through a takeover
-could still commit after those that took over, and bring back what they undid.
+Without the pin, Delta would commit as a later version if the next one is taken. A run that was
+suspended while another run took over could then commit after that run, and undo its work.
 """
 
 from __future__ import annotations
@@ -24,12 +24,14 @@ from lockstep.resources.lake.store.storage import lake_errors
 
 VERSION: Final = "spark.lockstep.commit.version"
 PARENT: Final = "spark.lockstep.commit.parent"
+"""Session settings: the version of the only commit that may be made, and the SHA-256 of the commit
+file before it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """A table's newest commit: its version and its file's SHA-256; -1 and None without a table. The
-    digest distinguishes tables that were created in one folder one after the other."""
+    """A table's newest commit: its version and the SHA-256 of its file; -1 and None if there is no
+    table. The digest changes if the folder's table is replaced by another one."""
 
     version: int
     digest: str | None
@@ -39,14 +41,14 @@ class Head:
         return self.version >= 0
 
     def pin(self) -> dict[str, str]:
-        """Return the session's settings under which only the next commit can be made."""
+        """Return the session settings with which only the next commit can be made."""
         parent = {} if self.digest is None else {PARENT: self.digest}
         return {VERSION: str(self.version + 1), **parent}
 
 
 def head_of(table: LakePath) -> Head:
-    """Return the table's present head. A stray checksum file is deleted, so that Spark plans by the
-    log."""
+    """Return the table's present head. A checksum file that does not belong to it is deleted, so
+    that Spark plans by the log."""
     version = newest_version(table)
     if version is None:
         return Head(-1, None)
@@ -59,9 +61,9 @@ def head_of(table: LakePath) -> Head:
 
 @contextmanager
 def pinned_errors(table: LakePath, head: Head) -> Iterator[None]:
-    """Turn what Spark raises inside into an error of ours about `table`. It is `CommitConflict`,
-    whatever Spark says, if `head` is no longer the head: that a column exists already, for example,
-    is then the other writer's doing."""
+    """Turn errors of Spark inside the context into our errors about `table`. Every error becomes
+    `CommitConflict` if another commit came after `head`, since that commit may be the cause: it may
+    have added a column, for example, that Spark says exists already."""
     try:
         with spark_errors(table):
             yield

@@ -1,4 +1,4 @@
-"""The texts of SQL statements on a mirror. Pure.
+"""The texts of SQL statements on a mirror (the Delta table with a table's present rows). Pure.
 
 Identifiers are quoted by doubling backticks (Spark SQL reference, "Identifiers"). Names come from
 the source's log, so each is quoted in every statement.
@@ -24,7 +24,8 @@ from lockstep.pipeline.ports.mirror_writes import (
 from lockstep.pipeline.schema.types import sql_type
 
 COMPLETE = "complete"
-"""The `_change_type` of a row in a MERGE's source that has no image, but columns read by key."""
+"""The `_change_type` of a row in a MERGE's source that is no change: it has only columns that were
+read from the source by key."""
 
 _GONE = "s.`_change_type` = 'delete'"
 _PRESENT = "s.`_change_type` <> 'delete'"
@@ -50,12 +51,13 @@ def merge_statement(
 ) -> str:
     """Return the MERGE of folded changes into a mirror.
 
-    `mirror` is its absolute path, `source` the name of a view with `_change_type` and
-    `source_columns`, which are `columns` in the same order, as the changes spell them. `bounds` are
-    (key column, least, greatest) as literals, by which Delta skips files. `keeps`: a column → the
-    view's boolean that says whether the mirror's value stays. `soft`: a deleted row stays as its
-    last image shows it, with the view's `_committed_at` in `_deleted_at`, which is NULL in all
-    other rows. `completed`: the columns that a "complete" row brings to an existing row.
+    `mirror`: its absolute path. `source`: the name of a view with `_change_type` and
+    `source_columns`, which are the view's names for `columns`, in the same order. `bounds`: key
+    columns with the least and the greatest value of the changes as literals, by which Delta skips
+    files. `keeps`: a column → the view's boolean column that is true where the mirror's value
+    stays. `soft`: a deleted row stays as its last image shows it, and its `_deleted_at` gets the
+    view's `_committed_at`; in all other rows it is NULL. `completed`: the columns that a "complete"
+    row sets in an existing row.
     """
     spelled = dict(zip(columns, source_columns, strict=True))
     on = [f"t.{quoted(c)} = s.{quoted(spelled[c])}" for c in key]
@@ -98,8 +100,8 @@ def _assigned_values(
 def keyless_merge_statement(
     *, mirror: str, source: str, columns: Sequence[str], source_columns: Sequence[str]
 ) -> str:
-    """Return the MERGE into a mirror without a key: all rows equal to a "delete" in `source` are
-    deleted, and its other rows are inserted."""
+    """Return the MERGE into a mirror without a key. It deletes all rows that are equal to a
+    "delete" of the view `source`, and inserts the view's other rows."""
     pairs = list(zip(columns, source_columns, strict=True))
     on = [_GONE, *(f"t.{quoted(c)} <=> s.{quoted(spelled)}" for c, spelled in pairs)]
     return (
@@ -116,8 +118,8 @@ def step_statement(
     step: SetProperties | DropColumns | RenameColumn | WidenColumn | AddColumns,
     spell: Callable[[str], str],
 ) -> str:
-    """Return the ALTER of a step; `mirror` is the absolute path of the table, which spells its
-    columns by `spell`."""
+    """Return the ALTER TABLE for a step. `mirror`: the table's absolute path. `spell` turns a
+    column's name at the source into its name in the table."""
     table = f"delta.{quoted(mirror)}"
 
     def spelled(name: str) -> str:

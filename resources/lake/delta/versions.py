@@ -1,9 +1,10 @@
-"""One version of a Delta table without Java: its rows, its size, or why it cannot be read any more.
+"""One version of a Delta table, read without Java: its rows, its size, or why it cannot be read any
+more.
 
-delta-rs' query engine honours deletion vectors (its `count()` and `to_pyarrow_table` do not). It
-opens tables with widened columns, but reads no rows of them. Their files are read here one by one;
-in a file, a column can have another name (column mapping) or a narrower type (type widening), or be
-missing, since it was added later.
+delta-rs' query engine leaves out rows that a deletion vector marks as deleted, while its `count()`
+and `to_pyarrow_table` do not. It cannot read tables with widened columns, so their files are read
+here one by one. In a file, a column can have another name (column mapping) or a narrower type (type
+widening), or it can be missing because it was added later.
 """
 
 from __future__ import annotations
@@ -48,7 +49,8 @@ if TYPE_CHECKING:
 def scan(
     path: LakePath, columns: Sequence[str], version: int, near: Near | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """Yield `columns` of all rows at a version, or of those `near`, in no particular order."""
+    """Yield `columns` of all rows at a version, in no particular order. `near`: a column and spans
+    of its values; rows whose value is in none of the spans may be left out."""
     with lake_errors(path):
         table = delta_table(path, version)
         own = column_names(table)
@@ -70,19 +72,19 @@ def scan(
             raise DeltaError(str(error)) from error
 
 
-_MOST = (1 << 63) - 1
-"""The largest value that file statistics can have for a column of integers."""
+_LARGEST = (1 << 63) - 1
+"""The largest value of an integer column in the statistics of files."""
 
 
 def _within(column: str, spans: Sequence[ValueRange]) -> str:
-    """Return the condition that the column is in one of the spans. Numbers beyond 64 bits always
-    are."""
+    """Return the SQL condition that the column is in one of the spans. A span that ends beyond 64
+    bits becomes one without an end."""
     name = _quoted(column)
     parts = []
     single = []
     for span in spans:
-        if isinstance(span.high, int) and span.high > _MOST:
-            parts.append(f"{name} >= {min(span.low, _MOST)}")
+        if isinstance(span.high, int) and span.high > _LARGEST:
+            parts.append(f"{name} >= {min(span.low, _LARGEST)}")
         elif span.low == span.high:
             single.append(_literal(span.low))
         else:
@@ -101,8 +103,8 @@ def _literal(value: int | str) -> str:
 
 
 def needs_spark(path: LakePath, table: DeltaTable) -> bool:
-    """Return whether only Spark can read a table: a column was widened, and rows can be marked as
-    deleted."""
+    """Return whether only Spark can read a table, because a column was widened and rows may be
+    marked as deleted."""
     features = table.protocol().reader_features or []
     if "deletionVectors" not in features or not _widened(table):
         return False
@@ -132,7 +134,8 @@ def staged_rows(folder: str, columns: Sequence[str], schema: pa.Schema) -> Itera
 
 
 def _in_files(path: LakePath, table: DeltaTable, wanted: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Yield the columns `wanted` of a table without deleted rows, in no particular order."""
+    """Yield the columns `wanted` of a table, in no particular order. No row of the table may be
+    marked as deleted."""
     metadata = {field.name: field.metadata for field in table.schema().fields}
     own = column_names(table)
     stored = {name: metadata[own[name]].get(PHYSICAL_NAME, own[name]) for name in own}
@@ -155,8 +158,8 @@ def _column(batch: pa.RecordBatch, name: str, kind: pa.DataType) -> pa.Array:
 
 
 BY_AGE: Final = "spark.databricks.delta.vacuum.enforceTimeTravelWithinDeletedFileRetentionDuration"
-"""The setting by which Delta refuses a version for the age of its commit, even if that was the
-newest one until now. It is switched off: here, the version's files are looked for."""
+"""The session setting with which Delta refuses a version because its commit is old, even if it was
+the newest one until a moment ago. We switch it off, and check that the version's files exist."""
 
 _HINT: Final = (
     "read as of a later place: `lockstep versions --list`; `keep` under [lake] in lockstep.toml "
@@ -166,8 +169,8 @@ _HINT: Final = (
 
 @dataclass(frozen=True, slots=True)
 class MirrorVersion:
-    """A version of the Delta table in a folder. `table_id` is that table's id, None if it was not
-    recorded; `batch` is the last one that the version can show."""
+    """A version of the Delta table in a folder. `table_id`: the table's id, None if it was not
+    recorded. `batch`: the last batch that the version may show."""
 
     path: LakePath
     version: int
@@ -176,7 +179,8 @@ class MirrorVersion:
 
 
 def open_version(version: MirrorVersion) -> DeltaTable:
-    """Open a version. `VersionGone` unless it is of that table, and complete."""
+    """Open a version. Raise `VersionGone` if it is of another table, or if a file of it is
+    missing."""
     path, number = version.path, version.version
     reason = lacking(path, number, table_id=version.table_id, batch=version.batch)
     if reason is not None:
@@ -190,8 +194,9 @@ def open_version(version: MirrorVersion) -> DeltaTable:
 def lacking(
     path: LakePath, version: int, *, table_id: str | None = None, batch: int | None = None
 ) -> str | None:
-    """Return why a version of the table at a path cannot be read; None if it can. With `table_id`
-    it must be of that table, with `batch` show no later batch."""
+    """Return the reason why a version of the table at a path cannot be read; None if it can.
+    `table_id`: the id that the table must have. `batch`: the last batch that the version may
+    show."""
     try:
         table = delta_table(path, version)
         if table_id is not None and str(table.metadata().id) != table_id:
@@ -205,16 +210,16 @@ def lacking(
 
 
 def _shows(path: LakePath, version: int) -> int:
-    """Return the last batch that a version's commit says it shows; 0 if its file is gone and only a
-    checkpoint has the version."""
+    """Return the last batch that a version shows, according to its commit; 0 if the commit's file
+    is gone, so that only a checkpoint has the version."""
     commit = read_commit(path, version)
     said = None if commit is None else commit.said
     return 0 if said is None else max(said.get("batches", [0]))
 
 
 def version_rows(version: MirrorVersion) -> pa.Table:
-    """Return all rows of a version, in no particular order. `ConfigurationError` if only Spark can
-    read them."""
+    """Return all rows of a version, in no particular order. Raise `ConfigurationError` if only
+    Spark can read them."""
     if needs_spark(version.path, open_version(version)):
         raise ConfigurationError(
             f"{version.path} has widened columns and rows marked as deleted: only Spark reads both",
@@ -228,8 +233,8 @@ def version_rows(version: MirrorVersion) -> pa.Table:
 
 
 def version_frame(session: SparkSession, version: MirrorVersion) -> DataFrame:
-    """Return all rows of a version as a DataFrame of a session with Delta. The session's refusal of
-    old commits is switched off, since Spark reads only when the DataFrame is used."""
+    """Return all rows of a version as a DataFrame; the session must have Delta. `BY_AGE` is
+    switched off for the whole session, since Spark reads only when the DataFrame is used."""
     open_version(version)
     session.conf.set(BY_AGE, "false")
     return (
@@ -238,8 +243,9 @@ def version_frame(session: SparkSession, version: MirrorVersion) -> DataFrame:
 
 
 def _earliest(version: MirrorVersion) -> str:
-    """Return a clause that names the earliest later place as of which the mirror can be read; '' if
-    there is none. VACUUM removes the oldest versions first, so a binary search finds it."""
+    """Return a clause for a message with the place of the log that the earliest readable version
+    after this one shows; '' if there is none. VACUUM removes the files of the oldest versions
+    first, so a binary search finds that version."""
     newest = newest_version(version.path)
     if newest is None or newest <= version.version or lacking(version.path, newest) is not None:
         return ""
@@ -255,7 +261,7 @@ def _earliest(version: MirrorVersion) -> str:
     return "" if place is None else f"the earliest place that it can be read as of is {place}; "
 
 
-_COUNTED = 5_000_000
+_MOST_COUNTED = 5_000_000
 """Most rows of a table whose deletion vectors are read to count its deleted rows."""
 
 
@@ -271,8 +277,8 @@ def size_of_files(files: Iterable[LakePath]) -> Size | None:
 
 
 def files_of(table: DeltaTable) -> tuple[int | None, list[int]]:
-    """Return the rows of a table's files, deleted ones included, None if the log does not tell; and
-    the bytes of each file."""
+    """Return the number of rows in a table's files, deleted rows included, None if the log does not
+    tell it; and the size of each file in bytes."""
     actions = pa.table(table.get_add_actions(flatten=True))
     if not actions.num_rows:
         return 0, []
@@ -281,7 +287,8 @@ def files_of(table: DeltaTable) -> tuple[int | None, list[int]]:
 
 
 def size_of(table: DeltaTable) -> Size | None:
-    """Return the size of a table's files, deleted rows included; None if the log does not tell."""
+    """Return the rows in a table's files, deleted rows included, and the files' bytes; None if the
+    log does not tell them."""
     try:
         rows, sizes = files_of(table)
     except (DeltaError, pa.ArrowException):
@@ -290,7 +297,8 @@ def size_of(table: DeltaTable) -> Size | None:
 
 
 def visible_size(path: LakePath, table: DeltaTable) -> MirrorSize | None:
-    """Return the rows that a reader of the table's version sees, and the size of its files."""
+    """Return the number of rows that a reader of the table's version sees, and the number and the
+    bytes of its files; None if the log does not tell the rows."""
     rows, sizes = files_of(table)
     if rows is None:
         return None
@@ -301,16 +309,16 @@ def visible_size(path: LakePath, table: DeltaTable) -> MirrorSize | None:
 def deleted_rows(path: LakePath, table: DeltaTable, rows: int | None) -> int | None:
     """Return how many of the `rows` of the files at `path` are marked as deleted.
 
-    None if the version's checksum file does not count them, and the deletion vectors cannot be
-    read, as those of a widened table, or are too large to count. `OSError` of the checksum file is
-    not caught.
+    The version's checksum file tells it; otherwise the deletion vectors are counted. Return None if
+    they cannot be read, as in a table with widened columns, or if there are more rows than
+    `_MOST_COUNTED`. Raise `OSError` if the checksum file cannot be read.
     """
     if rows == 0 or "deletionVectors" not in (table.protocol().reader_features or ()):
         return 0
     count = checksum_of(path, table.version()).get("numDeletedRecordsOpt")
     if isinstance(count, int):
         return count
-    if rows is None or rows > _COUNTED:
+    if rows is None or rows > _MOST_COUNTED:
         return None
     try:
         masks = pa.table(table.deletion_vectors()).column("selection_vector")

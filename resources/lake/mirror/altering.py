@@ -1,8 +1,10 @@
-"""Changes of a mirror's columns, step by step; each step is a Delta commit that is made once.
+"""Changes of the columns of a mirror (the Delta table with a table's present rows), step by step.
+Each step is a Delta commit that is made once, even if a run is interrupted and tries again.
 
-Delta records no transaction for an ALTER, so the commit's userMetadata is the record: application,
-transaction, number of the step and what it does as values, besides the words of the write that it
-belongs to. Fills and rewrites also record a transaction, by which Delta skips them at a second try.
+Delta records no application transaction for an ALTER. So the commit's userMetadata records it: the
+application, the transaction, the step's number and values that say what the step does, besides the
+metadata of the write that needs the step. Fills and rewrites also record a transaction, by which
+Delta skips them at a second try.
 """
 
 from __future__ import annotations
@@ -46,8 +48,8 @@ if TYPE_CHECKING:
 def recorded_steps(
     table: LakePath, steps: Sequence[MirrorStep], *, app_id: str, txn_version: int, after: int
 ) -> tuple[MirrorCommit | None, ...]:
-    """Return the commit of each step after Delta version `after`, None for one without a commit.
-    `ForeignCommit` if a step of that number did something else."""
+    """Return for each step its commit after Delta version `after`, None if it was not committed.
+    Raise `ForeignCommit` if the commit with a step's number did something else."""
     commits: dict[int, tuple[MirrorCommit, Mapping[str, Any]]] = {}
     for version, metadata in metadata_since(table, after):
         record = metadata_of(metadata) or {}
@@ -67,8 +69,11 @@ def recorded_steps(
     )
 
 
-def words(step: MirrorStep, number: int, told: str, *, app_id: str, txn_version: int) -> str:
-    """Return the userMetadata of a step's commit (sorted JSON); `told` is that of its write."""
+def step_metadata(
+    step: MirrorStep, number: int, told: str, *, app_id: str, txn_version: int
+) -> str:
+    """Return the userMetadata of a step's commit (sorted JSON). `told`: the userMetadata of the
+    write that needs the step."""
     return metadata_for_kind(
         told,
         WriteKind.ALTER,
@@ -81,7 +86,7 @@ def words(step: MirrorStep, number: int, told: str, *, app_id: str, txn_version:
 
 
 def step_values(step: MirrorStep) -> list[Any]:
-    """Return what a step does as values of JSON: its name, then its arguments."""
+    """Return a step as values of JSON: the name of its kind, then its arguments."""
     match step:
         case SetProperties(properties):
             return ["set properties", [list(pair) for pair in properties]]
@@ -107,8 +112,9 @@ def _origin(column: PartColumn) -> list[str | None]:
 
 
 def refuse_names(table: DeltaTable, steps: Sequence[MirrorStep]) -> None:
-    """Raise `TableError` for a new name of a column that Delta takes only with column mapping, if
-    neither the table nor the steps have that, and the table's names are not escaped."""
+    """Raise `TableError` if a step gives a column a name that Delta accepts only with column
+    mapping, while the table has no column mapping and gets none by these steps. A table that
+    escapes such names takes all of them."""
     spell = spelling(table.metadata().configuration)
     mapped = table.metadata().configuration.get(MAPPING[0]) == MAPPING[1]
     if mapped or any(
@@ -148,7 +154,7 @@ def carry_out(
     app_id: str,
     txn_version: int,
 ) -> None:
-    """Make a step's commit after `head`."""
+    """Make a step's commit after `head`. `said`: the commit's userMetadata."""
     spell = spelling(delta_table(table).metadata().configuration)
     recorded = {APP_ID: f"{app_id}/evolve", TXN_VERSION: str(txn_version)}
     with stamped(session, {**head.pin(), USER_METADATA: said}):
@@ -163,9 +169,9 @@ def carry_out(
 
 
 def enable(session: SparkSession, table: LakePath, schema: pa.Schema, head: Head) -> bool:
-    """Enable a mirror to have these columns, in a commit after `head` that changes nothing else. An
-    older mirror needs a feature for DATETIME, one without column mapping needs that for some names.
-    Return whether a commit was needed."""
+    """Enable the Delta features that a mirror needs for these columns, in a commit after `head`:
+    timestamps without time zone for DATETIME, and column mapping for some names. Return whether a
+    commit was needed."""
     with lake_errors(table):
         opened = delta_table(table)
         features = opened.protocol().reader_features or []
@@ -186,8 +192,8 @@ def enable(session: SparkSession, table: LakePath, schema: pa.Schema, head: Head
 def _set_properties(
     session: SparkSession, table: LakePath, step: SetProperties, head: Head
 ) -> None:
-    """Commit properties, without the query by which Delta would list the table's files if recent
-    commits tell them (`delta_log.needs_no_list`)."""
+    """Commit properties. If recent commits tell the table's files (`delta_log.needs_no_list`),
+    Delta is told not to list them, which would take a query."""
     unlisted = needs_no_list(table, head.version, files_listed(table, head.version))
     with stamped(session, UNLISTED if unlisted else {}):
         session.sql(step_statement(str(table), step, str))

@@ -1,12 +1,13 @@
-"""Deletion of all earlier versions of a mirror: its log then begins at the newest one, and files
-that this version does not need are deleted.
+"""Deletion of all earlier versions of a mirror (the Delta table with a table's present rows), so
+that values which were removed from it cannot be read any more. Its log then begins at the newest
+version, and files that this version does not need are deleted.
 
-The log must be cut too, since the statistics of added files, in commits and checkpoints, have
-values of rows. Of a removed file, a commit has only the number of rows, so the commit that rewrote
-all rows can stay.
+The log must be cut, too, because commits and checkpoints contain statistics of added files, which
+have values of rows. The commit that rewrote all rows can stay: for a removed file, it has only the
+number of rows.
 
-No lock excludes other writers: upkeep rewrites files without one, and a run that was suspended
-still writes when it wakes up. Therefore no file is deleted that another writer could still commit:
+No lock excludes other writers: upkeep rewrites files without a lock, and a suspended run still
+writes when it wakes up. Therefore no file is deleted that another writer could still commit:
 
 1. The files are listed.
 2. An empty commit is made directly after the version that the caller named; if another commit came
@@ -14,8 +15,9 @@ still writes when it wakes up. Therefore no file is deleted that another writer 
    So a listed file that was not committed by then cannot be committed any more, and a write that is
    planned from now on uses only files of this version.
 3. Everything before that commit is deleted from the log, so that no earlier version can be
-   restored. Before that, `held` checks that this run still holds the source, and the log must still
-   have that commit: a table that was created in the folder meanwhile has files of the same names.
+   restored. Before that, `held` checks that no other run has taken over the source, and the log
+   must still have that commit: a table that was created in the folder meanwhile has files of the
+   same names.
 4. `held` checks again. A run that takes over after this check finds the log already cut.
 5. The listed files that the commit's version does not need are deleted; files written since the
    listing stay.
@@ -63,7 +65,8 @@ of them."""
 def cut(
     path: LakePath, version: int, said: str, noted: Callable[[int], None], held: RequireHeld
 ) -> None:
-    """Implement `Mirrors.cut`."""
+    """Implement `Mirrors.cut`. `said`: the userMetadata of the empty commit. `noted` is called with
+    the version of that commit. `held` raises an error if another run has taken over the source."""
     log = path / "_delta_log"
     with lake_errors(path), _deleting(log) as from_log, _deleting(path) as from_table:
         files = files_below(path).keys()
@@ -137,8 +140,8 @@ def _commit_empty(path: LakePath, head: Head, said: str) -> Head:
 
 
 def _require_commit(path: LakePath, head: Head) -> bytes:
-    """Return the content of a commit's file. Raise `CommitConflict` if it is not there any more, or
-    if another commit has its place."""
+    """Return the content of a commit's file. Raise `CommitConflict` if the file is missing, or if
+    it is the file of another commit."""
     with suppress(FileNotFoundError):
         commit = commit_file(path, head.version).read_bytes()
         if hashlib.sha256(commit).hexdigest() == head.digest:
@@ -169,8 +172,8 @@ def _info(before: Mapping[str, Any], planned_on: int, said: str) -> Mapping[str,
 
 
 def _created(commit: LakePath, content: bytes) -> bool:
-    """Create the commit's file, whole and durable; return False if another commit has created
-    it."""
+    """Create a commit's file, complete and durable. Return False, without changing it, if another
+    commit's file exists."""
     if isinstance(commit, ObjectPath):
         return commit.create_once(content) or commit.read_bytes() == content
     draft = commit.with_name(f".{commit.name}.{uuid.uuid4()}.tmp")
@@ -215,6 +218,8 @@ def _needed(checkpoint: LakePath) -> set[str]:
 
 _INLINE: Final = "i"
 _RELATIVE: Final = "u"
+"""Values of `storageType`: the deletion vector is in the log itself, or in a file of the table's
+folder."""
 _NUMBER: Final = 20
 """Number of characters at the end of `pathOrInlineDv` that are the UUID of a deletion vector's
 file, in base 85."""
@@ -222,6 +227,7 @@ _DIGITS: Final = "0123456789" + "abcdefghijklmnopqrstuvwxyz"
 _Z85: Final = f"{_DIGITS}{_DIGITS[10:].upper()}.-:+=^!/*?&<>()[]{{}}@%$#"
 _B85: Final = f"{_DIGITS[:10]}{_DIGITS[10:].upper()}{_DIGITS[10:]}!#$%&()*+-;<=>?@^_`{{|}}~"
 _AS_PYTHON: Final = str.maketrans(_Z85, _B85)
+"""Delta writes base 85 with the characters of Z85, and Python's `b85decode` reads other ones."""
 
 
 def _vector_file(storage: str, path: str) -> str:

@@ -1,10 +1,11 @@
-"""Commits without a Spark query: a file written here, and Delta's own transaction called in Java.
+"""Commits without a Spark query: this process writes a file, and calls Delta's own transaction in
+Java to commit it.
 
-A query costs half a second of processor time however few its rows are, and several times that if it
-is the first of its kind; the commit alone costs a tenth of it (`python -m benchmarks small`). As in
-any statement, Delta takes care of protocol, conflicts, commit times, checksums and checkpoints, and
-the session's pin holds (`pin`). What Delta does to rows while a query writes them is not done to a
-finished file, so a table that asks for any of that is refused (`takes_files`).
+A query of a few rows costs half a second of processor time, and several times as much if it is the
+first of its kind. The commit alone costs a tenth of that (`python -m benchmarks small`). As for any
+statement, Delta takes care of protocol, conflicts, commit times, checksums and checkpoints, and the
+commit is bound to the version on which it was planned (`pin`). But Delta cannot check or change the
+rows of a finished file, so a table whose features require that is refused (`takes_files`).
 """
 
 from __future__ import annotations
@@ -45,13 +46,13 @@ if TYPE_CHECKING:
 
 
 UNLISTED: Final = {"spark.databricks.delta.allFilesInCrc.enabled": "false"}
-"""The session's setting by which no commit lists the table's files in its checksum file."""
+"""The session setting with which a commit's checksum file does not list the table's files."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Transaction:
-    """An open transaction; `log`, `snapshot` and `begun` are Java's `DeltaLog`, `Snapshot` and
-    `OptimisticTransaction`."""
+    """An open Delta transaction in Java. `jvm`: py4j's view of Java; `log`, `snapshot` and `begun`:
+    Java's `DeltaLog`, `Snapshot` and `OptimisticTransaction`."""
 
     jvm: Any
     log: Any
@@ -59,7 +60,7 @@ class _Transaction:
     begun: Any
 
     def action(self, content: Mapping[str, Any]) -> Any:
-        """Return an action of the protocol as a Java object."""
+        """Return the Java object for an action of the Delta protocol; `content` is its JSON."""
         actions = scala_object(self.jvm, "org.apache.spark.sql.delta.actions.Action")
         return actions.fromJson(json.dumps(content))
 
@@ -70,9 +71,11 @@ class _Transaction:
 
     @property
     def none(self) -> Any:
+        """Scala's `None`."""
         return scala_object(self.jvm, "scala.None")
 
     def seq(self, values: Iterable[Any]) -> Any:
+        """Return the values as a `Seq` of Scala."""
         listed = java_class(self.jvm, "java.util.ArrayList")()
         for value in values:
             listed.add(value)
@@ -88,8 +91,8 @@ def _transaction(
     session: SparkSession, path: LakePath, *, unlisted: bool
 ) -> Iterator[_Transaction]:
     """Open a transaction on the newest version of a table, or on a table that does not exist yet.
-    `unlisted`: Delta need not list the table's files in the commit's checksum file, which takes a
-    query if the previous file has no such list (`delta_log.needs_no_list`)."""
+    `unlisted`: the commit's checksum file need not list the table's files. Delta would run a query
+    for the list if the previous checksum file has none (`delta_log.needs_no_list`)."""
     with _active(session) as jvm, stamped(session, UNLISTED if unlisted else {}):
         logs = scala_object(jvm, "org.apache.spark.sql.delta.DeltaLog")
         pair = logs.forTableWithSnapshot(java_session(session), str(path))
@@ -106,7 +109,8 @@ def _now() -> int:
 
 @contextmanager
 def _active(session: SparkSession) -> Iterator[Any]:
-    """Give Java, with this session's settings, such as the pin, active in its thread for us."""
+    """Make the session, with its settings such as the pin, the active one of the Java thread that
+    serves this thread; yield py4j's view of Java."""
     jvm = java_of(session)
     sessions = java_class(jvm, "org.apache.spark.sql.SparkSession")
     sessions.setActiveSession(java_session(session))
@@ -132,11 +136,12 @@ _FEATURES: Final = frozenset(
         "vacuumProtocolCheck",
     }
 )
-"""Writer features of a table to which files may be added: none of them concerns rows as they are
-written, as long as no column has a constraint (`_OF_COLUMNS`)."""
+"""Writer features that a table may have if finished files are added to it. None of them checks or
+changes rows while they are written, as long as no column has a constraint (`_HARMLESS_KEYS`)."""
 
 _ID: Final = "delta.columnMapping.id"
-_OF_COLUMNS: Final = frozenset({PHYSICAL_NAME, _ID, "delta.typeChanges"})
+_HARMLESS_KEYS: Final = frozenset({PHYSICAL_NAME, _ID, "delta.typeChanges"})
+"""Keys in a column's metadata that are no constraint on its values."""
 _WITH_FEATURES: Final = 7
 """The writer version of the protocol that lists features by name."""
 
@@ -149,7 +154,7 @@ def takes_files(table: DeltaTable) -> bool:
         and _FEATURES.issuperset(protocol.writer_features or [])
         and not table.metadata().partition_columns
         and all(
-            field.nullable and _OF_COLUMNS.issuperset(field.metadata)
+            field.nullable and _HARMLESS_KEYS.issuperset(field.metadata)
             for field in table.schema().fields
         )
     )
@@ -168,9 +173,9 @@ def commit_rows(
 ) -> None:
     """Make a write's one commit after `version`, -1 for a new table.
 
-    `rows` are added, or with `replaces` take the place of all others; if they are `shaped`, their
-    columns become the table's. `recorded`: the application transaction and its version. `created`:
-    the properties of a new mirror; None if the mirror exists.
+    The commit adds `rows`; with `replaces`, it also removes all other rows. `shaped`: the table
+    gets the columns of `rows`. `recorded`: the id and the version of the application transaction.
+    `created`: the properties of a new mirror; None if the mirror exists.
     """
     app_id, txn_version = recorded
     listed = None if created is not None else files_listed(path, version)
@@ -203,11 +208,11 @@ def commit_rows(
 
 
 _FURTHER_ARGUMENTS: Final = 8
-"""Number of optional arguments of the operation WRITE after its mode."""
+"""Number of optional arguments of Delta's operation `Write` after its mode."""
 
 
 def _files(transaction: _Transaction, listed: list[Mapping[str, Any]] | None) -> Iterator[Any]:
-    """Yield Java's actions of the table's files, by a query only if they are not `listed`."""
+    """Yield the Java objects of the table's files. A query is needed only if `listed` is None."""
     if listed is not None:
         yield from (transaction.action({"add": file}) for file in listed)
         return
@@ -241,7 +246,7 @@ def _added(file: LakePath, rows: int) -> Mapping[str, Any]:
 
 
 def _fields(begun: Any) -> list[Field]:
-    """Return the table's columns after a transaction."""
+    """Return the columns that the table has after an `OptimisticTransaction`."""
     return Schema.from_json(begun.metadata().schemaString()).fields
 
 
@@ -252,7 +257,7 @@ def _has_columns(begun: Any, schema: pa.Schema) -> bool:
 
 
 def _as_stored(rows: pa.Table, fields: Sequence[Field]) -> pa.Table:
-    """Return the rows with the physical names and ids of the table's columns."""
+    """Return the rows with the names and ids that column mapping gives columns in files."""
     metadata = {field.name: field.metadata for field in fields}
     stored = []
     for field in rows.schema:
@@ -265,7 +270,7 @@ def _as_stored(rows: pa.Table, fields: Sequence[Field]) -> pa.Table:
 
 
 def _written(path: LakePath, rows: pa.Table) -> LakePath:
-    """Write the rows to a durable file; nothing stays of one that could not be written."""
+    """Write the rows to a new, durable file in the table's folder, and return its path."""
     with lake_errors(path):
         make_durable_folder(path)
         file = path / f"part-00000-{uuid.uuid4()}-c000.snappy.parquet"

@@ -1,4 +1,5 @@
-"""The port `Mirrors` in the lake: Delta tables equal to the source's, written by Spark."""
+"""The port `Mirrors` in the lake. Mirrors are Delta tables with the present rows of source tables;
+Spark writes them, and delta-rs reads them. The port says what each method promises."""
 
 from __future__ import annotations
 
@@ -73,7 +74,7 @@ from lockstep.resources.lake.mirror.altering import (
     enable,
     recorded_steps,
     refuse_names,
-    words,
+    step_metadata,
 )
 from lockstep.resources.lake.mirror.cutting import cut
 from lockstep.resources.lake.mirror.direct import commit_rows
@@ -106,25 +107,25 @@ if TYPE_CHECKING:
 
 
 _UNCONSTRAINED: Final = {"spark.sql.constraintPropagation.enabled": "false"}
-"""With a thousand columns, Spark takes minutes to infer the constraints of each column of a plan
-from all others, and in our writes these constraints let it skip no file and no row."""
+"""With a thousand columns, Spark takes minutes to infer constraints between the columns of a plan.
+Our writes gain nothing from these constraints."""
 
 
 _FOR_SPARK = frozenset({"deletionVectors", "columnMapping", "typeWidening"})
 """Table features that not every reader supports: a mirror with one of them was made for Spark."""
 
 _ASKED_AT_ONCE = 16
-"""Number of mirrors for which an object store is asked concurrently: an answer takes milliseconds,
-and a source can have thousands of mirrors."""
+"""Number of mirrors for which an object store is asked at the same time. An answer takes
+milliseconds, and a source can have thousands of mirrors."""
 
 
 class SparkMirrors:
     """The port `Mirrors`, for the mirrors below the folder `lake`.
 
-    `staging`: a folder for folded changes, which need not survive the machine. `files`: the lake
-    with the files that writes read, by default `lake`. `few`: the size up to which rows are few
-    (`mirror.strategy`). `in_memory`: compute the rows of such small mirrors in this process where
-    that is possible. `keep`: how long each version of a mirror created here stays readable.
+    `staging`: a local folder for temporary files of changes. `files`: the lake with the files that
+    writes read, by default `lake`. `few`: the largest size of a write, with its mirror, that counts
+    as few rows (`mirror.strategy`). `in_memory`: in such a write, compute the mirror's rows in this
+    process if that is possible. `keep`: how long each version of a new mirror stays readable.
     """
 
     def __init__(
@@ -193,7 +194,7 @@ class SparkMirrors:
             path = self._lake / mirror
             return visible_size(path, delta_table(path, version))
         except (BaseError, DeltaError, pa.ArrowException, OSError):
-            return None  # it is only displayed, so no reason to stop a run
+            return None  # the size is only displayed, so an error must not stop a run
 
     def moved(self, looked: Mapping[str, int]) -> frozenset[str]:
         ends: Iterable[bool]
@@ -247,6 +248,7 @@ class SparkMirrors:
             yield from staged_rows(folder, columns, mirror_schema(path, version))
 
     def _has_few(self, table: DeltaTable) -> bool:
+        """Return whether the table is so small that Spark should use settings for few rows."""
         return scale(size_of(table), Size(0, 0), limit=self._few).few
 
     def write(self, write: MirrorWrite, held: RequireHeld = no_check) -> MirrorCommit:
@@ -303,8 +305,9 @@ class SparkMirrors:
         words: str,
         held: RequireHeld,
     ) -> None:
-        """Execute a statement that changes the mirror's clustering; do nothing if it is None. The
-        commit's userMetadata says that it belongs to the write whose userMetadata is `words`."""
+        """Execute a statement that changes the mirror's clustering; do nothing if it is None.
+        `words`: the userMetadata of the write that needs the change; that of the commit refers to
+        it."""
         if statement is None:
             return
         head = self._planned_on(mirror, held)
@@ -313,12 +316,13 @@ class SparkMirrors:
             session.sql(statement)
 
     def _done(self, target: MirrorTarget) -> MirrorCommit | None:
-        """Return the commit that this try or an earlier one made of the write; None if there is
+        """Return the write's commit, made by this try or by an earlier one; None if there is
         none."""
         done = self.recorded(target.mirror, target.app_id, target.txn_version)
         return None if done is None else _ours(target, done)
 
     def _scale(self, path: LakePath, table: DeltaTable | None, write: MirrorWrite) -> Scale:
+        """Choose how a write is carried out, by the size of the mirror and of the write's files."""
         brought = size_of_files(file_named(self._files, name) for name in staged(write))
         for rows in copied(write):
             size = size_of(delta_table(file_named(self._files, rows.path), rows.version))
@@ -371,7 +375,9 @@ class SparkMirrors:
                         self._alter(session, mirror, statement, told, held)
                     head = self._planned_on(mirror, held)
                     if ours(steps)[number - 1] is None:
-                        said = words(step, number, told, app_id=app_id, txn_version=txn_version)
+                        said = step_metadata(
+                            step, number, told, app_id=app_id, txn_version=txn_version
+                        )
                         self._step(session, mirror, step, said, app_id, txn_version, head)
             done = ours(steps)
         return tuple(_existing(table, commit) for commit in done)
@@ -401,6 +407,7 @@ class SparkMirrors:
             remove_table(folder, held)
 
     def _apply(self, session: SparkSession, write: MirrorWrite, head: Head, chosen: Scale) -> None:
+        """Make the write's commit directly after `head`, in the way that was chosen."""
         target = write.target
         path = self._lake / target.mirror
         stamps = {
@@ -458,17 +465,18 @@ class SparkMirrors:
             carry_out(session, table, step, said, head, app_id=app_id, txn_version=txn_version)
 
     def _planned_on(self, mirror: str, held: RequireHeld) -> Head:
-        """Return the head that the next commit is planned on. The head is read before `held` checks
-        that this run still holds the source. A run that takes over after the check either commits
-        first, so that our commit is refused, or finds our commit."""
+        """Return the mirror's newest commit, after which the next commit must be made. The commit
+        is read before `held` checks that no other run has taken over the source. If a run takes
+        over after the check, either it commits first, so that our commit is refused, or it finds
+        our commit."""
         with self._about(mirror) as path:
             head = head_of(path)
         held()
         return head
 
     def _make_durable(self, mirror: str) -> None:
-        """Sync the folders above a new mirror's log, so that their entries are durable; our log
-        store has synced the log itself."""
+        """Sync the folders above a new mirror's log, so that their names are durable. The log
+        itself was synced by our log store."""
         folder = self._lake / mirror / "_delta_log"
         with lake_errors(folder):
             while folder != self._lake:
@@ -477,8 +485,8 @@ class SparkMirrors:
 
     @contextmanager
     def _about(self, mirror: str) -> Iterator[LakePath]:
-        """Yield the mirror's folder; errors of files and of Delta inside the context are raised as
-        errors of that mirror only, unless the whole lake fails."""
+        """Yield the mirror's folder. Errors of files and of Delta inside the context become errors
+        of this mirror, or errors of the lake if all of it fails."""
         path = self._lake / mirror
         with mirror_errors(self._lake, path):
             yield path

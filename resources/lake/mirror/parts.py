@@ -1,6 +1,7 @@
-"""Spark DataFrames of what a write reads: staged files, mirrors, and the values that changes lack.
+"""Spark DataFrames of what a write reads: files of changes, mirrors (the Delta tables with the
+present rows of source tables), and the values that changes lack.
 
-Files are read with explicit schemas, so that Spark infers none.
+Files are read with explicit schemas, since inferring a schema would take Spark a job of its own.
 """
 
 from __future__ import annotations
@@ -48,21 +49,21 @@ if TYPE_CHECKING:
 
 
 def keep_marks(schema: pa.Schema, changes: FoldedChanges) -> dict[str, str]:
-    """Return each column whose value in the mirror may stay → the boolean column that marks the
-    changes where it does."""
+    """Return for each column in which the mirror's value may stay the name of the boolean column
+    that is true in changes where it stays."""
     marks = keep_names(schema.names)
     return {name: marks[name] for name in changes.kept}
 
 
 def _lack_marks(schema: pa.Schema, changes: FoldedChanges) -> dict[str, str]:
-    """Return each column whose value may have to be looked up → the boolean column that marks the
-    changes where it has to be."""
+    """Return for each column whose value may be looked up in the mirror the name of the boolean
+    column that is true in changes for which it must be looked up."""
     marks = lack_names(schema.names)
     return {name: marks[name] for name in changes.lacking}
 
 
 def _origins(write: Merge | Replace, changes: FoldedChanges) -> dict[str, str]:
-    """Return each column of the key → the column with its value in the row from which a change
+    """Return for each key column the name of the column with the key of the row from which a change
     takes the values that it lacks; empty if no change lacks values."""
     origins = origin_names(write.target.schema.names)
     return {name: origins[name] for name in write.key} if changes.lacking else {}
@@ -71,9 +72,9 @@ def _origins(write: Merge | Replace, changes: FoldedChanges) -> dict[str, str]:
 def changes_of(
     session: SparkSession, write: Merge | Replace, changes: FoldedChanges | None = None
 ) -> DataFrame:
-    """Return folded changes, by default those of the write. The columns: the marks of a changelog
-    that the write needs, the mirror's columns as a changelog spells them, and the columns that the
-    fold adds (`keep_names`, `lack_names`, `origin_names`)."""
+    """Return folded changes (one row image per key), by default those of the write. The columns:
+    those of `layout.MARKS` that the write needs, the mirror's columns as a changelog spells them,
+    and the columns that folding adds (`keep_names`, `lack_names`, `origin_names`)."""
     schema, changes = write.target.schema, changes or write.changes
     marks = ["_change_type"]
     marks += ["_committed_at"] if write.target.soft else []
@@ -110,8 +111,8 @@ def images_of(session: SparkSession, parts: Sequence[StagedFiles], schema: pa.Sc
 
 
 def rows_of(session: SparkSession, parts: Snapshot, schema: pa.Schema, lake: LakePath) -> DataFrame:
-    """Return a snapshot's rows under the mirror's own column names; columns that a part lacks are
-    NULL. `lake`: any path in the lake that has the parts."""
+    """Return a snapshot's rows under the source's column names; a column that a part lacks is NULL.
+    `lake`: any path in the lake that has the parts."""
     frames = []
     for part in parts:
         if isinstance(part, MirrorRows):
@@ -128,6 +129,7 @@ def rows_of(session: SparkSession, parts: Snapshot, schema: pa.Schema, lake: Lak
 
 
 def empty_rows(session: SparkSession, schema: pa.Schema) -> DataFrame:
+    """Return a DataFrame with these columns and no rows."""
     from pyspark.sql import functions as f
 
     # `createDataFrame([])` would make Spark start a Python process.
@@ -177,19 +179,20 @@ def _columns(
 
 
 def column(name: str) -> Column:
+    """Return the column with exactly this name, in which Spark interprets no characters."""
     from pyspark.sql import functions as f
 
     return f.col(quoted(name))
 
 
 _BOX = "_derived"
-"""The name of a temporary column. One of a changelog's marks has this name, so no column of a table
-has it in a changelog's spelling."""
+"""The name of a temporary column. It is the name of one of a changelog's own columns, so no column
+of a table is spelled like this in a changelog."""
 
 
 def boxed(rows: DataFrame, names: Sequence[str]) -> tuple[DataFrame, Column, dict[str, Column]]:
-    """Return rows packed into one struct column, so that a join has no duplicate column names. Also
-    return that column, which is NULL where a join finds no row, and its fields by name."""
+    """Return the rows packed into one struct column, so that a join has no duplicate column names;
+    that column, which is NULL after a join that found no row; and the struct's fields by name."""
     from pyspark.sql import functions as f
 
     fields = [column(name).alias(f"c{at}") for at, name in enumerate(names)]
@@ -199,8 +202,8 @@ def boxed(rows: DataFrame, names: Sequence[str]) -> tuple[DataFrame, Column, dic
 
 
 def column_from(part_column: PartColumn, kind: pa.DataType) -> Column:
-    """Return the expression for a `PartColumn` as the type `kind`, in a frame that has its source
-    column."""
+    """Return the expression for a `PartColumn`, cast to the type `kind`. The DataFrame must have
+    its source column."""
     from pyspark.sql import functions as f
 
     if part_column.source is None:
@@ -213,11 +216,12 @@ def column_from(part_column: PartColumn, kind: pa.DataType) -> Column:
 def completed(
     session: SparkSession, changes: DataFrame, write: Merge, part: StagedFiles
 ) -> DataFrame:
-    """Return the folded changes, which must have `_sequence`, with the values of the completed
-    columns from `part`. Each row of `part` whose key has no change becomes a row with the
-    `_change_type` COMPLETE.
+    """Return the folded changes with the values of the columns `write.completed`, which were read
+    from the source by key and are in `part`. A row of `part` whose key has no change is added with
+    the `_change_type` COMPLETE.
 
-    A change with a `_sequence` above `part.above` is newer than the reading and keeps its values.
+    `changes` must have `_sequence`. A change with a number above `part.above` is newer than the
+    reading and keeps its values.
     """
     from pyspark.sql import functions as f
 
@@ -253,12 +257,12 @@ def looked_up(
     rows: DataFrame,
     staging: Staging,
 ) -> Iterator[DataFrame]:
-    """Yield the folded changes with the values that they lack, looked up in `rows`. They can be
-    read only inside the context.
+    """Yield the folded changes with the values that they lack, looked up in `rows`. The result can
+    be read only inside the context.
 
-    `rows`: the present rows of the mirror or of the snapshot, under the mirror's own column names.
-    Raise `TableError` for a change whose row is not among them, since no value is ever made up. But
-    a `Replace` leaves out the delete of a row that its snapshot does not have.
+    `rows`: the present rows of the mirror or of the snapshot, under the source's column names.
+    Raise `TableError` if the row of a change is not among them. In a `Replace`, however, a delete
+    whose row is not in the snapshot is left out.
     """
     if not write.changes.lacking:
         yield changes
@@ -278,8 +282,8 @@ def looked_up(
 
 def _joined(changes: DataFrame, write: Merge | Replace, rows: DataFrame) -> DataFrame:
     """Return the changes with the values that they lack, without the columns `lack_names` and
-    `origin_names`. `_BOX` says of each change whether it has all its values now: it lacked none, or
-    the row that has them was found."""
+    `origin_names`. The column `_BOX` is true for a change that now has all its values, because it
+    lacked none or because the row with them was found."""
     from pyspark.sql import functions as f
 
     schema = write.target.schema

@@ -1,4 +1,5 @@
-"""The rows of a small mirror after a write, computed in memory."""
+"""The rows of a small mirror (the Delta table with a table's present rows) after a write, computed
+in memory, since a Spark query is slow even for a few rows."""
 
 from __future__ import annotations
 
@@ -43,13 +44,14 @@ from lockstep.resources.lake.store.storage import delta_table, file_named, lake_
 
 Read: TypeAlias = Callable[[str], pa.Table]
 
-_COME = ("insert", "update_postimage")
-_GO = ("delete", "update_preimage")
+_ADDING = ("insert", "update_postimage")
+_REMOVING = ("delete", "update_preimage")
+"""Change types of row images that add a row, and of those that remove one."""
 
 
 def in_memory(path: LakePath, write: MirrorWrite, table: DeltaTable | None) -> bool:
-    """Return whether the rows after a write can be computed without Spark; `table` is the mirror at
-    `path`, None if there is none yet."""
+    """Return whether the mirror's rows after a write can be computed without Spark. `table`: the
+    mirror at `path`; None if there is none yet."""
     for rows in copied(write):
         origin = file_named(path, rows.path)
         if needs_spark(origin, delta_table(origin, rows.version)):
@@ -61,7 +63,7 @@ def in_memory(path: LakePath, write: MirrorWrite, table: DeltaTable | None) -> b
         and write.target.keeps
         and (table is not None or write.gone.files)
     ):
-        return False  # earlier rows stay
+        return False  # earlier rows stay, which only Spark's way combines with the new ones
     if table is None:
         return True
     reads = isinstance(write, Merge | CountedMerge)
@@ -69,14 +71,14 @@ def in_memory(path: LakePath, write: MirrorWrite, table: DeltaTable | None) -> b
 
 
 def rows_of_write(path: LakePath, write: MirrorWrite, version: int, read: Read) -> pa.Table:
-    """Return the rows that an append adds, or all rows after any other write. `version` is the
-    mirror's before the write, -1 without a mirror; `read` returns the rows of a file that the write
-    names."""
+    """Return the rows that an append adds, or all rows after any other write. `version`: the Delta
+    version of the mirror before the write; -1 if there is no mirror. `read` returns the rows of a
+    file that the write names."""
     schema = _shown(write)
     with lake_errors(path):
         match write:
             case Append(_, parts):
-                return _with_mark(_images(read, parts, write.target.schema, _COME), schema)
+                return _with_mark(_images(read, parts, write.target.schema, _ADDING), schema)
             case CountedMerge(_, parts):
                 return _counted(read, _present(path, schema, version), parts)
             case CountedReplace(_, parts, snapshot):
@@ -89,7 +91,7 @@ def rows_of_write(path: LakePath, write: MirrorWrite, version: int, read: Read) 
 
 
 def _shown(write: MirrorWrite) -> pa.Schema:
-    """Return all columns of the mirror."""
+    """Return all columns of the mirror, including `_deleted_at` if deletes are "soft"."""
     schema = write.target.schema
     return schema.append(DELETED_AT) if write.target.soft else schema
 
@@ -99,7 +101,7 @@ def _present(path: LakePath, schema: pa.Schema, version: int) -> pa.Table:
 
 
 def _counted(read: Read, rows: pa.Table, parts: Sequence[StagedFiles]) -> pa.Table:
-    come, go = (_images(read, parts, rows.schema, kinds) for kinds in (_COME, _GO))
+    come, go = (_images(read, parts, rows.schema, kinds) for kinds in (_ADDING, _REMOVING))
     return _net(rows, come, go)
 
 
@@ -130,7 +132,7 @@ def _replaced(read: Read, rows: pa.Table, write: Replace) -> pa.Table:
 
 
 def _with_mark(rows: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Return rows that are not deleted, with `_deleted_at` if `schema` has it."""
+    """Return the rows, none of which is deleted, with `_deleted_at` if `schema` has it."""
     if len(schema) == rows.num_columns:
         return rows
     return rows.append_column(DELETED_AT, pa.nulls(rows.num_rows, DELETED_AT.type))
@@ -163,7 +165,7 @@ def _images(
 
 
 def _rows(read: Read, parts: Snapshot, schema: pa.Schema, lake: LakePath) -> pa.Table:
-    """Return the rows of a snapshot; `lake` is any path of the lake that has the parts."""
+    """Return the rows of a snapshot. `lake`: any path of the lake that has the parts."""
     tables = [schema.empty_table()]
     for part in parts:
         if isinstance(part, MirrorRows):
@@ -188,8 +190,8 @@ def _columns(rows: pa.Table, columns: Sequence[PartColumn], schema: pa.Schema) -
 
 
 def _net(rows: pa.Table, come: pa.Table, go: pa.Table) -> pa.Table:
-    """Return `rows` and those that `come`, without one copy of each row of `go`, in any order. Rows
-    are compared by all their values, bit for bit; a row of `go` that is missing is ignored."""
+    """Return `rows` and `come`, with one copy removed for each row of `go`, in any order. Rows are
+    compared by all their values, bit for bit; a row of `go` that is missing is ignored."""
     together = pa.concat_tables([rows, come])
     going = Counter(_texts(go))
     stays = []
@@ -209,7 +211,8 @@ def _texts(rows: pa.Table) -> list[str]:
 # -- changes by key -------------------------------------------------------------------------
 
 _AT, _ASKED = "at", "asked"
-"""Columns with the index of a key, and of a key that is looked for; the others have numbers."""
+"""Names of the columns with the index of a key, and with the index of a key that is looked for. The
+columns of the key itself have numbers as names, so that no name occurs twice."""
 
 
 def apply(
@@ -223,12 +226,12 @@ def apply(
 ) -> pa.Table:
     """Return the rows after the changes, in no particular order.
 
-    `changes`: one image per key, with a `_change_type` of upsert or delete, the columns of `rows`
-    as a changelog spells them, and the marks that `folded` describes. A change of a missing row
-    adds it, unless it is a delete that is not ignored. With `soft`, `rows` have `_deleted_at`, and
-    a deleted row stays as its last image shows it, with that image's `_committed_at`.
+    `changes`: one image per key, with `_change_type`, the columns of `rows` as a changelog spells
+    them, and the boolean columns that `folded` describes. A change whose row is missing adds the
+    row, except for the `_change_type` "delete". With `soft`, `rows` have `_deleted_at`, and a
+    deleted row stays as its last image shows it, with that image's `_committed_at` there.
 
-    `TableError` for a change whose row must be looked up and is missing. `reread`: the rows were
+    Raise `TableError` if a change needs values of a row that is missing. `reread`: the rows were
     read from the source, so a delete of a missing row is no error.
     """
     names = [name for name in rows.schema.names if not soft or name != DELETED_AT.name]
@@ -258,8 +261,9 @@ def _completed(
     key: Sequence[str],
     columns: Sequence[str],
 ) -> pa.Table:
-    """Return the rows with the values of `columns` that were `read` by key; no row is added.
-    `later` has the keys that changed after the reading: their values are newer, so they stay."""
+    """Return the rows with the values of `columns` that were `read` from the source by key; no row
+    is added. `later`: the keys of rows that changed after the reading. Their values are newer and
+    stay."""
     keys = _key_columns(rows, key)
     at = _places(keys, _key_columns(read, key))
     taken = pc.and_(pc.is_valid(at), pc.is_null(_places(keys, later.columns)))
@@ -272,7 +276,7 @@ def _completed(
 
 def _places(asked: Sequence[pa.ChunkedArray], keys: Sequence[pa.ChunkedArray]) -> pa.ChunkedArray:
     """Return for each key of `asked` its index in `keys`, which are unique; NULL if it is missing.
-    Both are the columns of a key."""
+    Both arguments have one array per key column."""
     names = [str(number) for number in range(len(asked))]
     wanted = _numbered(asked, names, _ASKED)
     joined = wanted.join(_numbered(keys, names, _AT), keys=names, join_type="left outer")
@@ -297,7 +301,7 @@ def _looked_up(
     *,
     reread: bool,
 ) -> pa.Table:
-    """Return the changes with the values that images left out, from the rows before them."""
+    """Return the changes with the values that their images left out, looked up in `rows`."""
     if not folded.lacking:
         return changes
     spelled = changelog_spelling(names)
@@ -328,7 +332,8 @@ def _kept(
     names: list[str],
     folded: FoldedChanges,
 ) -> pa.Table:
-    """Return the changes with the values that stay as they were in the rows before them."""
+    """Return the changes with the earlier values of `rows` in the columns `folded.kept`, where they
+    stay. `at`: the index of each change's row in `rows`, NULL if it has none."""
     spelled = changelog_spelling(names)
     marks = keep_names(names)
     for name in folded.kept:

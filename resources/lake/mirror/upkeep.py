@@ -1,11 +1,12 @@
-"""`pipeline.ports.mirrors`: OPTIMIZE, REORG and VACUUM of mirrors by Spark, and thinning of logs.
+"""Upkeep of mirrors (the Delta tables with the present rows of source tables): OPTIMIZE, REORG and
+VACUUM by Spark, and deletion of old checkpoints.
 
-`pipeline.upkeep` decides when to do which, and which checkpoints are deleted.
+`pipeline.upkeep` decides when each is done, and which checkpoints are deleted.
 
-The commits are made by Delta in Java, since delta-rs' OPTIMIZE refuses tables with deletion
-vectors. Like all commits they are bound to the version that they were planned on (`pin`), so a
-concurrent writer of the mirror wins. delta-rs tells which files VACUUM would delete, but must not
-delete them: its VACUUM also takes files of deletion vectors that are in use.
+Delta in Java makes the commits, since delta-rs' OPTIMIZE refuses tables with deletion vectors. Like
+all commits, they are bound to the version on which they were planned (`pin`), so a concurrent
+writer of the mirror wins. delta-rs tells which files VACUUM would delete, but its own VACUUM is not
+used, because it also deletes files of deletion vectors that are in use.
 """
 
 from __future__ import annotations
@@ -43,21 +44,22 @@ from lockstep.resources.lake.store.storage import (
     mirror_errors,
 )
 
-_DELTA: Final = "spark.databricks.delta"
+_DELTA_SETTING: Final = "spark.databricks.delta"
 _HOUR: Final = timedelta(hours=1)
 _FEW_FILES: Final = 10_000
-"""Number of files up to which a session for few rows vacuums faster."""
+"""Largest number of files that a session for few rows vacuums faster than another."""
 _FEW_BYTES: Final = 64 << 20
-"""Size up to which a session for few rows rewrites files faster."""
+"""Largest size of files that a session for few rows rewrites faster than another."""
 _CHECKPOINT: Final = re.compile(r"(\d{20})\.checkpoint\.parquet")
 _UNKNOWN: Final = (
-    "its properties keep replaced files or the log for less time than versions are promised, so it "
-    "is unknown which files are needed: `lockstep check` says how to set them"
+    "its properties keep replaced files or the log for a shorter time than `keep` under [lake], so "
+    "it is unknown which files are needed: `lockstep check` says how to set them"
 )
 
 
 class SparkUpkeep:
-    """`keep`: how long each version of a mirror stays readable."""
+    """`pipeline.ports.MirrorUpkeep` by Spark. `keep`: how long each version of a mirror stays
+    readable."""
 
     def __init__(self, lake: LakePath, *, spark: Spark, keep: timedelta) -> None:
         self.keep = keep
@@ -94,9 +96,9 @@ class SparkUpkeep:
         if step.kind is StepKind.COMPACT:
             statement = f"OPTIMIZE delta.{quoted(str(path))}"
             stamps |= {
-                f"{_DELTA}.optimize.minFileSize": str(step.target // 2),
-                f"{_DELTA}.optimize.maxFileSize": str(step.target),
-                f"{_DELTA}.optimize.maxDeletedRowsRatio": str(step.deleted_share),
+                f"{_DELTA_SETTING}.optimize.minFileSize": str(step.target // 2),
+                f"{_DELTA_SETTING}.optimize.maxFileSize": str(step.target),
+                f"{_DELTA_SETTING}.optimize.maxDeletedRowsRatio": str(step.deleted_share),
             }
         with (
             one_session(self._spark, few=step.pile.bytes <= _FEW_BYTES) as session,
@@ -108,9 +110,9 @@ class SparkUpkeep:
         return None if newest_version(path) == above else above + 1
 
     def thin_log(self, folder: str, now: datetime, *, delete: bool) -> FileTotal:
-        """Thin the checkpoints of one file (Delta protocol, "Checkpoints"). deltalake's
-        `cleanup_metadata` deletes by the age of commits, and keeps all checkpoints for as long as
-        the log is kept."""
+        """Delete the checkpoints that `checkpoints_to_delete` names, if `delete` is true; return
+        their number and bytes. Only checkpoints of one file are considered (Delta protocol,
+        "Checkpoints"). delta-rs' `cleanup_metadata` would keep all of them as long as the log."""
         log = self._lake / folder / "_delta_log"
         with lake_errors(log.parent):
             checkpoints = [
@@ -131,9 +133,9 @@ class SparkUpkeep:
         path = self._lake / mirror
         before, hours = files_below(path), f"{self.keep / _HOUR:.6f}"
         stamps = {
-            # The check guards against a mistyped time; this one is computed.
-            f"{_DELTA}.retentionDurationCheck.enabled": "false",
-            f"{_DELTA}.vacuum.logging.enabled": "false",
+            # Delta's check guards against a mistyped time; this time is computed.
+            f"{_DELTA_SETTING}.retentionDurationCheck.enabled": "false",
+            f"{_DELTA_SETTING}.vacuum.logging.enabled": "false",
         }
         with (
             one_session(self._spark, few=len(before) <= _FEW_FILES) as session,
@@ -147,8 +149,9 @@ class SparkUpkeep:
 
 
 def _unneeded(path: LakePath, table: DeltaTable, keep: timedelta) -> FileTotal:
-    """Return the data files that no version needs which was current within `keep`, in whole hours;
-    files of writes that ended without a commit count once they are as old."""
+    """Return the number and bytes of data files that VACUUM would delete: files that have not been
+    part of the newest version for `keep`, rounded up to hours, and files of that age that were
+    never committed."""
     hours = -(-keep // _HOUR)
     names = table.vacuum(hours, dry_run=True, enforce_retention_duration=False, full=True)
     files = files_below(path)

@@ -1,8 +1,9 @@
-"""The one commit of a `MirrorWrite`, by Spark's queries.
+"""The one commit of a `MirrorWrite`, a write to a mirror (the Delta table with a table's present
+rows), by Spark's queries.
 
-In a mirror without a key, rows are compared by all their values, and copies are counted. -0.0 and
-0.0 are equal in a comparison, so a MERGE removes both. They are counted separately, by their text,
-and the remaining ones are inserted again bit for bit.
+In a mirror without a key, rows are compared by all their values, and equal rows are counted. -0.0
+and 0.0 are equal in a comparison, so a MERGE removes rows with either. They are counted separately,
+by their text, and the remaining rows are inserted again bit for bit.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ if TYPE_CHECKING:
 
 
 def properties(target: MirrorTarget, keep: timedelta) -> Mapping[str, str]:
-    """Return the properties of a new mirror; `keep`: how long each version stays readable."""
+    """Return the table properties of a new mirror. `keep`: how long each version stays readable."""
     for_any = target.readers == Readers.ANY
     mapped = not for_any and any(map(is_refused, target.schema.names))
     return {
@@ -85,8 +86,9 @@ def commit(
     created: Mapping[str, str] | None,
     spell: Spelling,
 ) -> None:
-    """Make the write's one commit to the mirror at `path`, which spells its columns by `spell`.
-    `created`: the properties of a new mirror; None if the mirror exists."""
+    """Make the write's one commit to the mirror at `path`. `spell` turns a column's name at the
+    source into its name in the mirror. `created`: the properties of a new mirror; None if the
+    mirror exists."""
     place = _Place(path, created, spell)
     match write:
         case Append(target, parts):
@@ -108,8 +110,8 @@ def commit(
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """The mirror to which rows are written; a missing one is created by the same commit. Rows are
-    passed with the source's names of columns."""
+    """The mirror to which rows are written. If it is missing, the same commit creates it, with the
+    properties `created`. The rows have the source's column names."""
 
     path: LakePath
     created: Mapping[str, str] | None
@@ -119,7 +121,7 @@ class _Place:
         self._writer(rows).mode("append").save(str(self.path))
 
     def replace(self, rows: DataFrame, *, shaped: bool = False) -> None:
-        """Replace all rows; `shaped`: also the mirror's columns, by those of the rows."""
+        """Replace all rows. `shaped`: the mirror also gets the columns of the new rows."""
         writer = self._writer(rows).mode("overwrite")
         writer = writer.option("overwriteSchema", "true") if shaped else writer
         writer.save(str(self.path))
@@ -191,7 +193,7 @@ def _count(
         place.replace(_named_rows(_with_changes(rows, net, columns), names))
         return
     with staging.folder() as counted, staging.folder() as folder:
-        # Stored, since the MERGE would otherwise execute its plan five times.
+        # The counts are stored, since the MERGE would otherwise execute their plan five times.
         net.write.mode("overwrite").parquet(counted)
         net = session.read.schema(net.schema).parquet(counted)
         source = _merge_source(net, rows, columns)
@@ -207,6 +209,7 @@ def _count(
 
 
 def _run(session: SparkSession, changes: DataFrame, statement: str) -> None:
+    """Execute a statement that reads the changes as the view `changes`."""
     changes.createOrReplaceTempView("changes")
     try:
         session.sql(statement)
@@ -224,8 +227,8 @@ def write_rows(
     shaped: bool,
     created: Mapping[str, str] | None,
 ) -> None:
-    """Commit rows that were computed in memory, by a query: for a Spark whose Java is out of reach.
-    Otherwise `direct.commit_rows` does it, with the same parameters."""
+    """Commit rows that were computed in memory, by a query. It is used for a Spark whose Java this
+    process cannot call; otherwise `direct.commit_rows` does the same, with the same parameters."""
     file = staging.stage("few", rows)
     try:
         frame = read_files(session, (file,), rows.schema)
@@ -239,9 +242,9 @@ def write_rows(
 
 
 def rewrite(session: SparkSession, path: LakePath, step: Rewrite | Fill, spell: Spelling) -> None:
-    """Write all rows of the mirror again, with other columns, or with a value in some. Delta's
-    UPDATE rewrites as many rows, but takes a column `__condition__` for its own and leaves NULL in
-    it."""
+    """Write all rows of the mirror again, with other columns, or with a value in some columns.
+    Delta's UPDATE is not used for the values: it rewrites as many rows, and writes NULL to a column
+    that is called `__condition__`, which it takes for its own."""
     rows = mirror_frame(session, path)
     if isinstance(step, Rewrite):
         pairs = zip(step.columns, step.schema, strict=True)
@@ -262,7 +265,7 @@ def copy_rows(
 
 
 def _present_rows(changes: DataFrame, target: MirrorTarget) -> DataFrame:
-    """Return the rows that folded changes or inserts leave in an empty mirror."""
+    """Return the rows of an empty mirror after folded changes or inserts."""
     from pyspark.sql import functions as f
 
     names = target.schema.names
@@ -288,10 +291,9 @@ def _merged(
     folded: FoldedChanges,
     completed: Sequence[str] = (),
 ) -> DataFrame:
-    """Return the mirror's rows after the changes, by a join with the result of
-    `statement.merge_statement`.
-
-    For rows that are not in a table yet, and for columns whose names Delta's MERGE reserves.
+    """Return the mirror's rows after the changes, by a join. The result is that of
+    `statement.merge_statement`, which cannot be used if the rows are not in a table yet, or if a
+    column has a name that Delta's MERGE reserves. `folded`: the description of `changes`.
     """
     from pyspark.sql import functions as f
 
@@ -327,8 +329,8 @@ def _merged(
 def _replaced(
     session: SparkSession, write: Replace, path: LakePath, exists: bool, staging: Staging
 ) -> Iterator[DataFrame]:
-    """Give the rows of the snapshot after the changes, which can be read inside the context. `path`
-    is the mirror's, and `exists` says whether it is there."""
+    """Yield the rows of the write's snapshot after its changes; they can be read only inside the
+    context. `path`: the mirror's folder; `exists`: the mirror exists already."""
     target, before = write.target, path if exists else None
     snapshot = rows_of(session, write.snapshot, target.schema, path)
     if not write.changes.files:
@@ -349,8 +351,9 @@ def _with_gone(
     rows: DataFrame,
     changes: DataFrame | None,
 ) -> DataFrame:
-    """Return the new rows together with those that stay although they are gone at the source.
-    `before`: the mirror with the earlier rows, None without one; `changes`: those of `rows`."""
+    """Return the new rows together with the rows that stay although the source has deleted them.
+    `before`: the mirror with the earlier rows; None if there is none. `changes`: the changes that
+    are already in `rows`."""
     target = write.target
     if write.forgets:
         before = None
@@ -363,7 +366,7 @@ def _with_gone(
     if write.gone.files:
         gone = _merged(gone, changes_of(session, write, write.gone), write, write.gone)
     if changes is not None and not target.soft:
-        # These deletes are not ignored, or the row has another key now: it does not stay.
+        # Rows of a "delete" do not stay: deletes are not ignored, or the row has another key now.
         deleted = _named_rows(changes.where("_change_type = 'delete'"), target.schema.names)
         gone = _without(gone, deleted, write.key)
     return rows.unionByName(_without(gone, rows, write.key))
@@ -375,7 +378,7 @@ def _recounted(
     parts: Sequence[StagedFiles],
     rows: DataFrame,
 ) -> DataFrame:
-    """Return the rows of a snapshot after the row images of `parts`, copies counted."""
+    """Return the rows of a snapshot after the row images of `parts`; equal rows are counted."""
     names = schema.names
     columns = changelog_names(names)
     if not parts:
@@ -387,7 +390,7 @@ def _recounted(
 
 
 def _with_mark(rows: DataFrame, target: MirrorTarget) -> DataFrame:
-    """Return rows that are not deleted, with `_deleted_at` if the mirror has it."""
+    """Return the rows, none of which is deleted, with `_deleted_at` if the mirror has it."""
     from pyspark.sql import functions as f
 
     if not target.soft:
@@ -396,8 +399,8 @@ def _with_mark(rows: DataFrame, target: MirrorTarget) -> DataFrame:
 
 
 def _left(session: SparkSession, write: Replace, path: LakePath) -> DataFrame:
-    """Return the mirror's rows, marked as deleted if deletes are "soft"; none if the mirror lacks
-    the key."""
+    """Return the mirror's earlier rows in the write's columns, marked as deleted if deletes are
+    "soft"; no rows if the mirror lacks a column of the key."""
     from pyspark.sql import functions as f
 
     mirror = mirror_frame(session, path)
@@ -426,7 +429,8 @@ def _left(session: SparkSession, write: Replace, path: LakePath) -> DataFrame:
 
 
 def _staying(path: LakePath, schema: pa.Schema) -> set[str]:
-    """Return the write's columns that can hold the values of the mirror's column of that name."""
+    """Return the write's columns that can take the values of the mirror's column with the same
+    name."""
     version = newest_version(path)
     assert version is not None, "there is a mirror"
     present = {folded(field.name): field.type for field in mirror_schema(path, version)}
@@ -439,6 +443,7 @@ def _staying(path: LakePath, schema: pa.Schema) -> set[str]:
 
 
 def _without(rows: DataFrame, others: DataFrame, key: tuple[str, ...]) -> DataFrame:
+    """Return the rows whose key is not among `others`."""
     from pyspark.sql import functions as f
 
     condition = f.lit(True)
@@ -448,13 +453,15 @@ def _without(rows: DataFrame, others: DataFrame, key: tuple[str, ...]) -> DataFr
 
 
 _COUNT = "_sequence"
-"""The column that counts copies; it has the name of a mark, so that no table's column has it."""
+"""The column that counts equal rows. One of a changelog's own columns has this name, so a table's
+column never has it in a changelog's spelling."""
 
 _COMES = (ChangeType.INSERT.value, ChangeType.UPDATE_POSTIMAGE.value)
 
 
 def _net_changes(images: DataFrame, columns: Sequence[str]) -> DataFrame:
-    """Return how many more copies of each row image come than go (`_COUNT`, never 0)."""
+    """Return each distinct row of the images, with the number of times that it is added minus the
+    number of times that it is removed (`_COUNT`). Rows for which this is 0 are left out."""
     from pyspark.sql import functions as f
 
     sign = f.when(f.col("_change_type").isin(*_COMES), 1).otherwise(-1)
@@ -463,9 +470,9 @@ def _net_changes(images: DataFrame, columns: Sequence[str]) -> DataFrame:
 
 
 def _merge_source(net: DataFrame, mirror: DataFrame, columns: Sequence[str]) -> DataFrame:
-    """Return the source of `keyless_merge_statement`: `_change_type` and the columns. A "delete"
-    removes all copies of an image that goes more often than it comes; those that should remain are
-    inserted again. `mirror` has its rows under the same names."""
+    """Return the source of `keyless_merge_statement`: `_change_type` and the columns. If a row is
+    removed more often than it is added, a "delete" removes all its copies from the mirror, and the
+    copies that should remain are inserted again. `mirror` has its rows under the same names."""
     from pyspark.sql import functions as f
 
     gone = net.where(f.col(_COUNT) < 0).select(*map(column, columns)).distinct()
@@ -480,7 +487,8 @@ def _merge_source(net: DataFrame, mirror: DataFrame, columns: Sequence[str]) -> 
 
 
 def _with_changes(rows: DataFrame, net: DataFrame, columns: Sequence[str]) -> DataFrame:
-    """Return the rows after the net changes, copies counted; both have the same names."""
+    """Return the rows after the net changes; equal rows are counted. Both arguments have the same
+    column names."""
     from pyspark.sql import functions as f
 
     copies = rows.select(*map(column, columns), f.lit(1).cast("bigint").alias(_COUNT))
@@ -490,8 +498,8 @@ def _with_changes(rows: DataFrame, net: DataFrame, columns: Sequence[str]) -> Da
 
 
 def _repeated(counted: DataFrame, columns: Sequence[str]) -> DataFrame:
-    """Return each row as often as it is counted. A count below 1 is none: the mirror never had the
-    row that went."""
+    """Return each row as many times as its count. A row with a count below 1 is left out: it was
+    removed at the source, but the mirror never had it."""
     from pyspark.sql import functions as f
 
     times = f.explode(f.sequence(f.lit(1), f.col(_COUNT).cast("int")))
@@ -500,7 +508,7 @@ def _repeated(counted: DataFrame, columns: Sequence[str]) -> DataFrame:
 
 
 def _counted(rows: DataFrame, columns: Sequence[str]) -> DataFrame:
-    """Return rows that are equal bit for bit as one, with the sum of their counts."""
+    """Return one row for all rows that are equal bit for bit, with the sum of their counts."""
     from pyspark.sql import functions as f
 
     floating = [name for name, kind in rows.dtypes if name in columns and _floating(kind)]
@@ -516,7 +524,8 @@ def _floating(kind: str) -> bool:
 
 
 def _alike(rows: DataFrame, images: DataFrame, columns: Sequence[str], how: str) -> DataFrame:
-    """Return the rows that are, or are not, among `images`, where NULL equals NULL."""
+    """Return the rows that are among `images` (`how`: "left_semi") or are not ("left_anti"). NULL
+    equals NULL, and 0.0 equals -0.0."""
     from pyspark.sql import functions as f
 
     condition = f.lit(True)

@@ -1,3 +1,3 @@
-"""Spark: its jars, its Java process on this machine, or a server elsewhere that is reached by Spark
-Connect.
+"""Spark: its jars, and its start, either as a Java process of this machine or as sessions at a
+Spark Connect server.
 """

@@ -28,6 +28,8 @@ SETUP: Final = {DELTA: "`lockstep setup`", S3: "`lockstep setup --with s3`"}
 
 @dataclass(frozen=True, slots=True)
 class Jar:
+    """A line of a lock file: a jar of Maven Central, and the SHA-256 of its content in hex."""
+
     organisation: str
     artifact: str
     version: str
@@ -39,7 +41,7 @@ class Jar:
 
 
 def locked_jars(*locks: str) -> tuple[Jar, ...]:
-    """Return the jars of these lock files; of all of them if none is named."""
+    """Return the jars of these lock files, by default of all lock files."""
     jars = []
     for lock in locks or (DELTA, S3):
         text = files("lockstep.resources.lake.spark").joinpath(lock).read_text(encoding="utf-8")
@@ -54,7 +56,7 @@ def jars_folder(prefix: str) -> Path:
 
 
 def class_path(folder: Path, lock: str = DELTA) -> tuple[Path, ...]:
-    """Return the paths in `folder` of a lock file's jars; raise `SetupIncomplete` if one is
+    """Return the path in `folder` of each jar of a lock file. Raise `SetupIncomplete` if a jar is
     missing."""
     paths = tuple(folder / jar.file_name for jar in locked_jars(lock))
     missing = [path.name for path in paths if not path.is_file()]
@@ -71,9 +73,9 @@ def missing_or_damaged(folder: Path, jars: Iterable[Jar]) -> list[Jar]:
 
 
 def download_jars(folder: Path, *locks: str, java: Path, settings: Path | None = None) -> list[Jar]:
-    """Download the jars of these lock files that are missing or damaged in `folder`; return them.
-    Each jar is checked, then renamed into `folder`. `settings`: an Ivy settings file for machines
-    that reach Maven Central through a mirror."""
+    """Download the jars of these lock files that are missing or damaged in `folder`, and return
+    them. All are checked before the first is moved to `folder`. `java`: the program. `settings`: an
+    Ivy settings file, for machines that reach Maven Central through another server."""
     wanted = missing_or_damaged(folder, locked_jars(*locks))
     if not wanted:
         return []

@@ -1,11 +1,11 @@
-"""Java, which Spark needs and pip cannot install: finding it, and its class-data archive.
+"""Java, which Spark needs and pip cannot install: how it is found, and its class-data archive.
 
-Nothing here imports pyspark, so a preflight check is fast.
+Nothing here imports pyspark, so a check that only needs Java is fast.
 
-Java maps the archive instead of loading and verifying some 20,000 classes one by one (JEP 350,
-"Dynamic CDS Archives"). The archive is valid for one build of Java and one class path, whose jars
-Java compares by size and time, so its name is a hash of all that. Without a valid archive Java
-starts all the same.
+Java maps the archive into memory instead of loading and verifying some 20,000 classes one by one
+(JEP 350, "Dynamic CDS Archives"). An archive is valid for one build of Java and one class path;
+Java compares the jars by size and time. The archive's name is a hash of all these. Without a valid
+archive, Java only starts more slowly.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from pathlib import Path
 from lockstep.pipeline.values.errors import JavaMissing
 
 OLDEST = 17
-"""Spark 4 runs on Java 17 or newer (Spark documentation, "Overview")."""
+"""Oldest major version of Java on which Spark 4 runs (Spark documentation, "Overview")."""
 
 CURE = (
     "install Java 17, then try again: `apt-get install openjdk-17-jre-headless` on Debian "
@@ -45,8 +45,8 @@ class Java:
 
 
 def require_java(environment: Mapping[str, str]) -> Java:
-    """Return the Java that Spark will use: JAVA_HOME's, otherwise the one on PATH. `JavaMissing` if
-    there is none, if it does not run, or if it is too old."""
+    """Return the Java that Spark will use: the one in JAVA_HOME, otherwise the one on PATH. Raise
+    `JavaMissing` if there is none, if it does not run, or if it is too old."""
     home = environment.get("JAVA_HOME")
     if home:
         program = Path(home) / "bin" / "java"
@@ -62,7 +62,8 @@ def require_java(environment: Mapping[str, str]) -> Java:
 
 @cache
 def _usable(program: Path, _modified_at: int) -> Java:
-    """Return the program as a usable Java; a program is run again only after its file changed."""
+    """Run `java -version` and return the usable Java. The result is cached by the time at which the
+    program's file was modified. Raise `JavaMissing` if the program does not run or is too old."""
     try:
         result = subprocess.run(
             [str(program), "-version"], capture_output=True, text=True, check=True, timeout=30
@@ -93,9 +94,9 @@ def _jar_identity(path: Path) -> str:
 
 
 def make_archive(jars: Path, class_path: Sequence[Path], java: Java) -> bool:
-    """Create the archive unless it exists; return whether one was created. A separate Spark
-    process writes and merges a small table; when it ends, Java dumps the classes that it used. A
-    failure is no error, since it only costs speed."""
+    """Create the archive unless it exists, and return whether it was created. A separate Spark
+    process writes and merges a small table; when it ends, Java dumps the classes that it used. No
+    error is raised if that fails, since starts are then only slower."""
     target = archive_path(jars, class_path, java)
     if target.is_file():
         return False

@@ -1,7 +1,7 @@
-"""Access to Spark's Java by py4j, if Spark is a Java process of this machine.
+"""Access to Spark's Java objects by py4j, if Spark is a Java process of this machine.
 
-Only this module uses PySpark's two private names for it; docs/decisions/private-interfaces.md says
-why.
+PySpark's two names for them are private, and only this module uses them.
+docs/decisions/private-interfaces.md says why.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def java_of(session: SparkSession) -> Any:
-    """Return the view through which Java's classes are reached."""
+    """Return py4j's view of Java, through which classes are reached."""
     return session._jvm
 
 
@@ -23,8 +23,8 @@ def java_session(session: SparkSession) -> Any:
 
 
 def java_class(jvm: Any, name: str) -> Any:
-    """Return a class by its whole name. For `jvm.java.util`, Java would search hundreds of jars for
-    a class `java`, then for a class `java.util`."""
+    """Return a class by its full name. This is faster than `jvm.java.util.ArrayList`, for which
+    Java would search hundreds of jars for a class `java`, then for a class `java.util`."""
     return getattr(jvm, name)
 
 
@@ -34,7 +34,7 @@ def scala_object(jvm: Any, name: str) -> Any:
 
 
 def hadoop_path(session: SparkSession, url: str) -> tuple[Any, Any]:
-    """Return Hadoop's path of a URL or a folder, and its file system."""
+    """Return Hadoop's `Path` for a URL or a folder, and its `FileSystem`."""
     path = java_class(java_of(session), "org.apache.hadoop.fs.Path")(url)
     conf = java_session(session).sparkContext().hadoopConfiguration()
     return path, path.getFileSystem(conf)

@@ -1,9 +1,11 @@
-"""Spark's and Delta's exceptions as errors of ours: one line, never a stack trace or a row's value.
+"""Translation of Spark's and Delta's exceptions to our errors, whose messages are one line without
+a stack trace or a row's value.
 
-A lost race becomes `CommitConflict`. Failures of storage or machine, and a Spark that is stopped,
-become `LakeUnavailable`. Any other error, about the plan, rows or files of one table, becomes
-`MirrorRefused`. The message of an analysis error, which has names only, is repeated; of an error
-that can contain rows, only Spark's condition is.
+If another writer committed first, the error becomes `CommitConflict`. If the storage or the machine
+fails, or Spark is stopped, it becomes `LakeUnavailable`. Any other error is about the plan, rows or
+files of one table and becomes `MirrorRefused`. Our message repeats the message of an analysis
+error, which contains only names. Other errors can contain rows, so our message has only Spark's
+error condition.
 """
 
 from __future__ import annotations
@@ -42,13 +44,13 @@ _CONFLICTS = (
     "PinnedLogStore$CommitRefused",
     "ProtocolChangedException",
 )
-_STORAGE = {
+_STORAGE_WORDS = {
     "No space left on device": errno.ENOSPC,
     "Disk quota exceeded": errno.EDQUOT,
     "Read-only file system": errno.EROFS,
     "Permission denied": errno.EACCES,
 }
-_MACHINE = (
+_MACHINE_WORDS = (
     "Block manager",
     "BlockManager",
     "Broken pipe",
@@ -65,12 +67,12 @@ _MACHINE = (
     "shutdown",
     "unable to create native thread",
 )
-"""Words in messages of a Spark that is being stopped, or of a machine without memory for it."""
+"""Words in error messages of a Spark that is being stopped, or of a machine that fails."""
 
-_MACHINES = ("CANNOT_ACQUIRE_MEMORY", "SPARK_JOB_CANCELLED", "UNABLE_TO_ACQUIRE_MEMORY")
-"""Conditions of the same kind."""
+_MACHINE_CONDITIONS = ("CANNOT_ACQUIRE_MEMORY", "SPARK_JOB_CANCELLED", "UNABLE_TO_ACQUIRE_MEMORY")
+"""Spark's error conditions of the same two kinds."""
 
-_STOPPED = (
+_STOPPED_CLASSES = (
     "CancellationException",
     "ClosedByInterruptException",
     "InterruptedException",
@@ -80,12 +82,13 @@ _STOPPED = (
     "NoSuchMethodError",
     "UnsatisfiedLinkError",
 )
-"""Classes of errors of a Spark that is being stopped, or whose jars do not match."""
+"""Classes of exceptions of a Spark that is being stopped, or whose jars do not match."""
 
-_FILES = ("DELTA_", "FAILED_READ_FILE")
-"""Beginnings of conditions that concern a mirror's files, whatever their cause is."""
+_FILE_CONDITIONS = ("DELTA_", "FAILED_READ_FILE")
+"""Beginnings of error conditions that concern a table's files, even if the cause is an exception of
+another package."""
 
-_TABLES = (
+_TABLE_PACKAGES = (
     "java.lang.",
     "java.time.",
     "java.util.",
@@ -98,15 +101,15 @@ _TABLES = (
     "org.apache.spark.sql.",
     "io.delta.",
 )
-"""Packages whose errors are about one table's plan, rows or files."""
+"""Packages whose exceptions are about one table's plan, rows or files."""
 
 _MEMORY = 'give Spark more memory ("spark.driver.memory" under [spark]), then run again'
 
 
 @dataclass(frozen=True, slots=True)
 class JavaError:
-    """One exception of a Java chain of causes. `condition` is Spark's name of the error ("error
-    condition"), which contains no values."""
+    """An exception in a Java chain of causes. `name`: its class. `condition`: Spark's name for the
+    kind of error ("error condition"), which contains no values."""
 
     name: str
     message: str
@@ -114,7 +117,7 @@ class JavaError:
 
 
 def error_of(path: LakePath, chain: Sequence[JavaError]) -> LockstepError | TableError:
-    """Return the error of ours for a chain of Java exceptions, outermost first, about `path`."""
+    """Return our error about `path` for a chain of Java exceptions, outermost first."""
     for error in chain:
         if error.name.rpartition(".")[2] in _CONFLICTS:
             return conflict(path)
@@ -123,15 +126,15 @@ def error_of(path: LakePath, chain: Sequence[JavaError]) -> LockstepError | Tabl
         state, cure = store
         return LakeUnavailable(f"The lake's storage at {path} {state}", hint=cure)
     for error in chain:
-        for words, number in _STORAGE.items():
+        for words, number in _STORAGE_WORDS.items():
             if words in error.message:
                 return unavailable(path, number, words)
         if error.name.endswith("OutOfMemoryError"):
             return LakeUnavailable(f"Spark ran out of memory writing {path}", hint=_MEMORY)
     last = chain[-1] if chain else JavaError("an unknown error", "")
     reason = last.condition or first_line(last.message) or last.name
-    files = any((error.condition or "").startswith(_FILES) for error in chain)
-    tables = files or last.name.startswith(_TABLES)
+    files = any((error.condition or "").startswith(_FILE_CONDITIONS) for error in chain)
+    tables = files or last.name.startswith(_TABLE_PACKAGES)
     if not tables or any(_of_the_machine(error) for error in chain):
         return LakeUnavailable(f"Spark could not write {path}: {reason}", hint="run again")
     reason = _of_the_table(chain)
@@ -140,9 +143,9 @@ def error_of(path: LakePath, chain: Sequence[JavaError]) -> LockstepError | Tabl
 
 def _of_the_machine(error: JavaError) -> bool:
     return (
-        error.name.endswith(_STOPPED)
-        or (error.condition or "").startswith(_MACHINES)
-        or any(words in error.message for words in _MACHINE)
+        error.name.endswith(_STOPPED_CLASSES)
+        or (error.condition or "").startswith(_MACHINE_CONDITIONS)
+        or any(words in error.message for words in _MACHINE_WORDS)
     )
 
 
@@ -156,6 +159,7 @@ def _of_the_table(chain: Sequence[JavaError]) -> str:
 
 
 def conflict(path: LakePath) -> CommitConflict:
+    """Return the error for a commit that another writer's commit prevented."""
     return CommitConflict(
         f"Another writer committed to {path} first",
         hint="run again; if it happens every time, stop the other writer",
@@ -163,11 +167,11 @@ def conflict(path: LakePath) -> CommitConflict:
 
 
 def silence_pyspark() -> None:
-    """Switch off logging of errors that we report ourselves.
+    """Switch off the logging of errors that we report ourselves.
 
-    PySpark prints each error with Java's stack. Its client for Spark Connect logs it, too, if a
-    host such as Dagster configures logging; SPARK_CONNECT_LOG_LEVEL leaves that on. py4j logs to
-    the root logger, with a traceback, that a Java process has ended.
+    PySpark prints each error with Java's stack trace. If a host such as Dagster configures logging,
+    PySpark's client for Spark Connect logs the error, too; this stays on if SPARK_CONNECT_LOG_LEVEL
+    is set. When a Java process ends, py4j logs a traceback to the root logger.
     """
     from pyspark.logger import PySparkLogger
 
@@ -185,7 +189,7 @@ def _is_not_py4js(record: logging.LogRecord) -> bool:
 
 @contextmanager
 def spark_errors(path: LakePath) -> Iterator[None]:
-    """Turn whatever Spark raises inside into an error of ours about `path`."""
+    """Turn any error of Spark inside the context into our error about `path`."""
     from py4j.protocol import Py4JError, Py4JJavaError
     from pyspark.errors import PySparkException
     from pyspark.errors.exceptions.captured import CapturedException
@@ -203,7 +207,8 @@ def spark_errors(path: LakePath) -> Iterator[None]:
 
 
 def _chain_of_server(error: PySparkException) -> list[JavaError]:
-    """Return the exceptions of a Spark Connect server; PySpark's own if it did not answer."""
+    """Return the chain of exceptions of a Spark Connect server, from its stack trace. Without one,
+    for example if the server did not answer, return PySpark's exception alone."""
     condition = error.getCondition()
     trace = getattr(error, "getStackTrace", lambda: None)()
     if not trace:
@@ -220,7 +225,7 @@ def _chain_of_server(error: PySparkException) -> list[JavaError]:
 
 _CAUSED = "Caused by: "
 _CONDITION = re.compile(r"\[([A-Z][A-Z0-9_.]+)\] ")
-"""The condition at the beginning of a message of Spark."""
+"""Matches the error condition at the beginning of a message of Spark."""
 
 
 def _chain(outermost: JavaObject | None) -> list[JavaError]:

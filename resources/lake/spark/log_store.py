@@ -1,6 +1,6 @@
-"""Our Delta log stores, written in Java, in a jar of this package.
-
-`tests/lake/build_log_store.py` builds the jar; `pin` tells the log store which commit may be made.
+"""Our Delta log stores: Java classes through which Delta writes its commit files. They refuse a
+commit that was planned on another version (`delta.pin`). Their jar is in this package;
+`tests/lake/build_log_store.py` builds it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ JAR: Final = Path(__file__).with_name("lockstep-log-store.jar")
 
 
 def log_store_jar() -> Path:
-    """Return the jar's path; `SetupIncomplete` if the package lacks it."""
+    """Return the jar's path. Raise `SetupIncomplete` if the package lacks the jar."""
     if not JAR.is_file():
         raise SetupIncomplete(
             f"{JAR.name} is missing from the package", hint="install Lockstep again"
@@ -41,13 +41,14 @@ def log_store_jar() -> Path:
 
 def require_log_store(session: SparkSession, lake: LakePath | None = None) -> None:
     """Raise `LakeUnavailable` unless Delta writes logs with our classes, on this machine and in the
-    lake: any other would commit a late write at the next free version."""
+    lake. Any other class would commit a late write as the next free version."""
     _require(session, "/", CLASS)
     if isinstance(lake, ObjectPath):
         _require(session, f"{lake.bucket.url}/", OBJECTS)
 
 
 def _require(session: SparkSession, root: str, wanted: str) -> None:
+    """Raise `LakeUnavailable` unless `wanted` is the class of Delta's log store below `root`."""
     stores = scala_object(java_of(session), "org.apache.spark.sql.delta.storage.LogStore")
     store = stores.apply(java_session(session))
     path, system = hadoop_path(session, root)

@@ -1,11 +1,11 @@
-"""A Spark outside this process: the address of a Spark Connect server (`remote` and `token` under
-`[spark]`), and sessions there, without Java here.
+"""Spark at a Spark Connect server: the server's address (`remote` and `token` under `[spark]`), and
+sessions there. This machine needs no Java for it.
 
 A statement continues at the server if its client dies. That is safe, because every
-commit is bound to the table version on which it was planned (`pin`): the statement
-makes the commit that the next run looks for, or it makes none. The next run need not
-wait for it, either: session ids are derived from the client's id and a number, so any
-process that knows the client's id can end its sessions.
+commit is bound to the table version on which it was planned (`delta.pin`): the
+statement makes the commit that the next run looks for, or it makes none. The next run
+need not wait for the statement: session ids are derived from the client's id and a
+number, so any process that knows the client's id can end the client's sessions.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 
 KEYS: Final = ("remote", "token")
-"""Keys of `[spark]` that are not Spark's."""
+"""Keys of the `[spark]` table that are no settings of Spark."""
 
 DEFAULT_PORT: Final = 15002
 
@@ -62,7 +62,8 @@ _HINT: Final = "correct remote under [spark] in lockstep.toml, as in sc://spark.
 
 @dataclass(frozen=True, slots=True)
 class SparkServer:
-    """A Spark Connect server. `more` are parameters of its URL, each after a `;`."""
+    """A Spark Connect server. `more`: further parameters of its URL, each after a `;`.
+    `token`: the secret that it requires; None if it requires none."""
 
     host: str
     port: int
@@ -87,9 +88,9 @@ class SparkServer:
             return False
 
     def url(self, session: UUID) -> str:
-        """Return PySpark's URL of one session, including the token. Without TLS, PySpark sends a
-        token to `localhost` only. All sessions have the same user, so that one account can end
-        another one's."""
+        """Return the URL with which PySpark opens a session, including the token. Without TLS,
+        PySpark sends a token only to `localhost`. All sessions have the same user name, so that one
+        account of a machine can end the sessions of another."""
         host = "localhost" if self.here and self.token is not None else self.host
         more = f"{self.more};session_id={session}"
         if f";{_USER}=" not in more.lower():
@@ -138,15 +139,17 @@ def server_of(user: Mapping[str, str]) -> SparkServer | None:
     return SparkServer(match["host"], int(match["port"] or DEFAULT_PORT), match["more"], token)
 
 
-_NEEDED: Final = ("google.rpc", "grpc", "grpc_status", "pandas", "zstandard")
-_PATIENCE: Final = 10.0
-"""Longest time in seconds in which a server has to accept a connection, or to close
+_PACKAGES: Final = ("google.rpc", "grpc", "grpc_status", "pandas", "zstandard")
+"""Python packages that PySpark's client for Spark Connect imports."""
+
+_TIMEOUT: Final = 10.0
+"""Longest time in seconds to wait until a server accepts a connection or closes
 sessions."""
 
 _SESSIONS: Final = 32
-"""Number of sessions that are ended for a dead client. It has two for each table that
-it writes at the same time, and some that were given up after an error; the sum is
-doubled."""
+"""Number of sessions that are ended for a dead client. A client has two sessions for
+each table that it writes at the same time, and some that it gave up after an error;
+this is about twice their sum."""
 
 _EVERY_SESSION: Final = {
     "spark.sql.session.timeZone": "UTC",
@@ -159,9 +162,9 @@ _HADOOP: Final = "spark.hadoop."
 
 @dataclass(frozen=True, slots=True)
 class Connected:
-    """A server that accepts sessions. `defaults`: the settings of a new session;
-    `opened`: all sessions of this process; `idle`: the unused ones, by whether they are
-    for few rows."""
+    """A server that accepts sessions. `version`: Spark's version. `defaults`: the
+    settings of a new session. `opened`: all sessions of this process. `idle`: its unused
+    sessions; under True those with the settings for few rows."""
 
     version: str
     defaults: Mapping[str, str]
@@ -170,8 +173,9 @@ class Connected:
 
 
 class RemoteSpark:
-    """`Spark` at a Spark Connect server. `user`: the `[spark]` table; `lake`: where the
-    mirrors are; `staging`: the local folder from which Spark reads changes."""
+    """`Spark` at a Spark Connect server. `user`: the `[spark]` table. `lake`: where the
+    tables are. `staging`: the folder from which Spark reads changes, which the server
+    must see, too."""
 
     java = False
 
@@ -198,7 +202,7 @@ class RemoteSpark:
         _released([self._joined(client, number) for number in range(_SESSIONS)])
 
     def require_ready(self) -> None:
-        for name in _NEEDED:
+        for name in _PACKAGES:
             if not _installed(name):
                 raise SetupIncomplete(
                     f"Spark Connect needs {name}, which is not installed",
@@ -209,8 +213,8 @@ class RemoteSpark:
         self._start.begin()
 
     def session(self, settings: Mapping[str, str] = MappingProxyType({})) -> SparkSession:
-        """Return a new session. `LakeUnavailable` if the server does not answer,
-        `ConfigurationError` if it cannot be used."""
+        """Return a new session. Raise `LakeUnavailable` if the server does not answer,
+        and `ConfigurationError` if it cannot be used."""
         connected = self._start.wait()
         session = self._joined(self._client, next(self._numbers))
         connected.opened.append(session)
@@ -227,7 +231,7 @@ class RemoteSpark:
         return None
 
     def stop(self) -> None:
-        """Close this process' sessions at the server."""
+        """Close this process's sessions at the server."""
         self._start.end()
 
     def named(self) -> str:
@@ -251,8 +255,9 @@ class RemoteSpark:
         return Connected(version, defaults, [session], {False: [], True: [session]})
 
     def _knock(self) -> None:
+        """Raise `LakeUnavailable` if the server accepts no connection."""
         try:
-            with socket.create_connection(self._server.address, _PATIENCE):
+            with socket.create_connection(self._server.address, _TIMEOUT):
                 pass
         except OSError as error:
             raise LakeUnavailable(
@@ -274,8 +279,8 @@ class RemoteSpark:
     def _set(
         self, session: SparkSession, defaults: Mapping[str, str], settings: Mapping[str, str]
     ) -> None:
-        """Set those settings that differ from the defaults: ours, the object store's,
-        and the user's, which override ours."""
+        """Set our settings, the object store's and the user's, which override ours. A
+        setting that is the server's default already is not set."""
         store = store_settings(self._lake)
         hadoops = {name.removeprefix(_HADOOP): value for name, value in store.items()}
         wanted = {**_EVERY_SESSION, **settings, **hadoops, **self._user}
@@ -284,8 +289,8 @@ class RemoteSpark:
 
     @contextmanager
     def _refused(self) -> Iterator[None]:
-        """Turn a server's errors inside the context into ours (`refusal`), while a
-        session is opened."""
+        """Turn the server's errors inside the context, in which a session is opened, into
+        our errors (`refusal`)."""
         from pyspark.errors import PySparkException
 
         try:
@@ -319,11 +324,11 @@ def _require_settable(
 
 def _released(sessions: Iterable[SparkSession]) -> None:
     """Close sessions at the server, which ends their statements. The server answers
-    only after the statements have ended; we wait at most `_PATIENCE` seconds for that."""
+    only after the statements have ended; we wait at most `_TIMEOUT` seconds for that."""
     threads = [Thread(target=_release, args=(session,), daemon=True) for session in sessions]
     for thread in threads:
         thread.start()
-    until = monotonic() + _PATIENCE
+    until = monotonic() + _TIMEOUT
     for thread in threads:
         thread.join(max(0, until - monotonic()))
 
@@ -352,8 +357,10 @@ def _set_retries(session: SparkSession, times: int) -> None:
 
 
 OLDEST: Final = 4
+"""Oldest major version of Spark that can be used."""
 
-_ANY: Final = "spark.delta.logStore.class"
+_DEFAULT_STORE: Final = "spark.delta.logStore.class"
+"""The setting that names one log store for all schemes of URLs."""
 
 
 def require_fit(
@@ -377,8 +384,8 @@ def require_fit(
     if isinstance(lake, ObjectPath):
         scheme = lake.bucket.url.partition(":")[0]
     wanted = f"spark.delta.logStore.{scheme}.impl"
-    if _ANY in defaults or defaults.get(wanted) != SETTINGS.get(wanted):
-        store = defaults.get(_ANY) or defaults.get(wanted) or "Delta's own store"
+    if _DEFAULT_STORE in defaults or defaults.get(wanted) != SETTINGS.get(wanted):
+        store = defaults.get(_DEFAULT_STORE) or defaults.get(wanted) or "Delta's own store"
         raise ConfigurationError(
             f"The Spark at {server} would write the tables' logs with {store}, which does not stop "
             "a late run from committing",
@@ -388,9 +395,9 @@ def require_fit(
 
 
 def missing(user: Mapping[str, str], defaults: Mapping[str, str]) -> dict[str, str]:
-    """Return those settings that a new session does not have by default. For a `JOINED`
-    key it is enough that the default contains the value: a server that we started joins
-    the user's value to ours."""
+    """Return the settings of `user` that a new session does not have by default. For a
+    key in `JOINED`, the default need only contain the value: a server that we started
+    has our value followed by the user's."""
     return {
         name: value
         for name, value in user.items()

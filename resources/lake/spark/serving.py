@@ -1,8 +1,8 @@
-"""The Spark Connect server of this machine: `lockstep spark serve`.
+"""The Spark Connect server that `lockstep spark serve` starts on this machine.
 
-This process replaces itself with Java (exec), so whoever started it can stop the server
-with a signal, and there is no child process to supervise. The server has the same
-environment as runs; its settings are in a file that only this account can read.
+The process replaces itself with Java (exec), so that a signal to it stops the server,
+and there is no child process to supervise. The server has the same environment as runs.
+Its settings, among them the token, are in a file that only this account can read.
 """
 
 from __future__ import annotations

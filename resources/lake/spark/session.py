@@ -1,12 +1,13 @@
-"""Spark in a Java process of this machine: started in the background, waited for, and stopped.
+"""Spark in a Java process of this machine: how it is started in the background, and stopped.
 
 `settings` has its configuration. pyspark starts Java by Spark's own `spark-submit`, keeps one Java
-per Python process, and has no public way to replace it. So Java lives as long as the Python
-process, and a Spark that is stopped leaves it to the next one. It does not outlive the process,
-however that ends, since its standard input is a pipe from the process.
+per Python process, and has no public way to replace it. So Java runs as long as the Python process;
+if Spark is stopped, the next Spark uses the same Java. Java ends with the Python process even if
+that is killed, since its standard input is a pipe from the process.
 
-Java's folder is removed with the process; the folder of a killed process is removed when the next
-one starts (`staging.held_folder`). pyspark is imported by the background thread, never earlier.
+Java's folder is removed when the process ends. If the process is killed, the next process removes
+the folder when it starts (`staging.held_folder`). The background thread imports pyspark; nothing
+imports it earlier.
 """
 
 from __future__ import annotations
@@ -56,7 +57,8 @@ _LAST_JARS: Final = "SPARK_DIST_CLASSPATH"
 
 
 class JavaOfProcess:
-    """At most one Java, started by the first Spark of this process."""
+    """The Java process of this Python process, of which there is at most one. The first Spark
+    starts it."""
 
     def __init__(self) -> None:
         self._gateway: JavaGateway | None = None
@@ -65,11 +67,11 @@ class JavaOfProcess:
     def start(
         self, settings_in: Callable[[Path], SparkSettings]
     ) -> tuple[JavaGateway, SparkSettings]:
-        """Start Java unless it runs; return it with the settings of a Spark in it.
+        """Start Java unless it runs. Return py4j's gateway to it, and the settings for a Spark.
 
-        `settings_in` makes the settings for Java's folder; a running Java keeps those that it was
-        started with. `LakeUnavailable` with the last line that Java printed if it does not start,
-        or has ended.
+        `settings_in` returns the settings for Java's folder. A Java that runs already keeps the
+        command line with which it was started. Raise `LakeUnavailable`, with the last line that
+        Java printed, if Java does not start or has ended.
         """
         from py4j.protocol import Py4JError
         from pyspark import SparkConf
@@ -95,7 +97,8 @@ class JavaOfProcess:
         return self._gateway, settings
 
     def end(self, patience: float = 0) -> None:
-        """End Java and remove its folder. `patience`: seconds for which it may end by itself."""
+        """End Java and remove its folder. `patience`: seconds to wait for Java to end by itself,
+        before it is killed."""
         from py4j.protocol import Py4JError
 
         if self._gateway is not None:
@@ -132,16 +135,17 @@ def settle_environment(
 ) -> None:
     """Define the environment variables that a start of Spark reads and sets.
 
-    This is called before there is another thread. delta-rs reads the whole environment whenever it
-    opens a table, without a lock: if another thread adds or deletes a variable at that moment, the
-    list can move in memory and the process crashes. Changing an existing variable is harmless.
+    This must be called before there is another thread. Whenever delta-rs opens a table, it reads
+    the whole environment without a lock. If another thread adds or deletes a variable at that
+    moment, the list of variables can move in memory, and the process crashes. A change of an
+    existing variable is harmless.
 
-    `last_jars` come after all others, since the class-data archive is valid for class paths that
-    begin as its own.
+    `last_jars` come last on the class path, since the class-data archive is valid only for class
+    paths that begin with its own.
     """
     for name, value in _PYSPARK_SETS.items():
         environment.setdefault(name, value)
-    # Another Spark that the machine has is not the one that pyspark was installed with.
+    # Always the Spark inside pyspark, even if SPARK_HOME names another one of this machine.
     environment["SPARK_HOME"] = str(spark_home())
     if last_jars:
         before = [path for path in environment.get(_LAST_JARS, "").split(":") if path]
@@ -149,12 +153,12 @@ def settle_environment(
 
 
 def log_of(settings: SparkSettings) -> Path:
-    """Return the file of everything that Java prints."""
+    """Return the path of the file with everything that Java prints."""
     return settings.scratch / "spark.log"
 
 
 def not_started(settings: SparkSettings) -> LakeUnavailable:
-    """Return the error of a Spark that did not start."""
+    """Return the error for a Spark that did not start."""
     return LakeUnavailable(
         f"Spark did not start: {_last_words(log_of(settings))}",
         hint=where_to_look(settings.user),
@@ -169,7 +173,7 @@ def _last_words(log: Path) -> str:
 
 
 def make_scratch() -> HeldFolder:
-    """Create a folder for a Spark of this process among the machine's temporary files."""
+    """Create a folder for this process's Spark in the machine's folder of temporary files."""
     return held_folder(Path(tempfile.gettempdir()), "lockstep-spark-")
 
 
@@ -182,11 +186,12 @@ class Started:
 
 
 class SparkProcess:
-    """`Spark` on this machine, until it is stopped; at most one per Python process.
+    """`Spark` in a Java process of this machine. A Python process may run only one at a time.
 
-    `user` is the `[spark]` table; `lake` has the mirrors and `staging` what is written to them:
-    tasks on other machines must see both. `archive`: whether to start from the class-data archive.
-    `on_warning` takes a sentence for a person, from the starting thread.
+    `user`: the `[spark]` table. `lake`: where the tables are. `staging`: the folder with the files
+    that are written to them; tasks on other machines must see both. `archive`: use the class-data
+    archive, with which Java starts faster. `on_warning` is called with a sentence for a person, by
+    the starting thread.
     """
 
     java = True
@@ -222,10 +227,10 @@ class SparkProcess:
         self._start.begin()
 
     def end_statements(self, client: UUID) -> None:
-        """Do nothing: a dead process' statements ended with its Java."""
+        """Do nothing: the statements of a dead process ended with its Java."""
 
     def session(self, settings: Mapping[str, str] = MappingProxyType({})) -> SparkSession:
-        """Return a new session; waits for the start. `JavaMissing`, `SetupIncomplete`, or
+        """Wait for the start and return a new session. Raise `JavaMissing`, `SetupIncomplete`, or
         `LakeUnavailable` with the last line that the Java process printed."""
         session = self._start.wait().session.newSession()
         for name, value in settings.items():
@@ -274,7 +279,7 @@ class SparkProcess:
 
 
 def jars_for(lake: LakePath | None) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
-    """Return the jars of every start, and further ones that this lake needs."""
+    """Return the jars that every start needs, and the further jars that this lake needs."""
     folder = jars_folder(sys.prefix)
     last = class_path(folder, S3) if isinstance(lake, ObjectPath) else ()
     return (*class_path(folder), log_store_jar()), last
@@ -337,12 +342,13 @@ def _end(started: Started) -> None:
 
 
 _COUNTER: Final = "store_io_request"
-"""S3A's counter of requests to the store, repeated ones included."""
+"""The name of S3A's counter of requests to the store, repeated requests included."""
 
 
 def _requests_of_java(session: SparkSession, lake: ObjectPath) -> int | None:
-    """Return the requests of this machine's Java since it started; None if its client does not
-    count them, or if Java has ended, which its next user will report."""
+    """Return the number of requests that Java has sent to the lake's store since it started. Return
+    None if Java's client does not count them, or if Java has ended; then the next use of Spark
+    raises an error."""
     from py4j.protocol import Py4JError
 
     try:

@@ -1,7 +1,7 @@
-"""Spark's configuration: our defaults, the lake's object store, and the user's `[spark]` table.
-Pure.
+"""Spark's configuration, which consists of our defaults, settings for the lake's object store, and
+the user's `[spark]` table. Pure.
 
-Figures in comments were measured on two cores.
+The figures in comments were measured on two cores.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from lockstep.resources.lake.store.paths import LakePath, ObjectPath
 _GIB = 1024**3
 
 SECOND_COMPILER_PAYS = 256 * 1024**2
-"""Smallest size of the log, in bytes, at which Java's second compiler makes a run faster
-(benchmarks/README.md)."""
+"""Smallest size in bytes of the binary log of a run at which Java's second compiler (C2) makes the
+run faster (benchmarks/README.md)."""
 
 EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
 
@@ -29,7 +29,8 @@ JOINED = {
     "spark.jars": ",",
     "spark.sql.extensions": ",",
 }
-"""Keys whose value is ours followed by the user's, with a separator: Delta needs ours."""
+"""Keys whose value is ours followed by the user's, and the separator between them. A user's value
+does not replace ours, because Delta needs it."""
 
 _ONE_PROCESS = {
     "spark.driver.host": "127.0.0.1",
@@ -43,19 +44,20 @@ _ONE_PROCESS = {
 }
 
 _LAUNCH = ("spark.master", "spark.driver.", "spark.jars")
-"""Keys that are needed on Java's command line, which every user of the machine can see; all others
-are passed to the running process."""
+"""Beginnings of the keys that Java needs on its command line. Every account of the machine can see
+a command line, so all other settings are passed to the running process."""
 
 
 @dataclass(frozen=True, slots=True)
 class SparkSettings:
     """Everything that determines the configuration of a Spark process.
 
-    `user` is the `[spark]` table. `class_path` are Delta's jars and ours; `last_jars` come after
-    all others, because a class-data archive is valid only for class paths that begin with those it
-    was made for. `scratch` is a folder of this process, removed with it; `store` are Hadoop's
-    settings of the lake's object store. `log_bytes`: the size of the binary log whose changes
-    will be written, as far as known.
+    `user`: the `[spark]` table. `class_path`: Delta's jars and ours. `last_jars`: jars that come
+    after all others, because the class-data archive (`archive`) is valid only for class paths that
+    begin with its own. `log4j`: the file with the settings of logging. `scratch`: a folder that is
+    removed when this process ends. `cores`, `memory`: those of the machine, memory in bytes.
+    `store`: Hadoop's settings for the lake's object store. `log_bytes`: the size of the binary log
+    whose changes will be written, as far as it is known.
     """
 
     user: Mapping[str, str]
@@ -116,18 +118,18 @@ class SparkSettings:
         }
 
     def _java_options(self) -> str:
-        # Most runs end before Java's second compiler (C2) pays. Without it, the start and the first
-        # two writes take 8.4 s of processor time instead of 17. Even a Spark server that
-        # gets a few changes a minute has not regained that time after sixty runs. A user's
-        # -XX:TieredStopAtLevel comes later and wins.
+        # Most runs end before Java's second compiler (C2) has saved as much time as it took.
+        # Without it, the start and the first two writes take 8.4 s of processor time instead of 17.
+        # Even a Spark server that gets a few changes a minute has not regained that time after
+        # sixty runs. A user's -XX:TieredStopAtLevel comes later and wins.
         options = [
             f"-XX:TieredStopAtLevel={4 if self.log_bytes >= SECOND_COMPILER_PAYS else 1}",
             # With one compiler, Java's code cache has 48 MB. Writes to many tables need more, so
-            # code would be discarded and compiled again: a quarter of their processor time.
+            # Java would discard code and compile it again, in a quarter of the processor time.
             "-XX:ReservedCodeCacheSize=240m",
             "-XX:+UseParallelGC",
-            # Otherwise the young generation grows as long as the heap has room: 2.7 GB resident
-            # after a hundred small tables instead of 1.1, in the same time.
+            # Without a limit the young generation grows as long as the heap has room. After writes
+            # to a hundred small tables, 2.7 GB are resident instead of 1.1; the time is the same.
             "-XX:MaxNewSize=400m",
             # In another zone Delta reads each log again to validate its checksum file.
             "-Duser.timezone=UTC",
@@ -153,7 +155,8 @@ def is_local(user: Mapping[str, str]) -> bool:
 
 
 def where_to_look(user: Mapping[str, str]) -> str:
-    """Return the hint for a Spark that does not start; a cluster has the executors' logs."""
+    """Return the hint for a Spark that does not start. For a cluster, it names the logs of the
+    executors."""
     if is_local(user):
         return "check the [spark] table of lockstep.toml and the free memory, then run again"
     return (
@@ -177,16 +180,16 @@ S3A_NAMES: Final = {
     "secret_access_key": "secret.key",
     "session_token": "session.token",
 }
-"""Options of the lake → Hadoop's names for them, below `fs.s3a.`."""
+"""Options under [lake.options] → Hadoop's names for them, below `fs.s3a.`."""
 _PROVIDERS: Final = "org.apache.hadoop.fs.s3a"
 
 
 def store_settings(lake: LakePath | None) -> dict[str, str]:
-    """Return Hadoop's settings of the lake's object store, from its options; empty unless it speaks
-    S3.
+    """Return Hadoop's settings for the lake's object store, made from the lake's options; empty for
+    a lake in a folder or in a store without S3's protocol.
 
-    Only S3 was tested. Hadoop's connectors for `gs://` and `abfss://` are not set up by us; whoever
-    adds them to `[spark]` (`spark.jars`) also adds their settings.
+    Only S3 was tested. We do not set up Hadoop's connectors for `gs://` and `abfss://`: their jars
+    and their settings must be added to `[spark]`.
     """
     if not isinstance(lake, ObjectPath) or urlsplit(lake.bucket.url).scheme not in SCHEMES:
         return {}
@@ -206,8 +209,8 @@ def store_settings(lake: LakePath | None) -> dict[str, str]:
 
 
 def _provider(options: Mapping[str, str]) -> str | None:
-    """Return the class that provides credentials; None if S3A is to find those of the environment
-    itself."""
+    """Return the class that provides credentials; None if S3A should look for credentials in the
+    environment."""
     if options.get("skip_signature") == "true":
         return f"{_PROVIDERS}.AnonymousAWSCredentialsProvider"
     if "session_token" in options:

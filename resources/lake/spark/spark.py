@@ -35,35 +35,35 @@ class Spark(Protocol):
         """The id of this process at a Spark server; None if Spark ends with the process."""
 
     def end_statements(self, client: UUID) -> None:
-        """Make the server close the sessions of the process with the id `client`, with their
-        running statements. Raise `LakeUnavailable` if the server cannot be reached."""
+        """Make the server close the sessions of the process with the id `client` and end their
+        statements. Raise `LakeUnavailable` if the server cannot be reached."""
 
     def named(self) -> str:
-        """Return a name of this Spark for messages. Waits for the start."""
+        """Wait for the start and return a name of this Spark for messages."""
 
     def require_ready(self) -> None:
-        """Raise `JavaMissing` or `SetupIncomplete` if a start would raise it. Starts nothing."""
+        """Raise `JavaMissing` or `SetupIncomplete` if a start would raise it, but start nothing."""
 
     def prepare(self, log_bytes: int = 0) -> None:
         """Begin the start in the background unless it has begun; `session` raises the start's
         errors. `log_bytes`: as in `Mirrors.prepare`."""
 
     def session(self, settings: Mapping[str, str] = MappingProxyType({})) -> SparkSession:
-        """Return a new session, with configuration and views of its own; the user's settings
-        override `settings`. Waits for the start; raises `LockstepError` if the start fails."""
+        """Wait for the start and return a new session, with its own configuration and views. The
+        user's settings override `settings`. Raise `LockstepError` if the start fails."""
 
     def idle(self, *, few: bool) -> list[SparkSession]:
-        """Return the list of unused sessions that are set for few rows, or else for any number
-        (`one_session`). Any thread can take a session from the list and put it back. Waits for the
-        start, as `session` does."""
+        """Wait for the start and return the list of unused sessions with the settings for few rows,
+        or of those without (`one_session`). Any thread can take a session from the list and put it
+        back."""
 
     def requests(self) -> int | None:
         """Return the number of requests that Spark has sent to the lake's object store since its
-        start; None if it is unknown, since other machines send some too. Starts nothing and does
-        not wait."""
+        start; None if it is unknown, since other machines send some, too. This neither starts Spark
+        nor waits for it."""
 
     def stop(self) -> None:
-        """End Spark, or this process's sessions at a server. Does nothing if Spark was never
+        """End Spark, or this process's sessions at a server. This has no effect if Spark was never
         started."""
 
 
@@ -136,8 +136,8 @@ class Starting(Generic[T]):
 APP_ID: Final = "spark.databricks.delta.write.txnAppId"
 TXN_VERSION: Final = "spark.databricks.delta.write.txnVersion"
 USER_METADATA: Final = "spark.databricks.delta.commitInfo.userMetadata"
-"""Settings of a session that its commits record besides rows: the id and version of a transaction,
-and a text."""
+"""Session settings whose values Delta records with each commit: the id of an application, the
+version of its transaction, and a text."""
 
 FOR_FEW: Final = {
     "spark.sql.codegen.wholeStage": "false",
@@ -156,8 +156,8 @@ vectors."""
 
 @contextmanager
 def stamped(session: SparkSession, stamps: Mapping[str, str]) -> Iterator[None]:
-    """Apply settings, which the session's commits record or obey, inside the context; then restore
-    the former values."""
+    """Set session settings, which commits record or obey, inside the context. Restore the former
+    values at its end."""
     before = {key: session.conf.get(key, None) for key in stamps}
     try:
         for key, value in stamps.items():
@@ -173,9 +173,9 @@ def stamped(session: SparkSession, stamps: Mapping[str, str]) -> Iterator[None]:
 
 @contextmanager
 def one_session(spark: Spark, *, few: bool = False) -> Iterator[SparkSession]:
-    """Yield a session that no other thread uses inside the context; with `few`, it is set for few
-    rows. Sessions are used again, since each one builds a catalog and an optimizer of its own; a
-    session in which an error was raised is not."""
+    """Yield a session that no other thread uses inside the context; with `few`, it has the settings
+    for few rows. Sessions are used again, since each new one builds its own catalog and optimizer.
+    A session in which an error was raised is not used again."""
     idle = spark.idle(few=few)
     try:
         session = idle.pop()

@@ -1,7 +1,8 @@
-"""Proof, at each start of a Spark elsewhere, that its tasks see the same disks as this process.
+"""A check, at each start of a Spark on other machines, that its tasks see the same disks as this
+process.
 
-Otherwise they would write rows to another disk under the lake's path, and the commit would name
-files that nobody finds. One task that reads and one that writes are tried: all machines of a
+Otherwise tasks would write rows to another disk under the lake's path, and the commit would name
+files that do not exist here. One task that reads and one that writes are tried; all machines of a
 cluster are assumed to be alike.
 """
 
@@ -24,31 +25,33 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-_MARK = [20]
+_PROBE = [20]
+"""The values that the task must read and write."""
 
 
 def require_visible(session: SparkSession, lake: LakePath, staging: Path, named: str) -> None:
-    """Raise `ConfigurationError`, with Spark's name `named`, unless it reads a staged file and
-    writes to the lake's folder in one statement; nothing stays."""
+    """Make Spark read a staged file and write its rows to the lake's folder, then delete both.
+    Raise `ConfigurationError` if Spark does not see one of the two folders. `named`: Spark's name
+    in the message."""
     from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
 
     probe = lake / f"_lockstep-probe-{uuid4()}"
     staged = Staging(staging)
     try:
-        file = staged.stage("probe", pa.table({"n": _MARK}))
+        file = staged.stage("probe", pa.table({"n": _PROBE}))
         rows = session.read.schema("n bigint").parquet(file)
         cause: Exception | None = None
         try:
             rows.write.parquet(str(probe))
         except (PySparkException, Py4JJavaError) as error:
             cause = error
-        if cause is not None or _written(probe) != _MARK:
+        if cause is not None or _written(probe) != _PROBE:
             try:
                 read = [row[0] for row in rows.collect()]
             except (PySparkException, Py4JJavaError) as error:
                 read, cause = [], error
-            raise _invisible(named, lake if read == _MARK else staging) from cause
+            raise _invisible(named, lake if read == _PROBE else staging) from cause
     finally:
         staged.end()
         with suppress(OSError):

@@ -1,1 +1,1 @@
-"""Where the lake lies: a folder of this machine or a prefix of an object store."""
+"""Storage of the lake: a folder of this machine or a prefix of an object store."""

@@ -1,4 +1,5 @@
-"""The error codes of object stores, each with the store's state in words and a hint."""
+"""The meaning of error messages of object stores: for each, a clause that continues "The lake's
+storage at URL", and a hint."""
 
 from __future__ import annotations
 
@@ -7,11 +8,11 @@ from typing import Final
 _AGAIN: Final = "then run again"
 
 TAKEN: Final = (
-    "refuses each commit for another one, and there is none (409)",
+    "answers each commit that another one was made, but there is none (409)",
     "run again later; if it stays so, ask whoever runs the store about conditional writes",
 )
-"""The entry for a store that answers each commit with HTTP 409, the code with which Amazon S3 asks
-its client to try again."""
+"""The entry for a store that answers each commit with HTTP 409, with which Amazon S3 asks a client
+to try again."""
 
 _ANSWERS: Final = (
     (
@@ -52,7 +53,7 @@ _ANSWERS: Final = (
     ),
     (
         ("SlowDown", "ServiceUnavailable", "Service Unavailable"),
-        ("is busy, and was each time it was asked again", "run again later"),
+        ("is busy, and was busy at each retry", "run again later"),
     ),
     (
         ("Generic S3 error", "Generic GCS error", "Generic MicrosoftAzure error"),
@@ -62,7 +63,7 @@ _ANSWERS: Final = (
 
 
 def refusal(said: str) -> tuple[str, str] | None:
-    """Return the store's state and a hint for the error message `said`, by the first entry with a
-    code that occurs in it; None if none does."""
+    """Return the clause and the hint of the first entry with a code that the error message `said`
+    contains; None if it contains none of them."""
     fitting = (answer for codes, answer in _ANSWERS if any(code in said for code in codes))
     return next(fitting, None)

@@ -1,14 +1,14 @@
 """Paths of the lake: files of this machine, or objects of a store with the methods of `pathlib`.
 
-Each method makes counted requests through `obstore`, the client that delta-rs contains too.
-`storage` says when a file or an object is durable.
+Each method makes requests through `obstore`, which uses the same Rust client as delta-rs, and
+counts them. `storage` says when a file or an object is durable.
 
-A folder is a prefix of keys: it need not be created, and does not exist without objects. Hadoop
-marks folders with empty objects, which are skipped, since no file of the lake is empty. An object
-exists whole or not at all, and readers see it as soon as the store has answered (S3 is consistent
-since 2020, Google's and Azure's stores always were). Nothing is listed if the key is known. A
-missing object is a FileNotFoundError, as in `pathlib`; all other errors are obstore's own, which
-`storage.lake_errors` translates.
+In a store, a folder is a prefix of keys: it need not be created, and does not exist without
+objects. Hadoop marks folders with empty objects, which are skipped, since no file of the lake is
+empty. An object exists whole or not at all, and readers see it as soon as the store has answered
+(S3 is consistent since 2020, Google's and Azure's stores always were). Objects are listed only if
+their keys are unknown. A missing object is a FileNotFoundError, as in `pathlib`; all other errors
+are obstore's own, which `storage.lake_errors` translates.
 """
 
 from __future__ import annotations
@@ -32,13 +32,14 @@ if TYPE_CHECKING:
 
 
 PART_BYTES: Final = 10 << 20
-"""A larger upload is split into parts of this size."""
+"""Size in bytes of the parts into which a larger upload is split."""
 
 PARTS_AT_ONCE: Final = 4
-"""Parts that are uploaded at the same time: with the one being filled, 50 MiB of memory a file."""
+"""Number of parts that are uploaded at the same time. With the part that is being filled, a file
+takes 50 MiB of memory."""
 
 READ_BYTES: Final = 1 << 20
-"""Smallest range that is requested of an object."""
+"""Smallest number of bytes of an object that are requested at once."""
 
 PAGE: Final = 1000
 """Number of keys that a store lists, or deletes, in one request."""
@@ -46,7 +47,8 @@ PAGE: Final = 1000
 
 @dataclass(slots=True)
 class RequestCount:
-    """Requests of all threads of this process. A request that the client repeats counts once."""
+    """The number of requests of all threads of this process. A request that the client repeats by
+    itself counts once."""
 
     made: int = 0
     _turn: threading.Lock = field(default_factory=threading.Lock, repr=False)
@@ -56,12 +58,12 @@ class RequestCount:
             self.made += requests
 
     def add_pages(self, keys: int) -> None:
-        """Count the requests for so many keys; even for none, a store must be asked."""
+        """Count the requests for a listing or deletion of `keys` keys: at least one."""
         self.add(max(1, -(-keys // PAGE)))
 
 
 class ObjectReader(io.RawIOBase):
-    """An object as a raw stream of Python, which requests the ranges that are read."""
+    """A raw Python stream of an object, which requests the ranges that are read."""
 
     def __init__(self, store: ObjectStore, key: str, size: int, count: RequestCount) -> None:
         self._store, self._key, self._size, self._count = store, key, size, count
@@ -105,8 +107,8 @@ class ObjectReader(io.RawIOBase):
 
 
 class ObjectWriter:
-    """Uploads an object, which exists once this is closed: in one request, or in parts, with one
-    request to begin and one to complete them."""
+    """An upload of an object, which exists once the upload is closed. It takes one request, or one
+    for each part, one to begin and one to complete."""
 
     def __init__(self, store: ObjectStore, key: str, count: RequestCount) -> None:
         import obstore
@@ -149,8 +151,9 @@ class ObjectFacts:
 
 @dataclass(frozen=True, slots=True)
 class Bucket:
-    """A bucket, or a store's equivalent, with the number of requests made through its paths. `url`
-    has no `/` at its end; `options` are those that it was opened with, for delta-rs too."""
+    """A bucket, or a store's equivalent of one. `url`: without `/` at its end. `options`: the
+    options with which it was opened, which delta-rs gets, too. `count`: the requests that were made
+    through its paths."""
 
     url: str
     store: ObjectStore
@@ -185,7 +188,7 @@ class ObjectPath:
 
     @property
     def options(self) -> dict[str, str]:
-        """The options of delta-rs: its commits are conditional writes."""
+        """The options for delta-rs, with which it commits by conditional writes."""
         return {"conditional_put": "etag", "user_agent": DELTA_AGENT, **self.bucket.options}
 
     def absolute(self) -> ObjectPath:
@@ -219,11 +222,11 @@ class ObjectPath:
         return True
 
     def exists(self) -> bool:
-        """Return whether this object exists, or one below it."""
+        """Return whether this object exists, or an object below it."""
         return self.is_file() or self.is_dir()
 
     def is_dir(self) -> bool:
-        """Return whether an object exists below; False for a bucket that does not exist."""
+        """Return whether an object exists below this prefix; False if the bucket does not exist."""
         return next(self.rglob(), None) is not None
 
     def read_bytes(self) -> bytes:
@@ -243,7 +246,7 @@ class ObjectPath:
         return self.read_bytes().decode(encoding)
 
     def open(self) -> io.BufferedReader:
-        """Return a reader of the content that requests the ranges it is asked for."""
+        """Return a reader of the content, which requests only the ranges that are read."""
         size = self.stat().st_size
         reader = ObjectReader(self.bucket.store, self.key, size, self.bucket.count)
         return io.BufferedReader(reader)
@@ -260,8 +263,9 @@ class ObjectPath:
         obstore.put(self.bucket.store, self.key, content, use_multipart=False)
 
     def create_once(self, content: bytes) -> bool:
-        """Create the object; return False if it exists, without changing it. `BaseError` of the
-        client if the store answers that it exists although it does not."""
+        """Create the object and return True; if it exists, return False and leave it unchanged.
+        Raise obstore's `BaseError` if the store answers that the object exists although it does
+        not."""
         import obstore
         from obstore.exceptions import AlreadyExistsError
 
@@ -275,31 +279,33 @@ class ObjectPath:
         return True
 
     def unlink(self, missing_ok: bool = False) -> None:
-        """Delete the object. Stores report no missing one, so `missing_ok` has no effect."""
+        """Delete the object. `missing_ok` has no effect, since stores do not report that an object
+        was missing."""
         import obstore
 
         self.bucket.count.add()
         obstore.delete(self.bucket.store, self.key)
 
     def replace(self, target: ObjectPath) -> None:
-        """Rename by a copy and a deletion; a process that is killed in between leaves both."""
+        """Rename the object by a copy and a deletion. If the process is killed in between, both
+        objects remain."""
         import obstore
 
         self.bucket.count.add(2)
         obstore.rename(self.bucket.store, self.key, target.key)
 
     def unlink_below(self, names: Iterable[str]) -> None:
-        """Delete the objects of these names below; missing ones are no error."""
+        """Delete the objects with these names below this prefix; a missing object is no error."""
         self._delete([(self / name).key for name in names])
 
     def rmtree(self) -> None:
-        """Delete everything below."""
+        """Delete all objects below this prefix."""
         self._delete([path.key for path in self.rglob()])
 
     def remove_table(self, held: RequireHeld) -> None:
-        """Delete the Delta table that is below before `held` is called. The checkpoints go first,
-        since readers begin with them, then the commits from the oldest on, so that a partial
-        deletion leaves no table rather than an older one."""
+        """Delete the Delta table that is here before `held` is called. The checkpoints are deleted
+        first, since readers begin with them, then the commits, oldest first, so that an interrupted
+        deletion leaves no table rather than an older version of it."""
         of_log = f"{self.key}/_delta_log/"
         keys = [path.key for path in self.rglob()]
         log = [key for key in keys if key.startswith(of_log)]
@@ -320,7 +326,7 @@ class ObjectPath:
             obstore.delete(self.bucket.store, keys)
 
     def iterdir(self) -> Iterator[ObjectPath]:
-        """Yield what is directly below, folders first."""
+        """Yield the folders and objects directly below this prefix, folders first."""
         import obstore
 
         listing = obstore.list_with_delimiter(self.bucket.store, self.key or None)
@@ -331,7 +337,8 @@ class ObjectPath:
             yield ObjectPath(self.bucket, meta["path"])
 
     def glob(self, pattern: str) -> Iterator[ObjectPath]:
-        """Yield objects below whose key matches; `*` stands for one name or a part of it."""
+        """Yield the objects below this prefix whose key there matches. `*` stands for a name or a
+        part of one, without `/`."""
         first, *rest = pattern.split("/")
         if rest and "*" not in first:
             yield from (self / first).glob("/".join(rest))
@@ -342,16 +349,18 @@ class ObjectPath:
                 yield path
 
     def from_name(self, name: str) -> Iterator[ObjectPath]:
-        """Yield everything below whose key is greater than that of `name` here, in key order."""
+        """Yield the objects below this prefix with a key greater than that of `name`, in order of
+        their keys."""
         return self.rglob(f"{self.key}/{name}")
 
     def rglob(self, after: str | None = None) -> Iterator[ObjectPath]:
-        """Yield everything below, at any depth, in key order; `after`: only greater keys."""
+        """Yield the objects below this prefix, at any depth, in order of their keys. `after`: only
+        objects with a greater key."""
         for meta in self._below(after):
             yield ObjectPath(self.bucket, meta["path"])
 
     def facts_below(self) -> Iterator[tuple[str, ObjectFacts]]:
-        """Yield everything below: its key below this one, and its facts."""
+        """Yield for each object below this prefix its key there, its size and its time."""
         for meta in self._below():
             facts = ObjectFacts(meta["size"], meta["last_modified"].timestamp())
             yield ObjectPath(self.bucket, meta["path"]).relative_to(self), facts
@@ -385,16 +394,17 @@ def is_url(text: str) -> bool:
 
 
 def lake_path(text: str, folder: Path, options: Mapping[str, str]) -> LakePath:
-    """Return the lake's place: a URL, or a path relative to `folder`; `options` as for
-    `object_path`."""
+    """Return the lake's path for a text from the settings: a URL, or a path relative to `folder`.
+    `options`: as for `object_path`."""
     if is_url(text):
         return object_path(text, options)
     return folder / Path(text).expanduser()
 
 
 def object_path(url: str, options: Mapping[str, str]) -> ObjectPath:
-    """Return the prefix that a URL names. `options`: names and values of the `object_store` crate
-    (`endpoint`, `region`, `access_key_id`, …). `ValueError` for what no store accepts."""
+    """Return the prefix that a URL names. `options`: options of the Rust crate `object_store`
+    (`endpoint`, `region`, `access_key_id`, …). Raise `ValueError` for a URL or an option that it
+    does not accept."""
     from obstore.exceptions import BaseError
     from obstore.store import from_url
 

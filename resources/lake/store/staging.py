@@ -1,7 +1,9 @@
-"""Staged files: what Spark reads from us, and intermediate results that it reads more than once.
+"""Staged files: temporary files that this process writes for Spark to read, and intermediate
+results that Spark reads more than once.
 
-Each process has a folder of its own below the staging folder, and holds a lock beside it as long as
-it lives. A process that begins to stage removes the folders whose lock nobody holds.
+Each process has its own folder below the staging folder. It holds a lock on a file beside its
+folder until it ends. A process that begins to stage removes the folders whose lock no process
+holds.
 """
 
 from __future__ import annotations
@@ -38,8 +40,8 @@ class Staging:
         self._ended: Callable[[], object] = lambda: None
 
     def stage(self, name: str, rows: pa.Table) -> str:
-        """Write the rows to a Parquet file and return its absolute path; nothing stays of one that
-        could not be written."""
+        """Write the rows to a Parquet file and return its absolute path. After an error there is no
+        file. `name` is the beginning of the file's name."""
         with lake_errors(self._folder):
             readable = "".join(c if c.isalnum() and c.isascii() else "-" for c in name)
             descriptor, path = tempfile.mkstemp(
@@ -66,7 +68,8 @@ class Staging:
 
     @contextmanager
     def folder(self) -> Iterator[str]:
-        """Give a folder for files of Spark's, which is removed at the end of the context."""
+        """Yield the path of a new folder for files that Spark writes. The folder is removed at the
+        end of the context."""
         with lake_errors(self._folder):
             folder = tempfile.mkdtemp(prefix="folder-", dir=self._of_process())
         try:
@@ -75,7 +78,7 @@ class Staging:
             shutil.rmtree(folder, ignore_errors=True)
 
     def end(self) -> None:
-        """Remove everything that was staged; repeating it has no effect."""
+        """Remove all staged files and the folder; a second call has no effect."""
         with self._turn:
             self._ended()
             self._own = None
@@ -92,20 +95,21 @@ class Staging:
 
 @dataclass(frozen=True, slots=True)
 class HeldFolder:
-    """A folder of this process. `held` is the descriptor of its lock, a file beside it, which the
-    operating system releases when the process ends."""
+    """A folder of this process. `held`: the descriptor of the locked file beside the folder. The
+    operating system releases the lock when the process ends."""
 
     folder: Path
     held: int
 
     def end(self) -> None:
-        """Remove the folder; what cannot be removed is left to the next process."""
+        """Remove the folder and release its lock. What cannot be removed now, the next process
+        removes."""
         _remove(self.folder.with_name(self.folder.name + _LOCKED))
         os.close(self.held)
 
 
 def held_folder(among: Path, prefix: str) -> HeldFolder:
-    """Create a folder below `among`, and remove those of dead processes there."""
+    """Create a folder below `among`, and remove the folders there whose process has ended."""
     for lock in among.glob(f"{prefix}*{_LOCKED}"):
         _remove_left(lock)
     while True:
@@ -120,7 +124,7 @@ def held_folder(among: Path, prefix: str) -> HeldFolder:
 
 
 def _remove_left(lock: Path) -> None:
-    """Remove a folder unless its process lives, or it is another account's."""
+    """Remove the folder of a lock if its process has ended and the lock is this account's."""
     try:
         held = os.open(lock, os.O_RDWR | os.O_NOFOLLOW)
     except OSError:
@@ -136,7 +140,8 @@ def _remove_left(lock: Path) -> None:
 
 
 def _remove(lock: Path) -> None:
-    """Remove a folder, then its lock; if the folder stays, so does the lock."""
+    """Remove a folder, then its lock. If the folder cannot be removed, the lock stays, so that a
+    later process tries again."""
     folder = Path(str(lock).removesuffix(_LOCKED))
     shutil.rmtree(folder, ignore_errors=True)
     if not folder.exists():

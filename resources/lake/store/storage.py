@@ -41,7 +41,7 @@ _CURES = {
     errno.ENOENT: ("is missing", "bring the lake's storage back, then run again"),
 }
 
-_OF_THE_MACHINE = frozenset(
+_MACHINE_ERRORS = frozenset(
     {
         errno.EDQUOT,
         errno.EIO,
@@ -54,8 +54,8 @@ _OF_THE_MACHINE = frozenset(
         errno.ETIMEDOUT,
     }
 )
-"""Errors that concern the whole storage or machine, not only the file for which they
-were raised."""
+"""Errors of the whole storage or machine, not only of the file for which they were
+raised."""
 
 _OS_ERROR = re.compile(r"os error (\d+)")
 """Matches an errno in an error message of delta-rs."""
@@ -94,11 +94,13 @@ def mirror_errors(lake: LakePath, path: LakePath) -> Iterator[None]:
 def _about_mirror(
     lake: LakePath, path: LakePath, error: Exception
 ) -> LakeUnavailable | MirrorRefused:
+    """Return our error for an error at the mirror's folder `path`: of this mirror only, or
+    of the whole lake."""
     match = _OS_ERROR.search(str(error))
     number = int(match[1]) if match else None
     if isinstance(error, OSError):
         number = error.errno
-    if number in _OF_THE_MACHINE:
+    if number in _MACHINE_ERRORS:
         return unavailable(path, number, os.strerror(number or 0))
     if isinstance(lake, ObjectPath) and refusal(str(error)) is not None:
         return _refused(path, error)
@@ -106,7 +108,7 @@ def _about_mirror(
     if isinstance(error, JSONDecodeError | UnicodeDecodeError):
         said = "its log is damaged"
     elif isinstance(error, OSError | DeltaError):
-        said = _said(error)
+        said = _described(error)
     else:
         said = type(error).__name__  # a message of Arrow's can have a value of a row
     return MirrorRefused(f"its mirror {path} cannot be used: {said}", hint="rewrite the mirror")
@@ -120,7 +122,7 @@ def _require_lake(lake: LakePath, error: Exception) -> None:
             raise unavailable(lake, errno.ENOENT, "") from error
 
 
-def _said(error: Exception) -> str:
+def _described(error: Exception) -> str:
     reason: str | None = error.strerror if isinstance(error, OSError) else None
     return reason or first_line(str(error)) or type(error).__name__
 
@@ -132,6 +134,7 @@ def unavailable(path: LakePath, number: int | None, what: str) -> LakeUnavailabl
 
 
 def first_line(text: str) -> str:
+    """Return the first line of a text, at most 300 characters; '' if it is blank."""
     lines = text.strip().splitlines()
     return lines[0].strip()[:300] if lines else ""
 
@@ -142,10 +145,11 @@ def _refused(path: LakePath, error: Exception) -> LakeUnavailable:
         state, cure = answer
         return LakeUnavailable(f"The lake's storage at {path} {state}", hint=cure)
     number = error.errno if isinstance(error, OSError) else None
-    return unavailable(path, number, _said(error))
+    return unavailable(path, number, _described(error))
 
 
 def delta_table(path: LakePath, version: int | None = None) -> DeltaTable:
+    """Open a version of the table at a path, by default the newest one."""
     return DeltaTable(str(path), version=version, storage_options=delta_options(path))
 
 
@@ -321,7 +325,7 @@ def remove_table(folder: LakePath, held: RequireHeld) -> None:
     try:
         held()
         with suppress(FileNotFoundError):
-            os.rename("_delta_log", _LEAVING, src_dir_fd=opened, dst_dir_fd=opened)
+            os.rename("_delta_log", _REMOVED_LOG, src_dir_fd=opened, dst_dir_fd=opened)
             os.fsync(opened)
         with suppress(FileNotFoundError):
             _empty(opened)
@@ -336,7 +340,7 @@ def remove_table(folder: LakePath, held: RequireHeld) -> None:
     sync_folder(folder.parent)
 
 
-_LEAVING = "_delta_log.removed"
+_REMOVED_LOG = "_delta_log.removed"
 
 
 def _empty(folder: int) -> None:
