@@ -64,6 +64,8 @@ class ErrorPacket(Exception):
 
 
 def malformed_answer(what: str) -> SourceUnavailable:
+    """Return the error for an answer that breaks the protocol. `what`: a sentence without its full
+    stop."""
     return SourceUnavailable(
         f"MySQL's answer is malformed: {what}",
         hint="run again; if it happens every time, check the proxies before the server",
@@ -132,6 +134,7 @@ class ResultRows:
         self.data = larger
 
     def _read_ending(self) -> int:
+        """Read the packet after the rows; return the number of warnings."""
         start, end = int(self.starts[len(self)]), int(self._state[_PUT])
         payload = self.data[start:end].tobytes()
         if payload[0] == _ERROR and len(payload) >= _LEAST_ERROR_BYTES:

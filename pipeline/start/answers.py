@@ -75,7 +75,8 @@ def choice_before_cursor(question: Question) -> Answer:
     return StartBehindCursor(
         f"{choice.place}, which {choice.author} chose, lies before {position}, up to which "
         "everything was read",
-        hint=f"to continue where reading ended: {start_at(place, question.source)}",
+        hint="choose a place after the cursor; to continue where reading ended: "
+        f"{start_at(place, question.source)}",
     )
 
 

@@ -1,7 +1,8 @@
 """The facts from which a start is decided, and the possible decisions. Values only.
 
-A cursor is the place up to which a source was read. Its anchor describes the event that ends there
-(offset, checksum, …), and shows whether a log is still the one that was read.
+A batch is the part of the log that one run read. A cursor is the end of the last batch. Its anchor
+describes the event that ends there (offset, checksum, …), so that a later run can tell whether the
+log is still the one that was read.
 """
 
 from __future__ import annotations
@@ -30,10 +31,10 @@ class AnchorReading(StrEnum):
 
 class SetReading(StrEnum):
     """The result of comparing the server's transactions with those that were read under the same
-    GTIDs, of which the cursor has commit times or hashes."""
+    GTIDs. Commit times or hashes of the last ones are recorded."""
 
     NOT_KEPT = "not kept"
-    """No transaction was recorded; or none is compared, because the cursor's anchor is."""
+    """Nothing was recorded, or nothing is compared because the cursor's anchor is enough."""
     SAME = "the same"
     DIFFERENT = "different"
     PURGED = "purged"
@@ -91,7 +92,7 @@ class Question:
     batch if all its files are intact, else the end of the last acknowledged one. `configured`: the
     start in lockstep.toml, which is used only without a cursor. `override`: the start that an
     operator chose. `reached`: that place on this server, or the error that says why the server does
-    not have it. `set_reading` is read if only the cursor's GTID set says where to continue;
+    not have it. `set_reading`: NOT_KEPT unless only the cursor's GTID set says where to continue.
     `reused_gtid`: the GTID of a transaction that differs. `load_low`: the log's head when an
     unfinished run began to read tables.
     """
@@ -110,6 +111,7 @@ class Question:
 
     @property
     def known_cursor(self) -> Cursor:
+        """The cursor, for rules that apply only to a source with one."""
         assert self.cursor is not None, "the rule's row requires a cursor"
         return self.cursor
 
@@ -163,10 +165,10 @@ Where = Coordinates | GtidSet | Since
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """Begin at `where`. `predecessor`: the number of the batch that ends exactly there. Otherwise
-    `follows`: the number of the batch before this start, and `continuity`: whether a gap or an
-    overlap lies between them. A source's first start has neither. `override`: the id of an
-    operator's choice."""
+    """The decision to read the log from `where` on. `predecessor`: the number of the batch that
+    ends exactly there. Otherwise `follows`: the number of the batch before this start, and
+    `continuity`: whether a gap or an overlap lies between them. A source's first start has neither.
+    `override`: the id of an operator's choice."""
 
     rule: StartRule
     reason: str
@@ -179,7 +181,7 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Do not begin, because of `error`."""
+    """The decision not to start, because of `error`."""
 
     rule: StartRule
     error: LockstepError

@@ -1,7 +1,8 @@
 """The start rules in their order, as a table that `docs/how-it-works.md` shows, and the decision.
 
 Each row says which cursor its rule needs (the cursor is the place up to which the source was read).
-`answers` has the rule's other conditions and its messages.
+`answers` has the rule's other conditions and its messages. A batch is what one run read of the log,
+and its segments are files with the changes of one table each.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from lockstep.pipeline.values.position import Anchor, Coordinates, SetAnchor
 from lockstep.pipeline.values.table import TablePatterns
 
 _REUSED: Final = "of another server, or of this one and its file is gone; may be resumed by GTID"
-_UNPROVEN: Final = f"{_REUSED}; the purged set lies within its set, and its set within the executed"
+_UNPROVEN: Final = f"{_REUSED}; its set contains the purged set and lies within the executed one"
 _NEEDS: Final[Mapping[str, Callable[[Question], bool]]] = {
     "none": lambda question: question.cursor is None,
     "any": lambda question: question.cursor is not None,
@@ -163,7 +164,7 @@ TABLE: Final[tuple[Row, ...]] = (
         "of another server, may be resumed by GTID",
         "`gtid_mode` is ON, the cursor's set lies within the executed one, the purged one "
         "within the cursor's",
-        "resume after the cursor's set; this server is added to the lineage",
+        "resume after the cursor's set; this server is added to the source's servers",
         answers.resume_other_server,
     ),
     Row(
@@ -292,8 +293,8 @@ def decide_start(question: Question) -> Start | Refusal:
 
 
 def compare_anchor(expected: Anchor, anchor: Anchor | None) -> AnchorReading:
-    """Compare the recorded anchor with that of the log's event before the cursor; None if the log
-    has no event there.
+    """Compare the recorded anchor (`expected`) with that of the log's event before the cursor;
+    `anchor` is None if the log has no event there.
 
     The GTID is not compared, because another event of the transaction has it.
     """

@@ -88,7 +88,8 @@ class kernel(Generic[P, R]):
             return self._compiled(*args, **kwargs)
         except (OSError, EOFError, UnpicklingError) as error:
             # The error comes from numba's cache, because compiled code opens no files. So the
-            # function has not run yet, and calling it again is safe.
+            # function has not run yet, and calling it again is safe. Damaged files are deleted, but
+            # after an OSError (a full disk) those that exist may be good.
             folder = cache_folder()
             if folder is not None and not isinstance(error, OSError):
                 shutil.rmtree(folder, ignore_errors=True)
@@ -147,6 +148,7 @@ def _folders(name: str) -> Iterator[Path]:
 
 
 def _writable(folder: Path) -> bool:
+    """Return whether a file can be created in the folder: its permissions alone do not show it."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         tempfile.TemporaryFile(dir=folder).close()

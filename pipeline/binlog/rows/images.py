@@ -3,10 +3,10 @@
 A row image is a row before or after a change; a cell is the value of one column in it. The walk
 checks every length against the event's end, so that the decoders of cells need no bounds checks.
 
-Format: `Rows_event` in `libs/mysql/binlog/event/rows_event.h` of MySQL's source: table id 6,
-flags 2, in version 2 a length of extra data (itself included) 2 and that data, then the
-number of columns (length-encoded), a bitmap of the columns present (two for an update), and
-row images: a bitmap of nulls among the columns present, and their cells.
+Format: `Rows_event` in `libs/mysql/binlog/event/rows_event.h` of MySQL's source (sizes in bytes):
+table id 6, flags 2; in version 2 a length 2 and extra data, which the length includes with itself;
+the number of columns (length-encoded); a bitmap of the columns present (two for an update); and row
+images. An image is a bitmap of nulls among the columns present, and their cells.
 
 In PARTIAL_UPDATE_ROWS, value options (length-encoded) stand before each after image. If their bit 0
 is set, one bit follows for each JSON column of the table, present or not. It is 1 if the cell is a

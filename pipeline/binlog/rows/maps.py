@@ -123,7 +123,7 @@ class TableMaps:
             self._apply()
 
     def drop(self, table: TableName) -> None:
-        """Skip the rows of a table from now on, whatever `wants` returns, until `update_wanted`."""
+        """Skip the rows of a table's maps so far, until `update_wanted` is called."""
         for number, table_map in enumerate(self.maps):
             if table_map.table == table:
                 self._handling[number] = 0

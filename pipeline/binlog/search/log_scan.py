@@ -59,6 +59,7 @@ _BETWEEN: Final = GTIDS | PLACES
 two."""
 
 _ENDS: Final = frozenset({EventType.XID, EventType.XA_PREPARE, EventType.TRANSACTION_PAYLOAD})
+"""The last events of transactions, besides QUERY COMMIT and QUERY ROLLBACK."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +93,8 @@ class LoggedEvent:
 
     @property
     def parsed(self) -> Event:
-        """The event in the form that functions for bodies read; UnsupportedEvent if its type is not
-        on the allow-list."""
+        """The event as an `Event`, for functions that read its body; UnsupportedEvent if its type
+        is not on the allow-list."""
         return read_event(self.packet, self.at, checksum=self.checksum)
 
 
@@ -271,6 +272,8 @@ def scan(
 
 
 def _buffer(start: Coordinates, end: Coordinates) -> TransactionBuffer:
+    """Return a buffer that captures no table. It ignores prepared rows, and its small ring is
+    enough, because row events are skipped."""
     buffer = TransactionBuffer(
         start,
         wants=lambda _: False,

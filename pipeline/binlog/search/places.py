@@ -220,6 +220,7 @@ class LastTransactions:
 
 
 def _last_rows(transactions: Integers) -> Integers:
+    """Return the last row of each GTID source, in the order of the log."""
     identities = transactions[:, list(_IDENTITY)]
     if (identities == identities[-1]).all():
         return transactions[-1:]
@@ -256,6 +257,7 @@ def _contains(gtid: GtidSet, executed: GtidSet) -> bool:
 def _find_in(
     dumps: Dumps, start: Coordinates, end: Coordinates, gtids: Collection[str]
 ) -> dict[str, SetAnchor]:
+    """Return the anchors of the transactions `gtids` that the log has from `start` to `end`."""
     numbers = np.array([_number_of(gtid) for gtid in gtids], np.int64)
     places: dict[str, tuple[int, Coordinates]] = {}
     with closing(scan(dumps, start, end, whole=False)) as stretches:

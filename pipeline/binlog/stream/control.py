@@ -2,7 +2,8 @@
 ROTATE.
 
 Formats: MySQL manual, `FORMAT_DESCRIPTION_EVENT`; `libs/mysql/binlog/event/control_events.h` and
-`statement_events.h` of MySQL's source. `rows` reads table maps and row events.
+`statement_events.h` of MySQL's source. The docstrings list the fields of a body with their sizes in
+bytes. `rows` reads table maps and row events.
 """
 
 from __future__ import annotations

@@ -264,6 +264,7 @@ class Reader:
         return len(self._data) - self.at
 
     def take(self, count: int) -> bytes:
+        """Read the next `count` bytes."""
         end = self.at + count
         if count < 0 or end > len(self._data):
             raise damaged(f"{self._what} ends after {len(self._data)} bytes, {end} are needed")
@@ -272,6 +273,7 @@ class Reader:
         return piece
 
     def integer(self, count: int) -> int:
+        """Read an unsigned integer of `count` bytes, little-endian."""
         return int.from_bytes(self.take(count), "little")
 
     def length_encoded(self) -> int:

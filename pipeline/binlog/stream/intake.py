@@ -67,11 +67,11 @@ class InputBytes:
 
 class Wire:
     """Makes inputs for the loop from the pieces that a socket delivers. A caller repeats: `put` a
-    piece; then, until `next` returns None, have the loop read that input and call `read`."""
+    piece; then, until `next` returns None, have the loop read that input and call `mark_read`."""
 
     def __init__(self) -> None:
         self._rest: npt.NDArray[np.uint8] = np.empty(0, np.uint8)
-        self._large: _Large | None = None
+        self._large: _LargeEvent | None = None
         self._whole: InputBytes | None = None
         self._piece: InputBytes | None = None
 
@@ -107,7 +107,7 @@ class Wire:
         self._large = None
         return self._whole
 
-    def read(self) -> None:
+    def mark_read(self) -> None:
         """Note that the loop read all whole events of the input from `next`, and keep the rest."""
         if self._whole is not None:
             self._whole = None
@@ -119,15 +119,15 @@ class Wire:
         if len(unread) <= HEADROOM:
             self._rest = unread.copy()
         else:
-            self._large = _Large()
+            self._large = _LargeEvent()
             self._large.take(piece)
 
-    def large(self) -> None:
+    def mark_large(self) -> None:
         """Note that the piece continues with the first of several packets of one event."""
-        self._large = _Large()
+        self._large = _LargeEvent()
 
 
-class _Large:
+class _LargeEvent:
     """An event that spans pieces or packets, assembled without the packet headers."""
 
     def __init__(self) -> None:
@@ -153,6 +153,7 @@ class _Large:
         return True
 
     def _read_head(self, piece: InputBytes) -> bool:
+        """Read the next packet's header; return False if the piece ends within it."""
         end = min(piece.at + 4 - len(self._head), piece.stop)
         self._head += piece.data[piece.at : end].data
         piece.at = end
@@ -206,7 +207,7 @@ def events(dump: Iterable[Received]) -> Iterator[bytes]:
     Ends where the server ends the log. Raises the server's error if it refuses the dump, and
     DamagedEvent for an event without a whole header.
     """
-    event = _Large()
+    event = _LargeEvent()
     for received in dump:
         piece = InputBytes(received.data, received.begin, received.end, WIRE)
         while event.take(piece):
@@ -217,7 +218,7 @@ def events(dump: Iterable[Received]) -> Iterator[bytes]:
             if len(event.bytes) <= HEADER_BYTES:
                 raise damaged("an event is too short to have a header")
             yield bytes(event.bytes[1:])
-            event = _Large()
+            event = _LargeEvent()
 
 
 DUMP_REFUSED: Final = 1236

@@ -109,7 +109,7 @@ class Texts:
     data: npt.NDArray[np.uint8]
     index: Integers
 
-    def of(self, keep: npt.NDArray[np.bool_], new_rows: Integers) -> Texts:
+    def selected(self, keep: npt.NDArray[np.bool_], new_rows: Integers) -> Texts:
         """Return the texts for a group in which the transactions in `keep` have `new_rows`."""
         index, old = self.index.copy(), self.index[:, TEXT_OWNER]
         index[:, TEXT_OWNER] = np.where(keep[old], new_rows[old], -1)

@@ -1,4 +1,5 @@
-"""The rules of the transaction buffer, as prose and as the table that the code runs.
+"""The rules of the transaction buffer (what an event means where it comes), as prose and as the
+table that the code runs.
 
 A transaction begins with a GTID event, real or anonymous. One of these follows:
 

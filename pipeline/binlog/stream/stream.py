@@ -98,12 +98,14 @@ TEXT_BUFFER_BYTES: Final = 4 << 20
 """Room for the texts of all transactions that are not handed out yet."""
 
 _MOST_CONTINUATION_BYTES: Final = 3
-"""Of a character in UTF-8."""
+"""Bytes after the first one in the longest characters of UTF-8."""
 
 _PACKET_HEAD: Final = 5
 """Length 3, sequence number 1, and a status byte, which is 0 before an event."""
 
 _QUERY_HEAD: Final = 13
+"""Bytes before a QUERY's status variables, its database and its statement."""
+
 _MAP_HEAD: Final = 8
 """Table id 6, flags 2. The bytes after these identify a map, because table ids are reused."""
 
@@ -117,7 +119,7 @@ _BEGIN: Final = int.from_bytes(b"BEGI", "little")
 _COMM: Final = int.from_bytes(b"COMM", "little")
 
 _PYTHON: Final = -2
-"""Returned in place of a role: Python has to classify the event."""
+"""Returned instead of a role: Python has to classify the event."""
 
 _is_artificial: Final = part(framing.is_artificial)
 
@@ -152,6 +154,7 @@ def scan(
             return outcome
         event, size = state[EVENT_AT], state[EVENT_SIZE]
         code = u8(wire, event + 4)
+        # Python verifies these two, because their checksums have rules of their own (`framing`).
         if code == EventType.FORMAT_DESCRIPTION or code == EventType.ROTATE:
             return EVENT
         if mode != NESTED and state[CHECKSUM] < 0:
@@ -336,6 +339,7 @@ def _keep(
 def _index_event(
     row: Integers, wire: Bytes, event: int, size: int, number: int, state: Integers
 ) -> None:
+    """Fill an event's row in the index of events. `number`: that of its table map."""
     row[columns.SIZE] = size
     row[columns.MAP] = number
     row[columns.TYPE] = u8(wire, event + 4)
@@ -407,6 +411,7 @@ def _advance(
 def _begin_transaction(
     wire: Bytes, event: int, end: int, code: int, state: Integers, transactions: Integers
 ) -> None:
+    """Open a transaction, and fill its index row from its GTID event."""
     row = transactions[state[TRANSACTIONS]]
     _open_transaction(state, row)
     row[columns.SERVER] = u32(wire, event + 5)
@@ -551,7 +556,8 @@ class TextBuffer:
 
     @classmethod
     def of(cls, size: int) -> TextBuffer:
-        """Return a buffer of `size` bytes, or more if one transaction's texts may need more."""
+        """Return a buffer of `size` bytes, or more if one transaction's texts may need more. It has
+        room for the most texts of a transaction, because each counts one byte at least."""
         return cls(
             np.empty(max(size, MOST_TEXT_BYTES), np.uint8), np.empty((MOST_TEXT_BYTES, 3), np.int64)
         )
@@ -581,6 +587,7 @@ class TextBuffer:
             registers.texts, registers.text_put = end - texts, put - begin
 
     def _end(self, texts: int) -> int:
+        """Return the end of the first `texts` texts in `data`."""
         return (
             int(self.index[texts - 1, columns.TEXT_AT] + self.index[texts - 1, columns.TEXT_SIZE])
             if texts

@@ -55,6 +55,7 @@ GROUP_EVENT_BYTES: Final = 8 << 20
 
 EVENTS: Final = 1 << 17
 TRANSACTIONS: Final = 1 << 16
+"""Rows of the ring's two indexes."""
 
 
 class TransactionBuffer:
@@ -70,8 +71,8 @@ class TransactionBuffer:
     (MERGE). `created`: when the first file was created (seconds since the epoch), or 0. `events`,
     `transactions`: rows of the indexes.
 
-    `ended`: the server's end of log was read, or `end` or `stop` was called. `stopped`: one of the
-    limits was reached.
+    `ended`: the server's end of log was read, or `end` was called, or `stop` before `start` was
+    reached. `stopped`: one of the limits was reached.
     """
 
     def __init__(
@@ -101,7 +102,7 @@ class TransactionBuffer:
         self._out = False
         self._reached: tuple[Coordinates, Anchor | None] = start, None
         """The end of the last group that was handed out, and the anchor of the event before it."""
-        self._leave_out = LeaveOut(leave_out) if leave_out else None
+        self._leave_out = TransactionFilter(leave_out) if leave_out else None
         self.prepared = PreparedTransactions(source, spool, prepared)
         self.prepared.before_start = self._skip_to is not None
 
@@ -213,6 +214,7 @@ class TransactionBuffer:
 
     def _skip(self, start: Coordinates) -> None:
         """Drop the transactions before `start`; at `start`, begin to count towards the limits."""
+        # A payload's transaction must stay until its end is set, after the payload was read.
         ends_nested = self._rare.nested is not None and self.phase is Phase.BETWEEN
         if self._transactions.count and not ends_nested:
             self._transactions.free()
@@ -282,7 +284,7 @@ class TransactionBuffer:
             case stream.STOPPED:
                 self.stopped = True
             case stream.LARGE:
-                self._wire.large()
+                self._wire.mark_large()
             case stream.PACKET:
                 packet = self._loop.packet()
                 if not is_end(packet):
@@ -297,13 +299,14 @@ class TransactionBuffer:
             self.stopped = True
 
     def _more(self, current: InputBytes) -> None:
+        """Note that the loop has used up its input, and finish the event that the input was."""
         nested = self._rare.nested
         if nested is None:
             if current.mode == WHOLE:
                 if current.at < current.stop:
                     raise stream.damage(stream.WRONG_SIZE, self._log.at)
                 self._loop.registers.sequence += current.packets
-            self._wire.read()
+            self._wire.mark_read()
             return
         if nested.refill():
             return
@@ -323,7 +326,7 @@ class TransactionBuffer:
         return True
 
 
-class LeaveOut:
+class TransactionFilter:
     """Removes the transactions of a GTID set from each group.
 
     `out_of_order` counts removed transactions that follow a new one in this log. They were read
@@ -354,7 +357,7 @@ class LeaveOut:
             ),
             elsewhere=tuple((int(number[at]), rows) for at, rows in group.elsewhere if keep[at]),
             blocks=_kept(group.blocks, keep, number),
-            texts=group.texts.of(keep, number),
+            texts=group.texts.selected(keep, number),
         )
 
 

@@ -68,8 +68,9 @@ def _read(event: Event, sources: list[str], *, own: bool) -> Identity:
 
 
 def _read_untagged(event: Event) -> tuple[int, int, int, int, int]:
-    """Read a GTID or ANONYMOUS_GTID event: flags 1, UUID 16, number 8, then since 5.7 a logical
-    clock (1 + 16), since 8.0 commit timestamps of 7 bytes each."""
+    """Read a GTID or ANONYMOUS_GTID event (sizes in bytes): flags 1, UUID 16, number 8; since 5.7 a
+    logical clock, 1 + 16; since 8.0 commit timestamps, 7 each. Return the UUID's halves, the
+    number, and the immediate and original commit timestamps."""
     reader = Reader(event.body, "a GTID event")
     reader.take(1)
     high, low = (int.from_bytes(reader.take(8), "big", signed=True) for _ in range(2))

@@ -135,6 +135,7 @@ class Loop:
 
     @property
     def open_row(self) -> Integers:
+        """The open transaction's row in the index of transactions."""
         row: Integers = self.ring.transactions[self.registers.transactions]
         return row
 
@@ -188,6 +189,7 @@ class LogPlace:
         return Coordinates(self.files[self._registers.file], self._registers.offset)
 
     def anchor(self, event: Event) -> Anchor:
+        """Return the anchor of an event between transactions, which a later run recognises."""
         return Anchor(event.offset, event.size, event.crc32, "", self.created)
 
     def changes_writer(self, event: Event) -> bool:
@@ -227,6 +229,7 @@ class LogPlace:
     # -- where it stops ----------------------------------------------------------------
 
     def count_from_here(self, limits: Limits) -> None:
+        """Set the limits, whose transactions and bytes are counted from now on."""
         self._limits = limits
         self._registers.count_from_here(limits.transactions, limits.log_bytes)
         self._watch_end()

@@ -38,7 +38,7 @@ class RingTransactions:
         changes through MERGE tables. Each comes after its transaction's row in the index."""
         self._prepared_rows: Iterator[Block] | None = None
         self._spill: Spill | None = None
-        self._savepoints: dict[str, SavedPlace] = {}
+        self._savepoints: dict[str, Savepoint] = {}
         self._saved_in = (-1, -1)
 
     # -- the complete transactions -----------------------------------------------------
@@ -55,6 +55,7 @@ class RingTransactions:
 
     @property
     def full(self) -> bool:
+        """True if the index has no row for one more transaction."""
         return self.count + 1 >= len(self._loop.ring.transactions)
 
     @property
@@ -121,6 +122,7 @@ class RingTransactions:
     # -- the open transaction: its identity and its statements -------------------------
 
     def begin(self, event: Event) -> None:
+        """Open a transaction with its GTID event."""
         identity = read_identity(event, self.sources, self._registers.server_id)
         row = self._loop.begin()
         for column, value in zip(IDENTITY, identity, strict=True):
@@ -128,6 +130,7 @@ class RingTransactions:
         row[columns.SERVER] = event.server_id
 
     def is_in(self, gtids: GtidSet) -> bool:
+        """Return whether `gtids` has the open transaction's GTID."""
         row = self._loop.open_row.reshape(1, -1)
         return bool(members(row, self.sources, gtids)[0])
 
@@ -151,7 +154,7 @@ class RingTransactions:
     def mark(self, name: str) -> None:
         """Set a savepoint; an earlier one of the same name is replaced."""
         registers, texts = self._registers, self._loop.texts
-        place = SavedPlace(
+        place = Savepoint(
             blocks=self._spill.blocks if self._spill else 0,
             events=registers.events - registers.complete_events,
             put=registers.put,
@@ -203,7 +206,7 @@ class RingTransactions:
         self._forget()
         return taken
 
-    def _places(self) -> dict[str, SavedPlace]:
+    def _places(self) -> dict[str, Savepoint]:
         """Return the open transaction's savepoints by name, in the order of the log. Savepoints of
         an earlier transaction are cleared here, because the loop does not report its end."""
         row = self._loop.open_row
@@ -218,6 +221,7 @@ class RingTransactions:
         self._loop.open_row[columns.TEXT_BYTES] = size
 
     def _forget(self) -> None:
+        """Forget the open transaction's file, savepoints and statements."""
         self._spill = None
         self._savepoints.clear()
         # Statements logged instead of rows stay: they may have changed tables of an engine without
@@ -255,7 +259,7 @@ class RingTransactions:
 
 
 @dataclass(frozen=True, slots=True)
-class SavedPlace:
+class Savepoint:
     """A savepoint's place in the open transaction: the number of blocks in the transaction's file,
     of its events in the ring, and of its texts with their bytes, all before the savepoint. `put`:
     the ring's sequence number at the savepoint."""

@@ -5,6 +5,7 @@ A file is a sequence of blocks. A block has the counts of its table maps, events
 bytes, little-endian); for each table map its number, its length (8 bytes each) and the whole event;
 the events' index (EVENT_COLUMNS x 8 bytes for each); and the events' bytes. The table maps are
 included because a later run may read the rows of a prepared transaction without having read them.
+A spool creates, keeps and opens such files. A batch is the part of the log that one run read.
 
 An XID is open from its prepare to its commit or rollback, after which it may be used again.
 """
@@ -67,7 +68,7 @@ class Spill:
 
     def add(self, block: Block, maps: TableMaps) -> None:
         """Append the events of a block. There are always three writes (counts and table maps,
-        index, bytes), which `UnkeptFile` relies on."""
+        index, bytes), which `SummarisedFile` relies on."""
         gapless = packed(block)
         used = [(n, maps.maps[n].raw) for n in np.unique(gapless.events[:, MAP]).tolist()]
         self.maps.update(number for number, _ in used)
@@ -172,8 +173,8 @@ class SummarisingSpool(Generic[T]):
         self._seen = seen
         self._came_out = came_out
 
-    def scratch(self) -> UnkeptFile[T]:
-        return UnkeptFile(self._seen, self._came_out)
+    def scratch(self) -> SummarisedFile[T]:
+        return SummarisedFile(self._seen, self._came_out)
 
     def open(self, source: str, file: WaitingFile) -> EventFile:
         return self._recorded.open(source, file)
@@ -181,7 +182,7 @@ class SummarisingSpool(Generic[T]):
     prepared = seal = discard = remove = _never
 
 
-class UnkeptFile(Generic[T]):
+class SummarisedFile(Generic[T]):
     """The `EventFile` of a `Spill` in a `SummarisingSpool`. A `Spill` writes a block in three
     pieces."""
 
@@ -193,6 +194,7 @@ class UnkeptFile(Generic[T]):
         self._blocks: dict[int, T] = {}
 
     def write(self, data: bytes | memoryview) -> None:
+        """Collect the pieces of a block, and summarise it when all three are there."""
         if not self._pieces:
             self._begin = self._size
         self._pieces.append(data)
@@ -241,7 +243,11 @@ class CommittedRows:
 
 
 class PreparedTransactions:
-    """The open XA transactions of one source. `recorded`: those of earlier batches."""
+    """The XA transactions of one source that are prepared, and neither committed nor rolled back.
+
+    `recorded`: those of earlier batches. `ended`: those of earlier batches that this reading saw
+    end.
+    """
 
     def __init__(
         self, source: str, spool: Spool, recorded: Mapping[Xid, Prepared] | None = None

@@ -135,6 +135,7 @@ def _changed(table: CodeTable, plain: Decoder) -> Decoder:
 
 
 def _reads(plain: Decoder, code: bytes) -> bool:
+    """Return whether Python's codec decodes the code."""
     try:
         plain(code)
     except UnicodeDecodeError:
@@ -145,6 +146,9 @@ def _reads(plain: Decoder, code: bytes) -> bool:
 def _one_by_one(
     character: re.Pattern[bytes], changes: Mapping[bytes, str], plain: Decoder
 ) -> Decoder:
+    """Return a decoder that splits a value by `character`, and decodes each one by `changes` or
+    else by `plain`."""
+
     @lru_cache(_CACHED)
     def read(code: bytes) -> str:
         character_read = changes.get(code) or plain(code)
@@ -256,6 +260,7 @@ def _canonical_code(charset: str, character: str, codes: Iterable[bytes]) -> byt
 
 
 def _codes(charset: str) -> Iterable[bytes]:
+    """Yield all codes that a set with ambiguous characters may have."""
     high, trail = range(0x80, 0x100), range(0x40, 0x100)
     yield from (bytes([byte]) for byte in range(0x100))
     if _SEVERAL.get(charset, 1) > 1:

@@ -102,6 +102,7 @@ def _longs(data: Bytes, at: Places, unsigned: bool, out: Bytes) -> None:
 
 
 _BY_SIZE: Final = {1: _bytes, 2: _shorts, 3: _mediums, 4: _words, 8: _longs}
+"""Bytes of a cell → the function that copies it, or widens it if it is unsigned."""
 
 
 def years(column: Column, cells: Cells) -> pa.Array:
@@ -173,6 +174,7 @@ def _groups(precision: int, scale: int) -> Integers:
 
 @part
 def _read_group(data: Bytes, at: int, size: int, flip: int) -> int:
+    """Return a group of digits as a number. `flip`: -1 inverts all bits, 0 none."""
     if size == 4:
         return b32(data, at) ^ flip & 0xFFFFFFFF
     if size == 3:

@@ -181,6 +181,7 @@ def _translated(column: Column, cells: Cells, table: Integers) -> pa.Array:
 
 @part
 def _ascii(data: Bytes, at: int, length: int) -> bool:
+    """Return whether all bytes are below 0x80; eight are compared at once."""
     done = 0
     while done + 8 <= length:
         if i64(data, at + done) & _HIGH_BITS:

@@ -82,6 +82,7 @@ def _finish(column: Column, cells: Cells, outcome: tuple[int, int]) -> None:
 
 @part
 def _quality(year: int, month: int, day: int) -> int:
+    """Return the quality of a date: _GOOD, _SOFT or _WRONG."""
     if year == 0 or month == 0 or day == 0:
         return _SOFT
     if month > 12 or day > 31:
