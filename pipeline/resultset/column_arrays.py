@@ -1,4 +1,4 @@
-"""Rows → batches of Arrow columns: a decoder for each family of types, and the table of them.
+"""From cells to Arrow: a decoder for each family of types, the table of decoders, and the batches.
 
 Formats: MySQL manual, "Binary Protocol Value".
 
@@ -6,13 +6,14 @@ Formats: MySQL manual, "Binary Protocol Value".
   BIT is selected as a number. A DECIMAL is text, `[-]digits[.digits]`, with as many digits after
   the point as the column's scale, and leading zeros if it is ZEROFILL.
 - A temporal value has a length, then year 2, month 1, day 1, hour, minute, second 1 each,
-  microseconds 4; trailing parts that are zero are left out. A TIME is sign 1, days 4, hour, minute,
-  second 1 each, microseconds 4. A TIMESTAMP is in the session's zone, UTC.
+  microseconds 4 bytes; trailing parts that are zero are left out. A TIME is sign 1, days 4, hour,
+  minute, second 1 each, microseconds 4. A TIMESTAMP is in the session's zone, UTC.
 - All other values are bytes with a length before them. Text comes in UTF-8 whatever the column's
   character set, ENUM and SET as their members' names, JSON as text. A geometry comes as it is
   stored: its SRID (4 bytes, little-endian), then WKB (MySQL manual, "Supported Spatial Data
   Formats"). EWKB is WKB in which, if there is an SRID, the outer type has a flag and the SRID
-  follows it. MariaDB stores an empty value when a NOT NULL column is added: it stays empty.
+  follows it. MariaDB stores an empty value in each row when a NOT NULL column is added; such a
+  value stays empty.
 """
 
 from __future__ import annotations
@@ -61,9 +62,9 @@ _SRID_BYTES, _EWKB_HEADER_BYTES = 4, 9
 _HAS_SRID: Final = 0x20000000
 
 
-def texts(column: Column, answers: ColumnValues) -> pa.Array:
+def texts(column: Column, cells: ColumnValues) -> pa.Array:
     """CHAR to LONGTEXT, ENUM, SET, JSON → string; TableError for bytes that are not UTF-8."""
-    array = _copied(pa.string(), answers)
+    array = _copied(pa.string(), cells)
     try:
         array.validate(full=True)
     except pa.ArrowInvalid as error:
@@ -74,48 +75,49 @@ def texts(column: Column, answers: ColumnValues) -> pa.Array:
     return array
 
 
-def binaries(column: Column, answers: ColumnValues) -> pa.Array:
-    return _copied(pa.binary(), answers)
+def binaries(column: Column, cells: ColumnValues) -> pa.Array:
+    """BINARY to LONGBLOB → binary."""
+    return _copied(pa.binary(), cells)
 
 
-def geometries(column: Column, answers: ColumnValues) -> pa.Array:
+def geometries(column: Column, cells: ColumnValues) -> pa.Array:
     """Geometry of any kind → EWKB; ValueError for a malformed header."""
-    offsets, ends, total = _offsets(answers)
+    offsets, ends, total = _offsets(cells)
     buffer, out = room(total, 1)
-    if not _geometries(answers.data, answers.at, answers.size, ends, out):
+    if not _geometries(cells.data, cells.at, cells.size, ends, out):
         raise ValueError("not well-known binary")
-    return pa.Array.from_buffers(pa.binary(), len(answers), [answers.validity(), offsets, buffer])
+    return pa.Array.from_buffers(pa.binary(), len(cells), [cells.validity(), offsets, buffer])
 
 
-def vectors(column: Column, answers: ColumnValues) -> pa.Array:
+def vectors(column: Column, cells: ColumnValues) -> pa.Array:
     """VECTOR(n) → list of float32; ValueError if the length is not a multiple of 4."""
-    offsets, ends, total = _offsets(answers)
+    offsets, ends, total = _offsets(cells)
     if bool((ends & 3).any()):
         raise ValueError("not a vector")
-    floats = pa.Array.from_buffers(pa.float32(), total // 4, [None, _bytes(answers, ends, total)])
+    floats = pa.Array.from_buffers(pa.float32(), total // 4, [None, _bytes(cells, ends, total)])
     ends[:] = ends >> 2
     return pa.Array.from_buffers(
-        pa.list_(pa.float32()), len(answers), [answers.validity(), offsets], children=[floats]
+        pa.list_(pa.float32()), len(cells), [cells.validity(), offsets], children=[floats]
     )
 
 
-def _copied(kind: pa.DataType, answers: ColumnValues) -> pa.Array:
-    offsets, ends, total = _offsets(answers)
-    buffers = [answers.validity(), offsets, _bytes(answers, ends, total)]
-    return pa.Array.from_buffers(kind, len(answers), buffers)
+def _copied(kind: pa.DataType, cells: ColumnValues) -> pa.Array:
+    offsets, ends, total = _offsets(cells)
+    buffers = [cells.validity(), offsets, _bytes(cells, ends, total)]
+    return pa.Array.from_buffers(kind, len(cells), buffers)
 
 
-def _offsets(answers: ColumnValues) -> tuple[pa.Buffer, Places, int]:
-    """Return Arrow's offsets, as a buffer and as an array, and the total number of bytes. They fit
-    into 32 bits, since the rows do."""
-    offsets, raw = room(len(answers) + 1, 4)
+def _offsets(cells: ColumnValues) -> tuple[pa.Buffer, Places, int]:
+    """Return Arrow's offsets, as a buffer and as an array, and the total number of bytes. All fit
+    into 32 bits, because a batch is smaller than 2 GiB."""
+    offsets, raw = room(len(cells) + 1, 4)
     ends = raw.view(np.int32)
-    return offsets, ends, _sums(answers.at, answers.size, ends)
+    return offsets, ends, _sums(cells.at, cells.size, ends)
 
 
-def _bytes(answers: ColumnValues, ends: Places, total: int) -> pa.Buffer:
+def _bytes(cells: ColumnValues, ends: Places, total: int) -> pa.Buffer:
     buffer, out = room(total, 1)
-    _copy(answers.data, answers.at, ends, out)
+    _copy(cells.data, cells.at, ends, out)
     return buffer
 
 
@@ -176,31 +178,31 @@ _MOST_POWER: Final = 10**18
 _MINUS, _POINT, _ZERO, _NINE = b"-.09"
 
 
-def integers(column: Column, answers: ColumnValues) -> pa.Array:
+def integers(column: Column, cells: ColumnValues) -> pa.Array:
     """TINYINT to BIGINT, FLOAT, DOUBLE → the column's Arrow type, by copying their bits."""
-    return _as(arrow_type(column), answers)
+    return _number_array(arrow_type(column), cells)
 
 
-def bits(column: Column, answers: ColumnValues) -> pa.Array:
+def bits(column: Column, cells: ColumnValues) -> pa.Array:
     """BIT(1) → boolean, BIT(64) → decimal(20,0), all others → int64."""
     kind = arrow_type(column)
-    return _as(pa.int64() if pa.types.is_boolean(kind) else kind, answers).cast(kind)
+    return _number_array(pa.int64() if pa.types.is_boolean(kind) else kind, cells).cast(kind)
 
 
-def years(column: Column, answers: ColumnValues) -> pa.Array:
+def years(column: Column, cells: ColumnValues) -> pa.Array:
     """YEAR → int16. MariaDB sends a YEAR(2) as the last two digits of 1970 to 2069."""
-    buffer, out = room(len(answers), 2)
-    _years(answers.data, answers.at, answers.definition.length == _SHORT_YEAR, out)
-    return pa.Array.from_buffers(pa.int16(), len(answers), [answers.validity(), buffer])
+    buffer, out = room(len(cells), 2)
+    _years(cells.data, cells.at, cells.definition.length == _SHORT_YEAR, out)
+    return pa.Array.from_buffers(pa.int16(), len(cells), [cells.validity(), buffer])
 
 
-def _as(kind: pa.DataType, answers: ColumnValues) -> pa.Array:
+def _number_array(kind: pa.DataType, cells: ColumnValues) -> pa.Array:
     width = kind.bit_width // 8
-    buffer, out = room(len(answers), width)
-    definition = answers.definition
+    buffer, out = room(len(cells), width)
+    definition = cells.definition
     signed = not definition.unsigned
-    _numbers(answers.data, answers.at, definition.size, signed, width, out)
-    return pa.Array.from_buffers(kind, len(answers), [answers.validity(), buffer])
+    _numbers(cells.data, cells.at, definition.size, signed, width, out)
+    return pa.Array.from_buffers(kind, len(cells), [cells.validity(), buffer])
 
 
 @kernel
@@ -243,17 +245,17 @@ def _years(data: Bytes, at: Places, short: bool, out: Bytes) -> None:
         put16(out, row * 2, value)
 
 
-def decimals(column: Column, answers: ColumnValues) -> pa.Array:
+def decimals(column: Column, cells: ColumnValues) -> pa.Array:
     """DECIMAL(p,s) → decimal(p,s) up to 38 digits, else text. ValueError for text that is not such
     a number."""
     kind = arrow_type(column)
     if not pa.types.is_decimal(kind):
-        _require(_without_zeros(answers.data, answers.at, answers.size))
-        return texts(column, answers)
-    buffer, out = room(len(answers), 16)
-    parts = answers.data, answers.at, answers.size
+        _require(_without_zeros(cells.data, cells.at, cells.size))
+        return texts(column, cells)
+    buffer, out = room(len(cells), 16)
+    parts = cells.data, cells.at, cells.size
     _require(_decimals(*parts, kind.precision, kind.scale, out))
-    return pa.Array.from_buffers(kind, len(answers), [answers.validity(), buffer])
+    return pa.Array.from_buffers(kind, len(cells), [cells.validity(), buffer])
 
 
 def _require(row: int) -> None:
@@ -339,41 +341,42 @@ _LONGEST_TIME: Final = 10
 """Characters of -838:59:59."""
 
 
-def dates(column: Column, answers: ColumnValues) -> pa.Array:
+def dates(column: Column, cells: ColumnValues) -> pa.Array:
     """DATE → date32; a zero or partial date becomes NULL. ValueError for an invalid date."""
-    buffer, out = room(len(answers), 4)
-    _add_nulls(answers, _dates(answers.data, answers.at, answers.size, out))
-    return pa.Array.from_buffers(pa.date32(), len(answers), [answers.validity(), buffer])
+    buffer, out = room(len(cells), 4)
+    _add_nulls(cells, _dates(cells.data, cells.at, cells.size, out))
+    return pa.Array.from_buffers(pa.date32(), len(cells), [cells.validity(), buffer])
 
 
-def moments(column: Column, answers: ColumnValues) -> pa.Array:
+def moments(column: Column, cells: ColumnValues) -> pa.Array:
     """DATETIME and TIMESTAMP → timestamp, microseconds; NULL and ValueError as in `dates`."""
-    buffer, out = room(len(answers), 8)
-    _add_nulls(answers, _moments(answers.data, answers.at, answers.size, out))
-    return pa.Array.from_buffers(arrow_type(column), len(answers), [answers.validity(), buffer])
+    buffer, out = room(len(cells), 8)
+    _add_nulls(cells, _moments(cells.data, cells.at, cells.size, out))
+    return pa.Array.from_buffers(arrow_type(column), len(cells), [cells.validity(), buffer])
 
 
-def times(column: Column, answers: ColumnValues) -> pa.Array:
+def times(column: Column, cells: ColumnValues) -> pa.Array:
     """TIME(n) → text: [-]HH:MM:SS[.ffffff], hours to 838. ValueError for an invalid time."""
     digits = column.length or 0
-    buffer, out = room(len(answers), _LONGEST_TIME + 1 + digits)
-    offsets, ends = room(len(answers) + 1, 4)
-    parts = answers.data, answers.at, answers.size
+    buffer, out = room(len(cells), _LONGEST_TIME + 1 + digits)
+    offsets, ends = room(len(cells) + 1, 4)
+    parts = cells.data, cells.at, cells.size
     if not _times(*parts, digits, out, ends.view(np.int32)):
         raise ValueError("not a time")
-    return pa.Array.from_buffers(pa.string(), len(answers), [answers.validity(), offsets, buffer])
+    return pa.Array.from_buffers(pa.string(), len(cells), [cells.validity(), offsets, buffer])
 
 
-def _add_nulls(answers: ColumnValues, nulls: int) -> None:
+def _add_nulls(cells: ColumnValues, nulls: int) -> None:
+    """Count the dates that became NULL. ValueError for -1, which stands for an invalid date."""
     if nulls < 0:
         raise ValueError("not a date")
-    answers.nulls += nulls
+    cells.nulls += nulls
 
 
 @part
 def _days(data: Bytes, at: int) -> int:
-    """Return the days from 1970-01-01 to a date. Years are counted from March, so that
-    the leap day is a year's last."""
+    """Return the days from 1970-01-01 to a date, `_NULL` for a zero or partial date, `_INVALID` for
+    one that no calendar has. Years are counted from March, so that the leap day is the last."""
     year, month, day = u16(data, at), u8(data, at + 2), u8(data, at + 3)
     if year == 0 or month == 0 or day == 0:
         return _NULL
@@ -414,6 +417,7 @@ def _dates(data: Bytes, at: Places, size: Places, out: Bytes) -> int:
 
 @kernel
 def _moments(data: Bytes, at: Places, size: Places, out: Bytes) -> int:
+    """Write microseconds since 1970; return what `_dates` does."""
     nulls = 0
     last_date, days = 0, _NULL
     for row in range(len(at)):
@@ -457,6 +461,7 @@ def _put_two_digits(out: Bytes, at: int, value: int) -> None:
 
 @kernel
 def _times(data: Bytes, at: Places, size: Places, digits: int, out: Bytes, ends: Places) -> bool:
+    """Write texts one after another, and where each ends; return False at an invalid time."""
     total = 0
     ends[0] = 0
     for row in range(len(at)):
@@ -505,6 +510,8 @@ MOST_BYTES: Final = 32 << 20
 
 _MOST_CELLS: Final = 1 << 22
 _FEWEST_ROWS: Final = 64
+"""A table of very many columns has fewer rows in a batch: `_MOST_CELLS` cells, but 64 rows or more.
+"""
 
 _BYTES: Final = frozenset({15, 242, 245, *range(247, 256)})
 """VARCHAR, VECTOR, JSON, ENUM, SET, the BLOBs, VAR_STRING, STRING, GEOMETRY: bytes with a length
@@ -513,8 +520,8 @@ before them."""
 
 @dataclass(frozen=True, slots=True)
 class Decoder:
-    """The type codes of the protocol that a type's values may have, and the function that decodes
-    them."""
+    """The decoder of one column type: the protocol's type codes that its values may have, and the
+    function that makes Arrow of them."""
 
     codes: frozenset[int]
     decode: Callable[[Column, ColumnValues], pa.Array]
@@ -559,10 +566,10 @@ def mismatched_column(
 
 
 class ResultBatches:
-    """The rows of one result as batches, to be iterated once; `warnings` is set after the last.
+    """The record batches of one result, to be iterated once; `warnings` is set after the last.
 
-    `sequence`: the number of the first row's packet. A batch has at most `most_rows` rows (fewer
-    for a table of hundreds of columns), and ends with the row that exceeds `most_bytes`.
+    `sequence`: the sequence number of the first row's packet. A batch has at most `most_rows` rows
+    (fewer for a table of hundreds of columns), and ends with the row that exceeds `most_bytes`.
     """
 
     def __init__(
@@ -618,9 +625,9 @@ class ResultBatches:
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
 
-def _array(column: Column, answers: ColumnValues) -> pa.Array:
+def _array(column: Column, cells: ColumnValues) -> pa.Array:
     try:
-        return READ_BY[column.type].decode(column, answers)
+        return READ_BY[column.type].decode(column, cells)
     except ValueError as error:
         raise TableError(
             f"column {column.name!r} holds a value that is not a valid {column.type}",

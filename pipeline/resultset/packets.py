@@ -1,9 +1,8 @@
-"""Pieces of a socket's stream → the bytes of whole rows, one after another → the places of their
-cells.
+"""The rows of a result: pieces of a socket's stream in, the place of each row's cells out.
 
-Pieces may end anywhere. Rows are copied once, so that one which came in several pieces or packets
-is contiguous. When a packet's header has arrived, room is made for its declared length, at most
-16 MiB. The walk checks that the cells make up the whole row.
+`ResultRows` copies each row once, so that its bytes are contiguous: a piece may end anywhere, and a
+row may fill several packets. Room is made for the length that a packet's header declares, at most
+16 MiB. `walk` then finds the cells, and checks that they make up the whole row.
 
 Protocol: MySQL manual, "Protocol::Packet", "Protocol::EOF_Packet", "Protocol::OK_Packet" (which
 ends a result where a client deprecates EOF packets), "Protocol::ERR_Packet",
@@ -32,18 +31,22 @@ MAX_ROW_BYTES: Final = (1 << 30) + (1 << 25)
 """No server sends more (`max_allowed_packet` ends at 1 GiB)."""
 
 _HEAD: Final = 4
+"""Bytes of a packet's header: length 3, sequence number 1."""
+
 _WHOLE: Final = 0xFFFFFF
 """Length of a packet that the next packet continues."""
 
 _FIRST_BYTES: Final = 1 << 20
+"""Size of the memory for rows before it grows."""
+
 _ROW, _END, _ERROR = 0x00, 0xFE, 0xFF
 _LEAST_ERROR_BYTES: Final = 3
 """The marker and the error number; the text may be missing."""
 
-
-# Places in the state.
 _AT, _HEAD_BYTES, _HEAD_VALUE, _LEFT, _CONTINUED, _SEQUENCE, _PUT, _ROWS = range(8)
-
+"""Elements of the state that `_unpack` keeps between calls. AT: the place in the piece. HEAD_BYTES,
+HEAD_VALUE: the part of a packet's header that has arrived. LEFT: bytes of the packet still to be
+copied. CONTINUED: 1 if the next packet continues the row. PUT: the end of the bytes copied."""
 
 _MORE, _FULL, _ROOM, _OTHER, _WRONG = range(5)
 """Outcomes of the loop. MORE: the piece is used up. FULL: the batch has its rows or bytes. ROOM:
@@ -52,7 +55,7 @@ sends."""
 
 
 class ErrorPacket(Exception):
-    """The server ended its answer with an error: its number and its text."""
+    """The server ended its answer with an error, which has a number and a text."""
 
     def __init__(self, number: int, text: str) -> None:
         super().__init__("an error packet")
@@ -61,27 +64,30 @@ class ErrorPacket(Exception):
 
 
 def malformed_answer(what: str) -> SourceUnavailable:
+    """Return the error for an answer that breaks the protocol. `what`: a sentence without its full
+    stop."""
     return SourceUnavailable(
         f"MySQL's answer is malformed: {what}",
-        hint="run again; if it happens every time, check the proxies between here and the server",
+        hint="run again; if it happens every time, check the proxies before the server",
     )
 
 
 def memory(least: int, better: int) -> Bytes:
-    """Return bytes to write to: `least` are needed, `better` avoid growing again soon."""
+    """Return uninitialised memory of `better` bytes, at least `least`."""
     return np.empty(max(least, better), np.uint8)
 
 
 class ResultRows:
-    """The rows of a result, a batch at a time: at most `most_rows`, up to the one that exceeds
-    `most_bytes`. `sequence`: the number of the first packet."""
+    """A buffer for the rows of a result, one batch at a time. A batch ends after `most_rows` rows,
+    or after the row that exceeds `most_bytes`. `sequence`: the sequence number of the first
+    packet."""
 
     def __init__(self, *, sequence: int, most_rows: int, most_bytes: int) -> None:
         self.data: Bytes = memory(0, _FIRST_BYTES)
         self.starts: Integers = np.zeros(most_rows + 1, np.int64)
         """`data[starts[n] : starts[n + 1]]` is row n."""
         self.warnings: int | None = None
-        """The result's number of warnings, which its last packet has; None before that."""
+        """The number of warnings, from the result's last packet; None until that has arrived."""
         self._most_bytes = most_bytes
         self._state: Integers = np.zeros(8, np.int64)
         self._state[_SEQUENCE] = sequence
@@ -96,10 +102,10 @@ class ResultRows:
         self._state[_AT] = 0
 
     def fill(self) -> bool:
-        """Take rows out of the piece; return False once it is used up. True means that the batch
-        is full, to be read and then cleared by `clear`, or that the result has ended.
+        """Copy rows out of the piece. Return False if it is used up; True if the batch is full, so
+        that the caller must read and `clear` it, or if the result has ended.
 
-        ErrorPacket for the server's error, SourceUnavailable for a packet that no server sends.
+        ErrorPacket for the server's error, SourceUnavailable for a malformed packet.
         """
         while self.warnings is None:
             outcome = _unpack(self._piece, self._state, self.data, self.starts, self._most_bytes)
@@ -114,7 +120,7 @@ class ResultRows:
         return True
 
     def clear(self) -> None:
-        """Remove the rows; their memory is used again, but freed if large rows made it grow."""
+        """Remove the rows. Their memory is used again, or freed if large rows made it grow."""
         if len(self.data) > 2 * self._most_bytes:
             self.data = memory(0, _FIRST_BYTES)
         self._state[_PUT] = self._state[_ROWS] = 0
@@ -128,6 +134,7 @@ class ResultRows:
         self.data = larger
 
     def _read_ending(self) -> int:
+        """Read the packet after the rows; return the number of warnings."""
         start, end = int(self.starts[len(self)]), int(self._state[_PUT])
         payload = self.data[start:end].tobytes()
         if payload[0] == _ERROR and len(payload) >= _LEAST_ERROR_BYTES:
@@ -172,6 +179,8 @@ def _skip_length(payload: bytes, at: int) -> int:
 
 @kernel
 def _unpack(piece: Bytes, state: Integers, data: Bytes, starts: Integers, most_bytes: int) -> int:
+    """Copy packets from `piece` to `data`, and set the `starts` of rows; return why it ended
+    (`_MORE` …). A batch may be full only before a row's first packet."""
     at, put, rows = state[_AT], state[_PUT], state[_ROWS]
     head_bytes, head, left = state[_HEAD_BYTES], state[_HEAD_VALUE], state[_LEFT]
     continued, sequence = state[_CONTINUED], state[_SEQUENCE]
@@ -248,8 +257,9 @@ _FIXED: Final = {1: 1, 2: 2, 3: 4, 4: 4, 5: 8, 8: 8, 9: 4, 13: 2}
 
 @dataclass(slots=True)
 class ColumnValues:
-    """One column's cells of many rows: `data[at[n] : at[n] + size[n]]`, or NULL as `at[n]`.
-    `size` is unused if the definition has a size. `nulls` is the number of NULLs."""
+    """One column's cells of many rows. Row n's cell is `data[at[n] : at[n] + size[n]]`, or NULL if
+    `at[n]` is `NULL`. `size` is not set for types of a fixed size. `nulls` is the number of
+    NULLs."""
 
     data: Bytes
     at: Places
@@ -274,8 +284,9 @@ def walk(
     size: npt.NDArray[np.int32],
     nulls: Integers,
 ) -> int:
-    """Set places, lengths and numbers of NULLs, by column and row; return the first malformed row,
-    or -1. `sizes`: each column's size, 0 if each cell has a length before it."""
+    """Find the cells of all rows: set `at` and `size` (bytes) by column and row, and the number of
+    NULLs by column. Return the first malformed row, or -1. `sizes`: each column's bytes, 0 if each
+    cell has a length before it."""
     columns = len(sizes)
     flags = columns + 9 >> 3
     for row in range(rows):

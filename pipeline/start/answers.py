@@ -1,8 +1,9 @@
 """The start rules as functions. Each takes the question, which has all facts, and returns a
 start, an error, or None if the rule does not apply.
 
-The table in `rules` has their order, and says whether a rule needs a source with a cursor or
-without one. Not here: finding a place on the server (`pipeline.run.find_place`).
+`rules.TABLE` has their order, describes each in words, and says which cursor it needs (the cursor
+is the place up to which the source was read). Not here: finding a place on the server
+(`pipeline.run.find_place`).
 """
 
 from __future__ import annotations
@@ -51,36 +52,36 @@ from lockstep.pipeline.values.position import Coordinates, LogFile
 # -- a place that an operator chose -----------------------------------------------------------
 
 
-def choice_unreachable(asked: Question) -> Answer:
-    choice, error = asked.override, asked.reached
+def choice_unreachable(question: Question) -> Answer:
+    choice, error = question.override, question.reached
     if choice is None or isinstance(error, ReachedPlace):
         return None
     reason = f": {error.message}" if error else ""
     return StartUnreachable(
         f"{choice.place}, which {choice.author} chose, is not on the server{reason}",
         hint=(f"{error.hint}; or " if error else "")
-        + f"choose another place: {start_at('PLACE', asked.source)}",
+        + f"choose another place: {start_at('PLACE', question.source)}",
     )
 
 
-def choice_before_cursor(asked: Question) -> Answer:
-    choice, reached, cursor = asked.override, asked.reached, asked.cursor
+def choice_before_cursor(question: Question) -> Answer:
+    choice, reached, cursor = question.override, question.reached, question.cursor
     if choice is None or cursor is None or not isinstance(reached, ReachedPlace):
         return None
-    if _between(asked, cursor, reached) is not None:
+    if _between(question, cursor, reached) is not None:
         return None
     position = cursor.position
-    place = position if _same_log(asked) else AfterGtids(position.gtid_set)
+    place = position if _same_log(question) else AfterGtids(position.gtid_set)
     return StartBehindCursor(
         f"{choice.place}, which {choice.author} chose, lies before {position}, up to which "
         "everything was read",
-        hint="what was read cannot be read again yet; to continue from where the source is: "
-        f"{start_at(place, asked.source)}",
+        hint="choose a place after the cursor; to continue where reading ended: "
+        f"{start_at(place, question.source)}",
     )
 
 
-def chosen(asked: Question) -> Answer:
-    choice, reached, cursor = asked.override, asked.reached, asked.cursor
+def chosen(question: Question) -> Answer:
+    choice, reached, cursor = question.override, question.reached, question.cursor
     if choice is None or not isinstance(reached, ReachedPlace):
         return None
     return Start(
@@ -88,26 +89,26 @@ def chosen(asked: Question) -> Answer:
         f"{choice.author} chose {choice.place}: {choice.reason}",
         reached.where,
         follows=None if cursor is None else cursor.batch,
-        continuity=None if cursor is None else _between(asked, cursor, reached),
+        continuity=None if cursor is None else _between(question, cursor, reached),
         override=choice.id,
     )
 
 
-def _between(asked: Question, cursor: Cursor, reached: ReachedPlace) -> Continuity | None:
-    """Return whether a chosen place continues at the cursor or leaves a gap after it; None if the
-    place is before the cursor. If it is not proven that the place continues there, a gap is
-    assumed: in a history that was rewritten, the same GTIDs may name other transactions."""
+def _between(question: Question, cursor: Cursor, reached: ReachedPlace) -> Continuity | None:
+    """Return what lies between the cursor and a chosen place: nothing (CONTIGUOUS) or a GAP; None
+    if the place is before the cursor. Without proof a gap is assumed, because in a rewritten
+    history the same GTIDs may name other transactions."""
     place, at = reached.where, cursor.position.at
-    if _same_log(asked) and isinstance(place, Coordinates) and place.file.base == at.file.base:
+    if _same_log(question) and isinstance(place, Coordinates) and place.file.base == at.file.base:
         if place < at:
             return None
         return Continuity.CONTIGUOUS if place == at else Continuity.GAP
-    if asked.same_server and _rewritten(asked, cursor):
+    if question.same_server and _rewritten(question, cursor):
         return Continuity.GAP
-    if asked.set_reading is SetReading.DIFFERENT:
+    if question.set_reading is SetReading.DIFFERENT:
         return Continuity.GAP
     before_place, read = reached.gtid_set, cursor.position.gtid_set
-    if not asked.by_gtid or not asked.executed.contains(read):
+    if not question.by_gtid or not question.executed.contains(read):
         return Continuity.GAP
     if before_place == read:
         return Continuity.CONTIGUOUS
@@ -117,31 +118,31 @@ def _between(asked: Question, cursor: Cursor, reached: ReachedPlace) -> Continui
     return None if read.contains(before_place) else Continuity.GAP
 
 
-def _same_log(asked: Question) -> bool:
+def _same_log(question: Question) -> bool:
     """Return whether it is proven that the server's log is the log that was read."""
-    return asked.same_server and asked.anchor is AnchorReading.SAME
+    return question.same_server and question.anchor is AnchorReading.SAME
 
 
 # -- a source with a cursor -------------------------------------------------------------------
 
 
-def history_rewritten(asked: Question) -> Answer:
-    cursor = asked.known_cursor
-    why = _rewritten(asked, cursor)
+def history_rewritten(question: Question) -> Answer:
+    cursor = question.known_cursor
+    why = _rewritten(question, cursor)
     if why is None:
         return None
     return HistoryRewritten(
         f"the log at the cursor {cursor.position} is not the log that was read: {why}",
         hint="the server was reset, restored or cloned, and its data is not a continuation of "
         "the lake's. Begin again with a new source name and lake folder, or accept "
-        f"what may be missing: {start_at('earliest', asked.source)}",
+        f"what may be missing: {start_at('earliest', question.source)}",
     )
 
 
-def _rewritten(asked: Question, cursor: Cursor) -> str | None:
+def _rewritten(question: Question, cursor: Cursor) -> str | None:
     """Return why the server's log cannot be the log that was read; None if it can be."""
-    at, facts = cursor.position.at, asked.facts
-    if asked.anchor is AnchorReading.DIFFERENT:
+    at, facts = cursor.position.at, question.facts
+    if question.anchor is AnchorReading.DIFFERENT:
         return "the event before the cursor is a different one"
     if facts.head.file.base != at.file.base:
         return f"its files are called {facts.head.file.base}.* now"
@@ -150,163 +151,165 @@ def _rewritten(asked: Question, cursor: Cursor) -> str | None:
     size = facts.size_of(at.file)
     if size is not None and at.offset > size:
         return f"{at.file} ends at {size}"
-    missing = cursor.position.gtid_set.difference(asked.executed)
+    missing = cursor.position.gtid_set.difference(question.executed)
     if missing:
-        return f"it never executed {missing.shortened()}, which its set had where reading ended"
+        names = missing.shortened()
+        return f"the server never executed {names}, which its GTID set had where reading ended"
     return None
 
 
-def set_reused(asked: Question) -> Answer:
-    if asked.set_reading is not SetReading.DIFFERENT:
+def set_reused(question: Question) -> Answer:
+    if question.set_reading is not SetReading.DIFFERENT:
         return None
     return HistoryRewritten(
-        f"server {asked.facts.server_uuid} has another transaction under the GTID "
-        f"{asked.reused_gtid} than the one that was read from "
-        f"{asked.known_cursor.position.server_uuid}: its GTIDs were assigned a second time",
+        f"server {question.facts.server_uuid} has another transaction under the GTID "
+        f"{question.reused_gtid} than the one that was read from "
+        f"{question.known_cursor.position.server_uuid}: its GTIDs were assigned a second time",
         hint="the server, or the one it was copied from, was reset or restored and written to "
         "since, and its data is not a continuation of the lake's. Point the source at a "
         "server with the history that was read; or begin again with a new source name and lake "
-        f"folder; or accept what may be missing: {start_at('earliest', asked.source)}",
+        f"folder; or accept what may be missing: {start_at('earliest', question.source)}",
     )
 
 
-def set_unproven(asked: Question) -> Answer:
-    read = asked.known_cursor.position.gtid_set
-    by_set = asked.other_server or asked.file_is_gone
-    if asked.set_reading is not SetReading.PURGED or not by_set:
+def set_unproven(question: Question) -> Answer:
+    read = question.known_cursor.position.gtid_set
+    by_set = question.other_server or question.file_is_gone
+    if question.set_reading is not SetReading.PURGED or not by_set:
         return None
-    if not read.contains(asked.purged) or not asked.executed.contains(read):
+    if not read.contains(question.purged) or not question.executed.contains(read):
         return None
     return HistoryUnproven(
-        f"server {asked.facts.server_uuid} has purged the last transactions that were read: "
-        "nothing shows that those it executed under the same GTIDs are the same",
+        f"server {question.facts.server_uuid} has purged the last transactions that were read, so "
+        "nothing proves that it executed the same ones under their GTIDs",
         hint=f"if it has the history that was read (a replica, never reset), say so: "
-        f"{start_at(AfterGtids(read), asked.source)}, then `lockstep verify`; "
-        f"otherwise accept what may be missing: {start_at('earliest', asked.source)}",
+        f"{start_at(AfterGtids(read), question.source)}, then `lockstep verify`; "
+        f"otherwise accept what may be missing: {start_at('earliest', question.source)}",
     )
 
 
-def resume_same_server(asked: Question) -> Answer:
-    cursor = asked.known_cursor
-    if asked.anchor is not AnchorReading.SAME or asked.file_is_gone:
+def resume_same_server(question: Question) -> Answer:
+    cursor = question.known_cursor
+    if question.anchor is not AnchorReading.SAME or question.file_is_gone:
         return None
     reason = f"batch {cursor.batch} ended at {cursor.position}, and the log there is unchanged"
     return Start(StartRule.RESUME_SAME_SERVER, reason, cursor.position.at, predecessor=cursor.batch)
 
 
-def resume_after_purge(asked: Question) -> Answer:
-    cursor = asked.known_cursor
-    if not asked.file_is_gone or not cursor.position.gtid_set.contains(asked.purged):
+def resume_after_purge(question: Question) -> Answer:
+    cursor = question.known_cursor
+    if not question.file_is_gone or not cursor.position.gtid_set.contains(question.purged):
         return None
     reason = (
-        f"{cursor.position.at.file} is gone, but the server purged nothing that batch "
-        f"{cursor.batch} and those before it had not read{_shown_by(asked)}"
+        f"{cursor.position.at.file} is gone, but everything that the server purged was read, up to "
+        f"batch {cursor.batch}{_shown_by(question)}"
     )
     return _after_set(StartRule.RESUME_AFTER_PURGE, reason, cursor)
 
 
-def tables_read_again(asked: Question) -> Answer:
-    """Return a start at the end of the log, with every table read from the source, if the
-    position was lost and the policy says so."""
-    cursor = asked.known_cursor
-    if asked.policies.on_position_lost is not OnPositionLost.RESNAPSHOT:
+def tables_read_again(question: Question) -> Answer:
+    """Return a start at the log's head, with every table read from the source, if the server no
+    longer has the log after the cursor and the policy asks for this."""
+    cursor = question.known_cursor
+    if question.policies.on_position_lost is not OnPositionLost.RESNAPSHOT:
         return None
-    if not asked.file_is_gone and not _purged_elsewhere(asked):
+    if not question.file_is_gone and not _purged_elsewhere(question):
         return None
     return Start(
         StartRule.TABLES_READ_AGAIN,
         f"the log after {cursor.position} is no longer on the server; by on_position_lost = "
-        f"'resnapshot' every table is read from the source, and the log from {asked.facts.head} on",
-        asked.facts.head,
+        "'resnapshot' every table is read from the source, and the log from "
+        f"{question.facts.head} on",
+        question.facts.head,
         follows=cursor.batch,
         continuity=Continuity.GAP,
     )
 
 
-def _purged_elsewhere(asked: Question) -> bool:
+def _purged_elsewhere(question: Question) -> bool:
     """Return whether another server executed everything that was read, but also purged
     transactions that were not read."""
-    if not asked.other_server or not asked.by_gtid:
+    if not question.other_server or not question.by_gtid:
         return False
-    read = asked.known_cursor.position.gtid_set
-    return asked.executed.contains(read) and not read.contains(asked.purged)
+    read = question.known_cursor.position.gtid_set
+    return question.executed.contains(read) and not read.contains(question.purged)
 
 
-def position_purged(asked: Question) -> Answer:
-    if not asked.file_is_gone:
+def position_purged(question: Question) -> Answer:
+    if not question.file_is_gone:
         return None
-    file = asked.known_cursor.position.at.file
-    oldest = asked.facts.binlogs[0].file if asked.facts.binlogs else "none"
+    file = question.known_cursor.position.at.file
+    oldest = question.facts.binlogs[0].file if question.facts.binlogs else "none"
     return _purged(
-        asked,
+        question,
         f"the log file {file} is no longer on the server (oldest now: {oldest}), and "
-        + _why_not_by_set(asked),
+        + _why_not_by_set(question),
     )
 
 
-def _why_not_by_set(asked: Question) -> str:
+def _why_not_by_set(question: Question) -> str:
     """Return why the cursor's set does not say where to continue on this server."""
-    if not asked.gtids_on:
-        return f"gtid_mode is {asked.facts.gtid_mode}"
-    if not asked.by_gtid:
-        return "transactions without a GTID were read or possible meanwhile"
-    missing = asked.purged.difference(asked.known_cursor.position.gtid_set)
+    if not question.gtids_on:
+        return f"gtid_mode is {question.facts.gtid_mode}"
+    if not question.by_gtid:
+        return "transactions without a GTID were read, or may have been"
+    missing = question.purged.difference(question.known_cursor.position.gtid_set)
     return f"{missing.shortened()} was never read"
 
 
-def _purged(asked: Question, message: str) -> PositionPurged:
+def _purged(question: Question, message: str) -> PositionPurged:
     return PositionPurged(
         message,
         hint="restore the missing log files to the server; or accept what is missing: "
-        f"{start_at('earliest', asked.source)}; "
-        f"and keep logs longer: {one_week(asked.facts.settings)[0]}",
+        f"{start_at('earliest', question.source)}; "
+        f"and keep logs longer: {one_week(question.facts.settings)[0]}",
     )
 
 
-def resume_other_server(asked: Question) -> Answer:
-    cursor = asked.known_cursor
+def resume_other_server(question: Question) -> Answer:
+    cursor = question.known_cursor
     read = cursor.position.gtid_set
-    if not asked.executed.contains(read) or not read.contains(asked.purged):
+    if not question.executed.contains(read) or not read.contains(question.purged):
         return None
     reason = (
-        f"server {asked.facts.server_uuid} executed everything that was read from "
-        f"{cursor.position.server_uuid}, and purged nothing else{_shown_by(asked)}"
+        f"server {question.facts.server_uuid} executed everything that was read from "
+        f"{cursor.position.server_uuid}, and has purged nothing else{_shown_by(question)}"
     )
     return _after_set(StartRule.RESUME_OTHER_SERVER, reason, cursor)
 
 
-def source_diverged(asked: Question) -> Answer:
-    position = asked.known_cursor.position
-    missing = position.gtid_set.difference(asked.executed)
+def source_diverged(question: Question) -> Answer:
+    position = question.known_cursor.position
+    missing = position.gtid_set.difference(question.executed)
     if not missing:
         return None
     return SourceDiverged(
-        f"server {asked.facts.server_uuid} never executed {missing.shortened()}, which "
-        f"{position.server_uuid} had executed at the place that was read up to",
+        f"server {question.facts.server_uuid} never executed {missing.shortened()}, which "
+        f"{position.server_uuid} had executed at the place where reading ended",
         hint="let the new server catch up with those transactions, or point the source at "
         "one that has them; if they are lost for good, begin again with a new source name "
         "and lake folder",
     )
 
 
-def purged_on_other_server(asked: Question) -> Answer:
-    missing = asked.purged.difference(asked.known_cursor.position.gtid_set)
+def purged_on_other_server(question: Question) -> Answer:
+    missing = question.purged.difference(question.known_cursor.position.gtid_set)
     return _purged(
-        asked,
-        f"server {asked.facts.server_uuid} has purged transactions that were never read: "
+        question,
+        f"server {question.facts.server_uuid} has purged transactions that were never read: "
         f"{missing.shortened()}",
     )
 
 
-def search_by_time(asked: Question) -> Answer:
-    cursor, policies = asked.known_cursor, asked.policies
+def search_by_time(question: Question) -> Answer:
+    cursor, policies = question.known_cursor, question.policies
     last = cursor.position.committed_at
     if last is None or policies.on_source_changed is not OnSourceChanged.TIMESTAMP:
         return None
     moment = last - policies.fallback_interval
     return Start(
         StartRule.SEARCH_BY_TIME,
-        f"server {asked.facts.server_uuid} answers instead of {cursor.position.server_uuid}; "
+        f"server {question.facts.server_uuid} answers instead of {cursor.position.server_uuid}; "
         f"by on_source_changed = 'timestamp' the log is read again from {moment_text(moment)}, "
         f"{policies.fallback_interval.total_seconds():g} s before the last commit read",
         Since(moment, known=last),
@@ -315,37 +318,39 @@ def search_by_time(asked: Question) -> Answer:
     )
 
 
-def source_changed(asked: Question) -> Answer:
-    position = asked.known_cursor.position
+def source_changed(question: Question) -> Answer:
+    position = question.known_cursor.position
     by_time = (
-        "or let the log be searched by time, reading a little twice: "
-        "on_source_changed = 'timestamp' in lockstep.toml; "
+        "or set on_source_changed = 'timestamp' in lockstep.toml, which continues by commit time "
+        "and reads some changes twice; "
     )
-    no_moment = asked.policies.on_source_changed is OnSourceChanged.TIMESTAMP
+    no_moment = question.policies.on_source_changed is OnSourceChanged.TIMESTAMP
     return SourceChanged(
         f"the cursor {position} belongs to server {position.server_uuid}, but "
-        f"{asked.facts.server_uuid} answers at the source's address, and "
-        + _why_no_set(asked)
+        f"{question.facts.server_uuid} answers at the source's address, and "
+        + _why_no_set(question)
         + (", and no commit time was read to search from" if no_moment else ""),
         hint="point the source at the server that was read so far; "
         + ("" if no_moment else by_time)
-        + f"or choose a place: {start_at('PLACE', asked.source)}",
+        + f"or choose a place: {start_at('PLACE', question.source)}",
     )
 
 
-def _why_no_set(asked: Question) -> str:
-    if not asked.gtids_on:
-        return f"its gtid_mode is {asked.facts.gtid_mode}: no GTID says where to continue"
-    if not asked.known_cursor.position.gtid_set:
+def _why_no_set(question: Question) -> str:
+    """Return why the cursor's set does not say where to continue on another server."""
+    if not question.gtids_on:
+        return f"its gtid_mode is {question.facts.gtid_mode}: no GTID says where to continue"
+    if not question.known_cursor.position.gtid_set:
         return "nothing that was read had a GTID"
-    return "transactions without a GTID were read or possible since GTIDs were first seen"
+    return "transactions without a GTID were read, or may have been, after the first GTID"
 
 
-def _shown_by(asked: Question) -> str:
-    if asked.set_reading is SetReading.SAME:
+def _shown_by(question: Question) -> str:
+    """Return how it is known that the server's transactions are those that were read."""
+    if question.set_reading is SetReading.SAME:
         return "; the last transactions read are the same in its log"
     return (
-        "; by their GTIDs alone, because nothing else was recorded of the transactions read: "
+        "; only GTIDs were compared, because nothing else was recorded of those transactions: "
         "`lockstep verify` compares the rows"
     )
 
@@ -359,38 +364,38 @@ def _after_set(rule: StartRule, reason: str, cursor: Cursor) -> Start:
 # -- a source without a cursor: the start in lockstep.toml ------------------------------------
 
 
-def configured_set_purged(asked: Question) -> Answer:
-    place = asked.configured
-    if not isinstance(place, AfterGtids) or place.gtids.contains(asked.purged):
+def configured_set_purged(question: Question) -> Answer:
+    place = question.configured
+    if not isinstance(place, AfterGtids) or place.gtids.contains(question.purged):
         return None
-    missing = asked.purged.difference(place.gtids)
+    missing = question.purged.difference(place.gtids)
     return PositionPurged(
-        f"the server has purged {missing.shortened()}, which the configured start does not hold",
-        hint="start = 'earliest', or a set that contains what the server purged "
-        "(select @@gtid_purged)",
+        f"the server has purged {missing.shortened()}, which the configured GTID set lacks",
+        hint="set start = 'earliest' in lockstep.toml, or a GTID set that contains what the server "
+        "purged (select @@gtid_purged)",
     )
 
 
-def configured_set_diverged(asked: Question) -> Answer:
-    place = asked.configured
-    if not isinstance(place, AfterGtids) or asked.executed.contains(place.gtids):
+def configured_set_diverged(question: Question) -> Answer:
+    place = question.configured
+    if not isinstance(place, AfterGtids) or question.executed.contains(place.gtids):
         return None
-    missing = place.gtids.difference(asked.executed)
+    missing = place.gtids.difference(question.executed)
     return SourceDiverged(
-        f"the server never executed {missing.shortened()}, which the configured start holds",
-        hint="correct start in lockstep.toml: a set that lies within @@gtid_executed",
+        f"the server never executed {missing.shortened()}, which the configured GTID set has",
+        hint="set start in lockstep.toml to a GTID set that lies within @@gtid_executed",
     )
 
 
-def configured_unreachable(asked: Question) -> Answer:
-    match asked.configured:
+def configured_unreachable(question: Question) -> Answer:
+    match question.configured:
         case AtCoordinates(at):
-            size = asked.facts.size_of(at.file)
+            size = question.facts.size_of(at.file)
             if size is None or not FIRST_OFFSET <= at.offset <= size:
-                return _unreachable(asked, at.file, f"'{at}'")
-        case InFile(file, _) as place if not asked.facts.lists(file):
-            return _unreachable(asked, file, f"'{place}'")
-        case Earliest() if not asked.facts.binlogs:
+                return _unreachable(question, at.file, f"'{at}'")
+        case InFile(file, _) as place if not question.facts.lists(file):
+            return _unreachable(question, file, f"'{place}'")
+        case Earliest() if not question.facts.binlogs:
             return StartUnreachable(
                 "start = 'earliest': the server lists no log file",
                 hint="set log_bin in the server's configuration and restart it",
@@ -398,8 +403,8 @@ def configured_unreachable(asked: Question) -> Answer:
     return None
 
 
-def _unreachable(asked: Question, file: LogFile, place: str) -> LockstepError:
-    logs, size = asked.facts.binlogs, asked.facts.size_of(file)
+def _unreachable(question: Question, file: LogFile, place: str) -> LockstepError:
+    logs, size = question.facts.binlogs, question.facts.size_of(file)
     listed = f"{logs[0].file} to {logs[-1].file}" if logs else "none"
     log = f"{file} ends at {size}" if size is not None else f"files listed: {listed}"
     return StartUnreachable(
@@ -408,10 +413,10 @@ def _unreachable(asked: Question, file: LogFile, place: str) -> LockstepError:
     )
 
 
-def configured(asked: Question) -> Answer:
-    """Return the start at the configured place. The rules before this one refused it if the
-    server does not have the place."""
-    match asked.configured:
+def configured(question: Question) -> Answer:
+    """Return the start at the configured place. If the server does not have the place, one of the
+    rules before this one has refused it."""
+    match question.configured:
         case AfterGtids(gtids):
             reason = "the configured start is a GTID set: everything after it is read"
             return Start(StartRule.CONFIGURED_SET, reason, gtids)
@@ -425,28 +430,30 @@ def configured(asked: Question) -> Answer:
             reason = f"start = '{start}': the first transaction committed at or after it"
             return Start(StartRule.CONFIGURED_MOMENT, reason, Since(moment))
         case Snapshot():
-            return _snapshot(asked)
+            return _snapshot(question)
         case Earliest():
-            at = Coordinates(asked.facts.binlogs[0].file, FIRST_OFFSET)
+            at = Coordinates(question.facts.binlogs[0].file, FIRST_OFFSET)
             reason = f"start = 'earliest': the oldest log file is {at.file}"
             return Start(StartRule.CONFIGURED_EARLIEST, reason, at)
         case Latest():
-            reason = f"start = 'latest': the log ends at {asked.facts.head}"
-            return Start(StartRule.CONFIGURED_LATEST, reason, asked.facts.head)
+            reason = f"start = 'latest': the log ends at {question.facts.head}"
+            return Start(StartRule.CONFIGURED_LATEST, reason, question.facts.head)
     return None
 
 
-def _snapshot(asked: Question) -> Start:
-    where, name = asked.facts.head, "its end"
-    low = asked.load_low
-    if low is not None and low.offset <= (asked.facts.size_of(low.file) or 0):
-        where, name = low, "where the first rows were read, by a run that did not end:"
+def _snapshot(question: Question) -> Start:
+    """Start at the head; or, if an unfinished run has read some tables already, at the place where
+    it began, because their rows need the log from there."""
+    where, name = question.facts.head, "its end"
+    low = question.load_low
+    if low is not None and low.offset <= (question.facts.size_of(low.file) or 0):
+        where, name = low, "the place where an unfinished run began to read them,"
     reason = f"start = 'snapshot': tables are read from the source, and the log from {name} {where}"
     return Start(StartRule.CONFIGURED_SNAPSHOT, f"{reason} on", where)
 
 
-def not_configured(asked: Question) -> Answer:
-    if asked.configured is not None:
+def not_configured(question: Question) -> Answer:
+    if question.configured is not None:
         return None
     return StartNotChosen(
         "the source has no cursor and no start is configured",
@@ -456,9 +463,13 @@ def not_configured(asked: Question) -> Answer:
     )
 
 
-def no_rule(asked: Question) -> Answer:
-    where = f"the cursor {asked.cursor.position}" if asked.cursor else f"start = {asked.configured}"
+def no_rule(question: Question) -> Answer:
+    where = (
+        f"the cursor {question.cursor.position}"
+        if question.cursor
+        else f"start = {question.configured}"
+    )
     return NoRuleApplies(
-        f"no start rule fits {where} and the server's facts (anchor: {asked.anchor.value})",
+        f"no start rule fits {where} and the server's facts (anchor: {question.anchor.value})",
         hint="report this: `lockstep status --json` holds the facts",
     )

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """Limits of one run, which ends after the transaction that reaches one of them. None: no limit.
-    Bytes are those of the log."""
+    """Limits of one run: bytes of the log, transactions, and seconds since it began. The run ends
+    after the transaction that reaches one of them. None is no limit."""
 
     max_bytes: int | None = None
     max_transactions: int | None = None
@@ -29,9 +29,9 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class RunBounds:
-    """`end`: the log's head when the run began, or an earlier place that was asked for.
-    `executed`: the server's GTIDs, which were read before that head, so that all of them are in
-    the log up to it; empty if the run ends earlier."""
+    """Where a run ends. `end`: the log's head when the run began, or an earlier place that was
+    asked for. `executed`: the server's executed GTIDs. They were asked for before the head, so the
+    log up to the head must have them all. Empty if the run ends before the head."""
 
     end: Coordinates
     executed: GtidSet
@@ -41,12 +41,14 @@ class RunBounds:
     def fixed(
         cls, facts: ServerFacts, budget: Budget, until: Coordinates | None = None
     ) -> RunBounds:
+        """Return the bounds of a run that begins now and ends at the log's head, or at `until` if
+        that is earlier."""
         if until is not None and until < facts.head:
             return cls(until, GtidSet(), budget)
         return cls(facts.head, GtidSet.parse(facts.gtid_executed), budget)
 
     def reached_limit(self, *, transactions: int, log_bytes: int, seconds: float) -> str | None:
-        """Return the first limit that is reached, as it is configured, or None."""
+        """Return the first limit that is reached, in the words of the configuration, or None."""
         budget = self.budget
         if budget.max_transactions is not None and transactions >= budget.max_transactions:
             return f"max_transactions = {budget.max_transactions}"
@@ -69,6 +71,6 @@ class RunBounds:
             )
 
     def missing_gtids(self, read: GtidSet, purged: GtidSet) -> GtidSet:
-        """Return the GTIDs that the server had executed before the end was fixed, and that were
-        neither read up to the run's end nor purged. If there are any, the log is incomplete."""
+        """Return the executed GTIDs that the run neither read up to its end nor found purged. If
+        there are any, the log is incomplete."""
         return self.executed.difference(read).difference(purged)

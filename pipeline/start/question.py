@@ -1,4 +1,9 @@
-"""The facts from which a start is decided, and the possible decisions. Values only."""
+"""The facts from which a start is decided, and the possible decisions. Values only.
+
+A batch is the part of the log that one run read. A cursor is the end of the last batch. Its anchor
+describes the event that ends there (offset, checksum, …), so that a later run can tell whether the
+log is still the one that was read.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +22,7 @@ from lockstep.pipeline.values.position import Coordinates, LogFile
 
 
 class AnchorReading(StrEnum):
-    """The result of comparing the event before the cursor with the recorded anchor."""
+    """The result of comparing the log's event before the cursor with the recorded anchor."""
 
     NOT_READ = "not read"
     SAME = "the same"
@@ -25,10 +30,11 @@ class AnchorReading(StrEnum):
 
 
 class SetReading(StrEnum):
-    """The result of comparing the transactions of the cursor's GTID set with the recorded ones."""
+    """The result of comparing the server's transactions with those that were read under the same
+    GTIDs. Commit times or hashes of the last ones are recorded."""
 
     NOT_KEPT = "not kept"
-    """No transaction was recorded, or none is needed: the anchor before the cursor is compared."""
+    """Nothing was recorded, or nothing is compared because the cursor's anchor is enough."""
     SAME = "the same"
     DIFFERENT = "different"
     PURGED = "purged"
@@ -71,8 +77,8 @@ class StartRule(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ReachedPlace:
-    """An operator's choice on this server: coordinates, or a GTID set to start after. `gtid_set`:
-    the GTIDs executed before it."""
+    """The place that an operator chose, as this server has it: coordinates, or a GTID set to start
+    after. `gtid_set`: the GTIDs that were executed before this place."""
 
     where: Coordinates | GtidSet
     gtid_set: GtidSet
@@ -82,12 +88,13 @@ class ReachedPlace:
 class Question:
     """All facts from which a start is decided.
 
-    `source`: its name, for the commands in hints. `cursor`: the captured cursor if its segments are
-    intact, else the acknowledged one. With a cursor the configured start does not count. `reached`:
-    the override's place on this server, or why it cannot be reached. `set_reading`: whether the
-    transactions of the cursor's set are those that were read, which is compared if only the set
-    says where to continue; `reused_gtid`: the GTID of one that is not. `load_low`: the place before
-    which a run that did not end began to read tables.
+    `source`: the source's name, for the commands in hints. `cursor`: the end of the last captured
+    batch if all its files are intact, else the end of the last acknowledged one. `configured`: the
+    start in lockstep.toml, which is used only without a cursor. `override`: the start that an
+    operator chose. `reached`: that place on this server, or the error that says why the server does
+    not have it. `set_reading`: NOT_KEPT unless only the cursor's GTID set says where to continue.
+    `reused_gtid`: the GTID of a transaction that differs. `load_low`: the log's head when an
+    unfinished run began to read tables.
     """
 
     source: str = field(kw_only=True)
@@ -104,6 +111,7 @@ class Question:
 
     @property
     def known_cursor(self) -> Cursor:
+        """The cursor, for rules that apply only to a source with one."""
         assert self.cursor is not None, "the rule's row requires a cursor"
         return self.cursor
 
@@ -130,20 +138,21 @@ class Question:
 
     @property
     def by_gtid(self) -> bool:
+        """True if the run may continue at the cursor by its GTID set alone."""
         cursor = self.cursor
         resumable = cursor is not None and cursor.by_gtid and bool(cursor.position.gtid_set)
         return self.gtids_on and resumable
 
     @property
     def file_is_gone(self) -> bool:
-        """True if the server is the cursor's, and has purged the cursor's file."""
+        """True if this is the server that was read, and it no longer has the cursor's file."""
         return self.same_server and not self.facts.lists(self.known_cursor.position.at.file)
 
 
 @dataclass(frozen=True, slots=True)
 class Since:
     """The first transaction committed at or after a moment (UTC), in `file` or in any file.
-    `known`: everything that was committed before this time was read already."""
+    `known`: everything that was committed before this time has been read."""
 
     moment: datetime
     file: LogFile | None = None
@@ -156,9 +165,10 @@ Where = Coordinates | GtidSet | Since
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """Begin at `where`. `predecessor`: the batch that ends there. `follows`: the batch that a start
-    elsewhere continues, and `continuity` what lies between them. Without either it is the source's
-    first start."""
+    """The decision to read the log from `where` on. `predecessor`: the number of the batch that
+    ends exactly there. Otherwise `follows`: the number of the batch before this start, and
+    `continuity`: whether a gap or an overlap lies between them. A source's first start has neither.
+    `override`: the id of an operator's choice."""
 
     rule: StartRule
     reason: str
@@ -171,7 +181,7 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Do not begin, because of `error`."""
+    """The decision not to start, because of `error`."""
 
     rule: StartRule
     error: LockstepError

@@ -1,7 +1,8 @@
 """The start rules in their order, as a table that `docs/how-it-works.md` shows, and the decision.
 
-A row has the cursor that its rule needs. The rule's other conditions and its messages are in
-`answers`.
+Each row says which cursor its rule needs (the cursor is the place up to which the source was read).
+`answers` has the rule's other conditions and its messages. A batch is what one run read of the log,
+and its segments are files with the changes of one table each.
 """
 
 from __future__ import annotations
@@ -26,31 +27,36 @@ from lockstep.pipeline.values.position import Anchor, Coordinates, SetAnchor
 from lockstep.pipeline.values.table import TablePatterns
 
 _REUSED: Final = "of another server, or of this one and its file is gone; may be resumed by GTID"
-_UNPROVEN: Final = f"{_REUSED}; its set holds all that is purged, and all of it is executed"
+_UNPROVEN: Final = f"{_REUSED}; its set contains the purged set and lies within the executed one"
 _NEEDS: Final[Mapping[str, Callable[[Question], bool]]] = {
-    "none": lambda asked: asked.cursor is None,
-    "any": lambda asked: asked.cursor is not None,
-    "any; a place was chosen": lambda asked: asked.override is not None,
-    "none, or any; a place was chosen": lambda asked: asked.override is not None,
-    "of this server": lambda asked: asked.same_server,
-    "of this server, may be resumed by GTID": lambda asked: asked.same_server and asked.by_gtid,
-    "of another server, may be resumed by GTID": lambda asked: asked.other_server and asked.by_gtid,
-    "of another server, with a commit time; may not be resumed by GTID": (
-        lambda asked: asked.other_server
+    "none": lambda question: question.cursor is None,
+    "any": lambda question: question.cursor is not None,
+    "any; a place was chosen": lambda question: question.override is not None,
+    "none, or any; a place was chosen": lambda question: question.override is not None,
+    "of this server": lambda question: question.same_server,
+    "of this server, may be resumed by GTID": lambda question: (
+        question.same_server and question.by_gtid
     ),
-    "of another server; may not be resumed by GTID": lambda asked: asked.other_server,
-    _REUSED: lambda asked: asked.by_gtid,
-    _UNPROVEN: lambda asked: asked.by_gtid,
+    "of another server, may be resumed by GTID": lambda question: (
+        question.other_server and question.by_gtid
+    ),
+    "of another server, with a commit time; may not be resumed by GTID": (
+        lambda question: question.other_server
+    ),
+    "of another server; may not be resumed by GTID": lambda question: question.other_server,
+    _REUSED: lambda question: question.by_gtid,
+    _UNPROVEN: lambda question: question.by_gtid,
     "any other": lambda _: True,
 }
-"""The cursors that rows name → whether a question has such a cursor. Some of a cursor's properties
-are checked by the rule itself."""
+"""A row's text for its cursor → the check that a question has such a cursor. What this check leaves
+out (a commit time, the purged set), the rule's function checks."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One rule in words: the cursor, the other facts, the decision. `decide` is the rule as code;
-    a rule without it is carried out before the facts are gathered (`pipeline.run.repair`)."""
+    """One rule in words: the cursor, the other facts, the decision. `decide` is the rule as code.
+    A rule without `decide` is carried out by `pipeline.run.repair`, before the facts are
+    gathered."""
 
     rule: StartRule
     cursor: str
@@ -58,10 +64,11 @@ class Row:
     decision: str
     decide: Callable[[Question], Answer] | None = None
 
-    def answer(self, asked: Question) -> Answer:
-        if self.decide is None or not _NEEDS[self.cursor](asked):
+    def answer(self, question: Question) -> Answer:
+        """Return the rule's answer; None if it does not apply."""
+        if self.decide is None or not _NEEDS[self.cursor](question):
             return None
-        return self.decide(asked)
+        return self.decide(question)
 
 
 TABLE: Final[tuple[Row, ...]] = (
@@ -103,7 +110,7 @@ TABLE: Final[tuple[Row, ...]] = (
         "of this server",
         "the anchor differs; or the newest file is older than the cursor's, or has another "
         "name; or the file is shorter; or the server's set does not contain the cursor's "
-        "(read again for 30 s)",
+        "(asked again for up to 30 s)",
         "refuse `HistoryRewritten`",
         answers.history_rewritten,
     ),
@@ -157,7 +164,7 @@ TABLE: Final[tuple[Row, ...]] = (
         "of another server, may be resumed by GTID",
         "`gtid_mode` is ON, the cursor's set lies within the executed one, the purged one "
         "within the cursor's",
-        "resume after the cursor's set; this server is added to the lineage",
+        "resume after the cursor's set; this server is added to the source's servers",
         answers.resume_other_server,
     ),
     Row(
@@ -221,42 +228,42 @@ TABLE: Final[tuple[Row, ...]] = (
         StartRule.CONFIGURED_COORDINATES,
         "none",
         "`start` is `file:offset`",
-        "there, rewound to the beginning of its transaction; refuse `NotAnEventBoundary`",
+        "start there, rewound to the beginning of the transaction; refuse `NotAnEventBoundary`",
         answers.configured,
     ),
     Row(
         StartRule.CONFIGURED_MOMENT_IN_FILE,
         "none",
         "`start` is `file@moment`",
-        "first transaction of that file at or after it, else the file's beginning",
+        "start at the file's first transaction at or after the moment, else at its beginning",
         answers.configured,
     ),
     Row(
         StartRule.CONFIGURED_MOMENT,
         "none",
         "`start` is a moment",
-        "first transaction at or after it; refuse `MomentOutOfRange`",
+        "start at the first transaction at or after it; refuse `MomentOutOfRange`",
         answers.configured,
     ),
     Row(
         StartRule.CONFIGURED_SNAPSHOT,
         "none",
         '`start = "snapshot"`',
-        "the log's head; tables that have rows are read from the source as they are",
+        "start at the log's head; tables that have rows are read from the source",
         answers.configured,
     ),
     Row(
         StartRule.CONFIGURED_EARLIEST,
         "none",
         '`start = "earliest"`',
-        "first transaction of the oldest file",
+        "start at the first transaction of the oldest file",
         answers.configured,
     ),
     Row(
         StartRule.CONFIGURED_LATEST,
         "none",
         '`start = "latest"`',
-        "the log's head",
+        "start at the log's head",
         answers.configured,
     ),
     Row(
@@ -276,18 +283,20 @@ TABLE: Final[tuple[Row, ...]] = (
 )
 
 
-def decide_start(asked: Question) -> Start | Refusal:
+def decide_start(question: Question) -> Start | Refusal:
+    """Return the decision of the first rule in `TABLE` that applies."""
     for row in TABLE:
-        answer = row.answer(asked)
+        answer = row.answer(question)
         if answer is not None:
             return answer if isinstance(answer, Start) else Refusal(row.rule, answer)
     raise AssertionError("the last rule always applies")
 
 
 def compare_anchor(expected: Anchor, anchor: Anchor | None) -> AnchorReading:
-    """Compare the recorded anchor with the log's event before the cursor, or None if it has none.
+    """Compare the recorded anchor (`expected`) with that of the log's event before the cursor;
+    `anchor` is None if the log has no event there.
 
-    The GTID is not compared, because it is in another event of the transaction.
+    The GTID is not compared, because another event of the transaction has it.
     """
     if anchor is not None and replace(anchor, gtid=expected.gtid) == expected:
         return AnchorReading.SAME
@@ -295,50 +304,51 @@ def compare_anchor(expected: Anchor, anchor: Anchor | None) -> AnchorReading:
 
 
 def compare_set(
-    kept: Sequence[SetAnchor], anchors: Mapping[str, SetAnchor]
+    recorded: Sequence[SetAnchor], anchors: Mapping[str, SetAnchor]
 ) -> tuple[SetReading, str]:
-    """Compare the recorded transactions, the last one read first, with those that the log has
-    under the same GTIDs. Return also the GTID of one that differs.
+    """Compare the recorded transactions (the last of each GTID source, the last one read first)
+    with `anchors`, by GTID the transactions that the log has. Return the result and, if a
+    transaction differs, its GTID.
 
-    The log must have the last transaction that was read, which proves what was read before it, too.
-    The last one of each other GTID source must be the same if the log still has it.
+    The log must have the last transaction that was read: if that is the same, so is everything
+    before it. Those of other GTID sources may be purged, but must not differ.
     """
-    if not kept:
+    if not recorded:
         return SetReading.NOT_KEPT, ""
     other = next(
-        (anchor.gtid for anchor in kept if anchors.get(anchor.gtid, anchor) != anchor), None
+        (anchor.gtid for anchor in recorded if anchors.get(anchor.gtid, anchor) != anchor), None
     )
     if other is not None:
         return SetReading.DIFFERENT, other
-    return (SetReading.SAME if kept[0].gtid in anchors else SetReading.PURGED), ""
+    return (SetReading.SAME if recorded[0].gtid in anchors else SetReading.PURGED), ""
 
 
 def decision_record(
     decision: Start | Refusal,
-    asked: Question,
+    question: Question,
     patterns: TablePatterns,
     *,
     at: Coordinates | None = None,
     tables: Sequence[str] = (),
 ) -> Decision:
-    """Return the decision for the ledger, with the facts that led to it. `at`: the place at which
-    the start was found. `tables`: tables that may lack changes because of a gap."""
-    rows: dict[str, Any] = {
+    """Return the decision for the ledger, with the facts that led to it. `at`: the coordinates of
+    the start. `tables`: the tables that may lack changes because of a gap."""
+    facts: dict[str, Any] = {
         "tables": {"include": list(patterns.include), "exclude": list(patterns.exclude)},
-        "anchor": asked.anchor.value,
-        "set": asked.set_reading.value,
-        "cursor": str(asked.cursor.position) if asked.cursor else None,
-        "after": asked.cursor.batch if asked.cursor else 0,
+        "anchor": question.anchor.value,
+        "set": question.set_reading.value,
+        "cursor": str(question.cursor.position) if question.cursor else None,
+        "after": question.cursor.batch if question.cursor else 0,
     }
     if at is not None:
-        rows["at"] = str(at)
+        facts["at"] = str(at)
     if isinstance(decision, Refusal):
         error = {"error": type(decision.error).__name__, "hint": decision.error.hint}
         return Decision(
             kind=AttemptOutcome.REFUSED.value,
             rule=decision.rule.value,
             reason=decision.reason,
-            facts={**to_json(asked.facts), **rows, **error},
+            facts={**to_json(question.facts), **facts, **error},
             recovery=decision.error.recovery,
             hint=decision.error.hint,
         )
@@ -346,8 +356,8 @@ def decision_record(
         kind="start",
         rule=decision.rule.value,
         reason=decision.reason,
-        facts={**to_json(asked.facts), **rows},
-        author=asked.override.author if asked.override else "lockstep",
+        facts={**to_json(question.facts), **facts},
+        author=question.override.author if question.override else "lockstep",
         follows=decision.follows,
         continuity=decision.continuity,
         gap_tables=tuple(tables),

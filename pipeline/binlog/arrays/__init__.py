@@ -1,1 +1,1 @@
-"""The tools of compiled code: how it is compiled, loads and stores in arrays, and cells."""
+"""The tools of compiled code: compilation, loads and stores, and the places of values (cells)."""

@@ -1,10 +1,10 @@
 """Loads and stores at an address, for compiled code, and products of 128 bits.
 
-They do what `array_access` does with arrays. Compiled code counts an array's references at nearly
-every call that it is passed to, which takes ten times as long as writing a small value; an address
-is only a number. No function checks bounds: the caller has done so, and keeps the arrays alive.
+`array_access` does the same with arrays. Compiled code counts references whenever an array is
+passed to a function, which takes ten times as long as writing a small value; an address is only a
+number. No function checks bounds: its caller does, and keeps the arrays alive.
 
-Loads return a signed 64-bit integer whatever the width; only that of `i64` can be negative.
+Loads of every width return a signed 64-bit integer; only `i64` can return a negative one.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ put8, put16, put32, put64 = _store(8), _store(16), _store(32), _store(64)
 """`put16(address, value)`: store the value's low 16 bits, little-endian."""
 
 scaled = cast("Callable[[int, int, int], int]", inline("scaled"))
-"""`scaled(upper, lower, factor)`: (upper·2**64 + lower)·factor / 2**128, all unsigned, with
-the last bit set if it is not whole. A remainder of 1 counts as 0, because the table's factors are
-rounded up."""
+"""`scaled(upper, lower, factor)`: (upper·2**64 + lower)·factor / 2**128, all unsigned, with the
+last bit set if the quotient is not whole. A remainder of 1 counts as 0, because the first factor is
+a power of ten that was rounded up (`digits`)."""
 
 widened = cast("Callable[[int, int, int, int], tuple[int, int]]", inline("widened"))
 """`widened(high, low, factor, addend)`: the halves of (high·2**64 + low)·factor + addend, a signed

@@ -1,10 +1,10 @@
 """Loads, stores and copies at any byte of an array, for compiled code, and CRC32.
 
-These are the operations that numba's indexing makes slow or impossible: unaligned integers of
-either byte order, and memcpy. No function checks bounds: the caller has done so.
+These operations are slow or impossible by numba's own indexing: unaligned integers of either byte
+order, and memcpy. No function checks bounds: its caller does.
 
-Loads return a signed 64-bit integer whatever the width, because numba turns a sum of
-signed and unsigned integers into a float. Only those of `i64` and `b64` can be negative.
+Loads of every width return a signed 64-bit integer, because numba turns a sum of signed and
+unsigned integers into a float. Only `i64` and `b64` can return a negative one.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ put8, put16, put32, put64 = _store(8), _store(16), _store(32), _store(64)
 """`put16(array, at, value)`: store the value's low 16 bits at byte `at`, little-endian."""
 
 copy = cast("Callable[[Bytes, int, Bytes, int, int], None]", inline("copy"))
-"""`copy(into, at, source, begin, count)`: copy `count` bytes of `source` from `begin` on to `into`
-at `at`; they must not overlap."""
+"""`copy(into, at, source, begin, count)`: copy `source[begin : begin + count]` to `into[at:]`; the
+two must not overlap."""
 
 
 @part
@@ -59,6 +59,7 @@ def b40(array: Bytes, at: int) -> int:
 
 @part
 def same(array: Bytes, at: int, other: Bytes, other_at: int, count: int) -> bool:
+    """Return whether `count` bytes of two arrays are equal."""
     done = 0
     while done + 8 <= count:
         if i64(array, at + done) != i64(other, other_at + done):

@@ -19,17 +19,17 @@ from lockstep.pipeline.values.errors import TableError
 Places = npt.NDArray[np.int32]
 
 NULL, ABSENT, SOFTENED = -1, -2, -3
-"""Negative places: the value is NULL; the image leaves the column out; no Arrow type holds the
-value (a zero date), which becomes NULL."""
+"""Negative numbers in place of an offset. NULL: the value is NULL. ABSENT: the row image does not
+have the column. SOFTENED: Arrow cannot hold the value (a zero date), which becomes NULL."""
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
     """A column as the TABLE_MAP lays it out. `code` is its type, with ENUM and SET instead of
-    STRING; `size` is the cell's size in bytes or, negated, the size of the length before it.
-    `width` is the declared length of a string in bytes; `precision` and `scale` are those of
-    a decimal; `scale` is the number of fractional digits of a temporal type. `bare_doubles`: the
-    server prints a whole double in a JSON document without ".0", as MySQL 5.7 does."""
+    STRING. `size`: the bytes of a cell, or -n if a length of n bytes comes before each cell.
+    `width`: the declared length of a string in bytes, or of a BIT in bits. `precision` and `scale`:
+    those of a decimal; `scale` is also the number of a temporal type's fractional digits.
+    `bare_doubles`: the server prints whole doubles in JSON without ".0", as MySQL 5.7 does."""
 
     code: int
     size: int
@@ -39,12 +39,14 @@ class Layout:
     bare_doubles: bool = False
 
 
+# Type code → bytes of a cell; of a temporal type, the bytes before its fraction.
 _FIXED: Final = {1: 1, 2: 2, 3: 4, 4: 4, 5: 8, 7: 4, 8: 8, 9: 3, 10: 3, 11: 3, 12: 8, 13: 1}
 _TIMESTAMP2, _DATETIME2, _TIME2, _BIT, _DECIMAL = 17, 18, 19, 16, 246
 _TEMPORAL: Final = {_TIMESTAMP2: 4, _DATETIME2: 5, _TIME2: 3}
 _ENUM, _SET, _STRING = 247, 248, 254
 JSON: Final = 245
 _LONG: Final = frozenset({242, JSON, 252, 255})
+"""VECTOR, JSON, BLOB, GEOMETRY: the metadata is the number of bytes of a cell's length."""
 
 # Limits of valid metadata. 38 digits after the point is MariaDB's limit, MySQL's is 30.
 _MEMBER_BYTES: Final = {_ENUM: (1, 2), _SET: (1, 2, 3, 4, 8)}
@@ -96,7 +98,8 @@ def _possible(code: int, data: bytes) -> bool:
 
 
 def decimal_size(precision: int, scale: int) -> int:
-    """Return the bytes of a decimal: four for nine digits, fewer for the rest at both ends."""
+    """Return the bytes of a decimal. On each side of the point, nine digits take four bytes and the
+    remaining digits fewer."""
     size = 0
     for digits in (precision - scale, scale):
         rest = digits % 9
@@ -116,12 +119,14 @@ def cell_length(data: Bytes, at: int, size: int) -> int:
 
 @dataclass(slots=True)
 class Cells:
-    """One column of many row images: `at[i]` is the place of image i's cell in `data`, or
-    NULL, ABSENT, SOFTENED. All cells lie within `data`: the walk has checked that.
-    `nulls` is False if every image has a place. The decoders set the rest: `softened` is the number
-    of zero dates that became NULL; `ambiguous` is, if the column is part of a key (`keyed`), the
-    first image whose text other bytes have too, or -1; `unknown` is the number of values with a
-    code that its set does not define, U+FFFD in the text."""
+    """One column of many row images: `at[i]` is the place of image i's cell in `data`, or NULL,
+    ABSENT, SOFTENED. Decoders need not check bounds: whoever found the cells has. `nulls` is False
+    if every image has a cell. `keyed`: the column is part of a key.
+
+    The decoders set the rest. `softened`: the number of zero dates that became NULL. `ambiguous`:
+    in a key, the first image whose bytes decode to the same text as other bytes, or -1.
+    `unknown`: the number of values with a code that the character set does not define; the text
+    has U+FFFD for it."""
 
     data: Bytes
     at: Places
@@ -145,7 +150,7 @@ def validity(at: Places) -> pa.Buffer:
 
 
 def room(count: int, width: int) -> tuple[pa.Buffer, npt.NDArray[np.uint8]]:
-    """Return a buffer for `count` values of `width` bytes, and its bytes to write to. It is from
-    Arrow's pool, which reuses memory: page faults of fresh memory would cost more than decoding."""
+    """Return a buffer for `count` values of `width` bytes, and its bytes to write to. Arrow's pool
+    reuses memory; page faults of fresh memory would cost more time than decoding."""
     buffer = pa.allocate_buffer(count * width)
     return buffer, np.frombuffer(buffer, np.uint8)

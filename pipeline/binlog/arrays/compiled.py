@@ -1,10 +1,10 @@
 """Compilation of the inner loops by numba, and the cache of compiled code.
 
-numba compiles a function at its first call and caches the result. It would notice a change only in
-that function's file, so the cache folder is named after the content of every module of
-`pipeline.binlog` and `pipeline.resultset`. If neither the package's folder nor the user's cache is
-writable, or the cache cannot be written or read (full disk, files left empty by a power cut), the
-code is compiled in each process.
+numba compiles a function at its first call and caches the result. It looks for changes only in that
+function's file, but compiled callees are part of the result. So the cache folder's name is a hash
+of every module of `pipeline.binlog` and `pipeline.resultset`. The folder is in the package or, if
+that is not writable, in the user's cache. If neither can be used (full disk, files left empty by a
+power cut), each process compiles the code.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ _PREFIX: Final = "compiled-"
 
 
 class _Part:
-    """A function for compiled code, built when a kernel that calls it is compiled. A cached kernel
-    needs none of them, and a command that reads no event does not even import numba."""
+    """A function that only compiled code calls, built when a caller is compiled. A kernel from the
+    cache needs no parts, and a command that reads no event does not even import numba."""
 
     def __init__(self, build: Callable[[], Any]) -> None:
         self._build = build
@@ -45,7 +45,7 @@ class _Part:
 
     @property
     def _numba_type_(self) -> Any:
-        """The type by which numba treats this object as the function that it stands for."""
+        """The type that makes numba treat this object as the function that it builds."""
         from numba.core.registry import cpu_target
 
         function = self.built()
@@ -59,7 +59,8 @@ def part(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def inline(name: str, *args: Any, **kwargs: Any) -> object:
-    """Return a function for compiled code that the intrinsic of this name builds."""
+    """Return a function for compiled code, which `name` of the module `intrinsics` builds from
+    these arguments."""
 
     def build() -> Any:
         from lockstep.pipeline.binlog.arrays import intrinsics
@@ -86,8 +87,9 @@ class kernel(Generic[P, R]):
         try:
             return self._compiled(*args, **kwargs)
         except (OSError, EOFError, UnpicklingError) as error:
-            # The error comes from numba's cache, since compiled code opens no files. So the
-            # function has not begun, and may be called again.
+            # The error comes from numba's cache, because compiled code opens no files. So the
+            # function has not run yet, and calling it again is safe. Damaged files are deleted, but
+            # after an OSError (a full disk) those that exist may be good.
             folder = cache_folder()
             if folder is not None and not isinstance(error, OSError):
                 shutil.rmtree(folder, ignore_errors=True)
@@ -125,8 +127,8 @@ def _cached(function: Callable[P, R]) -> Callable[P, R]:
 
 @cache
 def cache_folder() -> Path | None:
-    """Return the cache folder for the present sources; None if no folder is writable. The caches
-    of earlier sources are deleted."""
+    """Return the cache folder for the code as it is now; None if no folder is writable. Folders for
+    earlier versions of the code are deleted."""
     for folder in _folders(_fingerprint()):
         is_new = not folder.exists()
         if _writable(folder):
@@ -146,6 +148,7 @@ def _folders(name: str) -> Iterator[Path]:
 
 
 def _writable(folder: Path) -> bool:
+    """Return whether a file can be created in the folder: its permissions alone do not show it."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         tempfile.TemporaryFile(dir=folder).close()

@@ -1,1 +1,1 @@
-"""Table maps and row images: from row events to Arrow columns."""
+"""Table maps, and the decoding of row events into row images as Arrow columns."""

@@ -1,13 +1,13 @@
 """The table maps of a log: which rows belong to which table, and which tables are captured.
 
-A server gives a table a new id whenever it opens it again, and writes the whole map again
-for each statement. Maps with the same content have one number here, whatever their id and flags:
-the flags of a foreign key's child change from statement to statement. A table has several numbers
-if its structure changes; they say nothing about the order of its rows. Maps written by two
-versions of the server have different numbers, because the same bytes may mean different things.
+A server gives a table a new id whenever it opens the table again, and writes a whole TABLE_MAP for
+each statement. Here, all maps with the same content have one number. Ids and flags do not count as
+content: the flags of a foreign key's child change from statement to statement. A table whose
+structure changes has several numbers, not necessarily in the order of its rows. The maps of two
+server versions have different numbers, because the same bytes may have different meanings.
 
-A block's row events are split by table map, by table, or into portions. Every part keeps the events
-in the order of the log.
+The row events of a block (`ring.Block`) are split by table map, by table, or into portions. Every
+part has its events in the order of the log.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ class TableMaps:
     """Every distinct table map of a log, numbered from 0.
 
     `wants` returns whether a table's rows are captured. `elsewhere` returns whether the rows of a
-    table that is not captured may be stored in other tables of the same statement (MERGE).
-    `keeps`: take the rows of every table while a transaction may be prepared; when it is
-    committed, `wants` decides which of them are captured. `writer`: the server that wrote the log
-    from here on. `bytes`: the contents of the maps, one after another.
+    table that is not captured may be stored in other tables of the same statement (MERGE). `keeps`:
+    take the rows of every table in an XA transaction; when that is committed, `wants` decides which
+    of them are captured. `writer`: the server that wrote the current file. `bytes`: the contents of
+    the maps, one after another.
     """
 
     def __init__(
@@ -53,15 +53,16 @@ class TableMaps:
         self._keeps = keeps
         self._preparing = False
         self._handling: Integers = np.zeros(64, np.int64)
-        """Per map TAKEN, INSPECTED, or 0 if its rows are skipped."""
+        """For each map TAKEN, INSPECTED, or 0 if its rows are skipped (`ring`)."""
         self._numbers: dict[tuple[LogWriter, bytes], int] = {}
         self.writer = LogWriter()
         self.maps: list[TableMap] = []
         self.bytes: npt.NDArray[np.uint8] = np.empty(1 << 16, np.uint8)
         self.places: Integers = np.zeros((64, 3), np.int64)
-        """Per map: the offset of its content in `bytes`, the content's length, its handling."""
+        """For each map its offset and length in `bytes`, and its handling."""
         self.ids: Integers = _empty_ids(1024)
-        """A hash table with open addressing: table id, number of the map, last statement."""
+        """A hash table with open addressing: table id, number of its map, and number of the last
+        statement that had the map."""
         self._used = 0
         self._ids = 0
 
@@ -108,7 +109,7 @@ class TableMaps:
         return TAKEN if self._wants(table) else INSPECTED if self._elsewhere(table) else 0
 
     def tables_of(self, statement: int) -> set[TableName]:
-        """Return the tables whose maps occurred in the statement of this number."""
+        """Return the tables that have a map in the statement with this number."""
         used_ids = self.ids[(self.ids[:, 0] != _UNUSED) & (self.ids[:, 2] == statement)]
         return {self.maps[int(number)].table for number in used_ids[:, 1]}
 
@@ -116,12 +117,13 @@ class TableMaps:
         return self.maps[int(self.ids[self._entry(table_id), 1])].table
 
     def set_preparing(self, preparing: bool) -> None:
-        """Set whether the following events belong to a transaction that may be prepared."""
+        """Set whether the next events belong to an XA transaction."""
         if self._keeps:
             self._preparing = preparing
             self._apply()
 
     def drop(self, table: TableName) -> None:
+        """Skip the rows of a table's maps so far, until `update_wanted` is called."""
         for number, table_map in enumerate(self.maps):
             if table_map.table == table:
                 self._handling[number] = 0
@@ -159,13 +161,13 @@ def _empty_ids(size: int) -> Integers:
 
 
 MAX_STRING_BYTES: Final = 1 << 29
-"""Largest size of a portion's events in bytes. It is small enough for Arrow's 32-bit offsets even
-if text grows when it is converted to UTF-8. An event larger than this is a portion of its own."""
+"""Most bytes of events in a portion: few enough for Arrow's 32-bit offsets even if text grows when
+it is converted to UTF-8. A larger event is a portion of its own."""
 
 
 def by_map(block: Block) -> Iterator[tuple[int, Integers, Block]]:
-    """Yield for each table map of the block: the map's number, the places of its events in the
-    block's index, ascending, and a block of these events. One table may have several maps."""
+    """Yield for each table map of the block its number, the rows of its events in the block's index
+    (ascending), and a block of these events. A table may have several maps."""
     maps = block.events[:, columns.MAP]
     if not len(maps):
         return
@@ -181,8 +183,8 @@ def by_map(block: Block) -> Iterator[tuple[int, Integers, Block]]:
 def by_table(
     block: Block, tables: Sequence[TableMap]
 ) -> Iterator[tuple[TableName, Integers, Block]]:
-    """Yield for each table of the block: its name, the places of its events in the block's index,
-    ascending, and a block of these events. `tables`: the table maps by number."""
+    """Yield for each table of the block its name, the rows of its events in the block's index
+    (ascending), and a block of these events. `tables`: the table maps by number."""
     parts_of: dict[TableName, list[tuple[Integers, Block]]] = {}
     for number, events, part in by_map(block):
         parts_of.setdefault(tables[number].table, []).append((events, part))
@@ -195,8 +197,8 @@ def by_table(
 
 
 def in_portions(block: Block) -> Iterator[tuple[int, Block]]:
-    """Yield the block's events in portions of at most MAX_STRING_BYTES, each after the place of its
-    first event in the block's index."""
+    """Yield portions of at most MAX_STRING_BYTES: the first event's row in the block's index, and a
+    block of the portion's events."""
     totals = np.cumsum(block.events[:, columns.SIZE])
     first, before = 0, 0
     while first < len(totals):

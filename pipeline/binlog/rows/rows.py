@@ -1,7 +1,8 @@
-"""Row events of one table → Arrow columns.
+"""From row events of one table to Arrow columns.
 
-A column that an after image lacks kept its value. A column that only the after image has counts as
-updated, because servers leave unchanged columns out of after images.
+A row image is a row before or after a change. A column that an after image lacks has kept its
+value. A column that only the after image has counts as updated, because a server may leave only
+unchanged columns out of after images.
 """
 
 from __future__ import annotations
@@ -42,8 +43,7 @@ from lockstep.pipeline.values.table import Column, TableStructure
 
 MAX_IMAGES: Final = 1 << 17
 MAX_CELLS: Final = 1 << 22
-"""Largest number of images, and of cells, in a batch of images. A batch has events of one portion
-of a block (`maps.in_portions`)."""
+"""Most images, and most cells, that are decoded at a time."""
 
 
 DECODED_BY: Final[Mapping[str, Callable[[Column, Cells], pa.Array]]] = MappingProxyType(
@@ -66,13 +66,15 @@ DECODED_BY: Final[Mapping[str, Callable[[Column, Cells], pa.Array]]] = MappingPr
         "vector": vectors,
     }
 )
-"""The function for each type name of `table_map`: it turns cells into an Arrow array, of the type
-that `schema.types` gives. A test checks that both tables agree."""
+"""A type's name (`table_map`) → the function that makes an Arrow array of its cells, in the Arrow
+type that `schema.types` gives."""
 
 
 @dataclass(frozen=True, slots=True)
 class _WalkedImages:
-    """The arrays that a walk fills; `cells` is columns x images."""
+    """The arrays that `images.walk` fills. `cells`: the place of each cell, columns x images.
+    `nulls`: for each column, True if a cell is NULL or absent. `event`, `row`, `kind`: for each
+    image its event, its row in the event, and its kind."""
 
     cells: npt.NDArray[np.int32]
     nulls: npt.NDArray[np.bool_]
@@ -83,7 +85,7 @@ class _WalkedImages:
 
 @dataclass(frozen=True, slots=True)
 class ImageCounts:
-    """Number of images of each kind, in the order of `CHANGE_TYPES`, and of rows of each event."""
+    """Numbers of images by kind, in the order of `CHANGE_TYPES`, and numbers of rows by event."""
 
     kinds: Integers
     rows: Integers
@@ -92,11 +94,11 @@ class ImageCounts:
 class TableDecoder:
     """Decodes events that refer to one table map.
 
-    `layouts`: the columns as the table map lays them out; `structure`: their names, signs,
-    character sets and members, from the same map or from the schema's history; `schema`: the
-    Arrow types they become (`schema.types`); `key`: key columns besides the structure's primary
-    key; `hidden`: indexes of the layouts whose columns the structure does not have; `updated`:
-    report which columns each update changed.
+    `layouts`: the columns as the table map lays them out. `structure`: their names, signs,
+    character sets and members, from the same map or from the recorded history of the schema.
+    `schema`: the Arrow types that they become (`schema.types`). `key`: key columns besides the
+    structure's primary key. `hidden`: indexes of layouts that have no column in the structure.
+    `updated`: report which columns each update changed.
     """
 
     def __init__(
@@ -133,9 +135,11 @@ class TableDecoder:
         return self._complete
 
     def decode(self, block: Block) -> Iterator[RowImages]:
-        """Yield the images of the block's events, in order, a batch at a time.
+        """Yield the images of the block's events in the order of the log, in batches. An image's
+        `event` is a row of the block's index.
 
-        Their `event` is a row of the block's index.
+        DamagedEvent if an event does not fit its table map; TableError for a value that cannot be
+        decoded, and for other events that this version does not read.
         """
         for first_event, portion in in_portions(block):
             for walked, count, complete in self._walks(portion):
@@ -149,8 +153,9 @@ class TableDecoder:
                 yield decoded if updated is None else replace(decoded, updated=updated)
 
     def first_changes(self, block: Block, candidates: Collection[int]) -> dict[int, int]:
-        """Return those of the columns `candidates` (from 0) whose bytes an update changed, each
-        with the first event that did (a row of the block's index). Raises what `count` raises."""
+        """Return the columns of `candidates` (numbers from 0) whose bytes an update changed, each
+        with the first such event (a row of the block's index). Raises the same errors as `count`.
+        """
         firsts: dict[int, int] = {}
         for walked, count, _ in self._walks(block):
             kinds = walked.kind[:count]
@@ -164,8 +169,8 @@ class TableDecoder:
         return firsts
 
     def count(self, block: Block) -> ImageCounts:
-        """Count the rows of the block's events without decoding values. Raises what `decode`
-        raises, except for errors of values."""
+        """Count the rows of the block's events without decoding values. Raises the same errors as
+        `decode`, except those for values."""
         kinds = np.zeros(len(CHANGE_TYPES), np.int64)
         rows = np.zeros(len(block.events), np.int64)
         for walked, count, _ in self._walks(block):
@@ -176,8 +181,8 @@ class TableDecoder:
         return ImageCounts(kinds, rows)
 
     def _walks(self, block: Block) -> Iterator[tuple[_WalkedImages, int, bool]]:
-        """Yield batches of images: the places of their cells, for the structure's columns; their
-        number; and whether they have every column of the log."""
+        """Yield batches of images: the places of their cells in the structure's columns, the number
+        of images, and True if each image has every column of the table map."""
         state = np.zeros(images.STATE_SIZE, np.int64)
         events, room = block.events, self._room(block.events)
         code = images.FULL
@@ -208,7 +213,8 @@ class TableDecoder:
                 yield walked, count, complete
 
     def _room(self, events: Integers) -> int:
-        """Return the number of images to allocate: as many as the bytes can hold, or the limit."""
+        """Return the number of images for which to allocate: the most that can be in the events'
+        bytes, or the limit."""
         width = len(self._logged_sizes)
         least_size = max((width + 7) // 8, 1)
         possible = int(events[:, columns.SIZE].sum()) // least_size + 2
@@ -242,7 +248,7 @@ class TableDecoder:
             arrays.append(array)
             if cells.softened:
                 if keyed:
-                    # In a key, NULL for all such dates would make rows with different keys equal.
+                    # NULL for each such date would give the same key to different rows.
                     raise TableError(
                         f"key column {column.name!r} holds a zero or partial date",
                         hint="correct those rows in the source, or exclude the table",
@@ -284,16 +290,16 @@ class TableDecoder:
             )
         if code == images.OTHER_COLUMNS:
             return TableError(
-                f"a row event at offset {offset} has another number of columns than its table map",
+                f"a row event at offset {offset} does not have as many columns as its table map",
                 hint="report this log to us",
             )
         return damaged(f"a row event of {name} does not match its table map, at offset {offset}")
 
 
 def _present(cells: Places, kinds: npt.NDArray[np.int8]) -> pa.Array | None:
-    """Return `RowImages.present` for cells (columns x images); None if no cell is absent. First,
-    cells absent from an after image are set to those of its before image, since the statement did
-    not change them."""
+    """Return `RowImages.present` for cells (columns x images); None if no cell is absent. Before
+    that, a cell that an after image lacks is set to that of its before image, because the statement
+    did not change it."""
     after = np.flatnonzero(kinds == AFTER)
     new_cells = cells[:, after]
     cells[:, after] = np.where(new_cells == ABSENT, cells[:, after - 1], new_cells)
@@ -324,8 +330,8 @@ def _fill_changed(
 ) -> None:
     """Set in `changed` (images x columns), for each after image, the columns that changed.
 
-    `cells`: columns x images; there may be more than `kinds` has. `sizes`: per column, as in
-    `cells.Layout`.
+    `cells`: columns x images, of which only the first `len(kinds)` are read. `sizes`: per column,
+    as in `cells.Layout`.
     """
     for column in range(len(sizes)):
         for image in range(1, len(kinds)):

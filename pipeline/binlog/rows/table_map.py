@@ -1,4 +1,4 @@
-"""TABLE_MAP events → table structures.
+"""The structure of a table, read from a TABLE_MAP event.
 
 Format: `Table_map_event` in `libs/mysql/binlog/event/rows_event.h` of MySQL's source.
 """
@@ -56,8 +56,8 @@ _TYPES: Final = {
 """Type code → the type's name, and the number of its metadata bytes."""
 
 TYPE_NAMES: Final = frozenset(name for name, _ in _TYPES.values())
-"""The base types of a table map; the binary character set then turns a string into its byte type
-(`_BYTE_STRINGS`)."""
+"""The types that a table map's type codes name. A string with the binary character set then becomes
+the type of `_BYTE_STRINGS`."""
 
 _SIGNEDNESS, _DEFAULT_CHARSET, _COLUMN_CHARSET, _COLUMN_NAME = 1, 2, 3, 4
 _SET_VALUES, _ENUM_VALUES, _SIMPLE_KEY, _PREFIX_KEY = 5, 6, 8, 9
@@ -66,8 +66,8 @@ _ENUM_DEFAULT_CHARSET, _ENUM_COLUMN_CHARSET = 10, 11
 _NUMERIC: Final = frozenset({1, 2, 3, 4, 5, 8, 9, 246})
 _YEAR: Final = 13
 _LAST_WITHOUT_YEARS, _FIRST_WITH_YEARS = 80015, 80029
-"""MySQL 8.0.15 writes no sign for a YEAR, and 8.0.29 writes one (it is unsigned), as MariaDB does.
-It is not known which version in between was the first to write it."""
+"""The metadata of MySQL 8.0.15 has no sign for a YEAR; that of 8.0.29 and of MariaDB has one
+(unsigned). We do not know the first version that writes it."""
 
 _BYTE_STRINGS: Final = {"char": "binary", "varchar": "varbinary", "text": "blob"}
 
@@ -88,8 +88,8 @@ class OptionalField(Enum):
 
 @dataclass(frozen=True, slots=True)
 class TableMap:
-    """The table that a TABLE_MAP gives an id. `raw` is the whole event without checksum; `writer`
-    is the server that wrote it."""
+    """A TABLE_MAP, which gives a table an id. `raw`: the whole event without checksum. `writer`:
+    the server that wrote it."""
 
     table_id: int
     table: TableName
@@ -99,9 +99,9 @@ class TableMap:
 
 @dataclass(frozen=True, slots=True)
 class Outline:
-    """The structure of a table as far as its TABLE_MAP describes it. `said`: the parts that the map
-    has besides types, widths and nullability. Without them, names are "", signs and character sets
-    are the defaults, and there are no members."""
+    """The structure of a table as far as its TABLE_MAP describes it. `said`: the optional parts
+    that the map has. Without them, names are "", signs and character sets are the defaults, and
+    there are no members."""
 
     table: TableName
     columns: tuple[Column, ...]
@@ -110,8 +110,8 @@ class Outline:
 
 
 def read_table_map(raw: bytes, writer: LogWriter | None = None) -> TableMap:
-    """Read the id and the name from a whole TABLE_MAP event without checksum; `read_structure`
-    reads the rest if it is needed. Without a `writer`, the newest MySQL is assumed."""
+    """Read the id and the name from a whole TABLE_MAP event without checksum. `read_structure`
+    reads the rest when that is needed. `writer` None is the newest MySQL."""
     table_id, table, _ = _head(raw)
     return TableMap(table_id, table, raw, writer or LogWriter())
 
@@ -119,8 +119,8 @@ def read_table_map(raw: bytes, writer: LogWriter | None = None) -> TableMap:
 def read_layouts(mapped: TableMap) -> tuple[Layout, ...]:
     """Return the layouts of a table map's columns.
 
-    TableError for an unknown column type, and for MariaDB's old temporal types, whose width is not
-    in the log.
+    TableError for an unknown column type, and for MariaDB's old temporal types, because the log
+    does not have their width.
     """
     layouts = _layouts(_head(mapped.raw)[2])
     if mapped.writer.mariadb and any(column.code in _OLD_TEMPORAL for column in layouts):
@@ -151,8 +151,8 @@ def _layouts(reader: Reader) -> list[Layout]:
 
 
 def read_outlines(mapped: TableMap) -> tuple[Outline, ...]:
-    """Return the outlines that a table map may describe. There are two if it is not known whether
-    the writer's version has a sign for a YEAR (`_years_counted`) and the signs fit both ways.
+    """Return the outlines that a table map may describe: two if the writer's version may or may not
+    have a sign for a YEAR (`_years_counted`), and the signs fit both ways.
 
     TableError for an unknown column type, and for a map that contradicts itself.
     """
@@ -240,7 +240,7 @@ def _column(layout: Layout) -> Column:
 
 
 def _years_counted(writer: LogWriter) -> tuple[bool, ...]:
-    """Return whether `writer` writes a sign for a YEAR; both answers if that is not known."""
+    """Return True if `writer` writes a sign for a YEAR, False if not, both if that is unknown."""
     if writer.between(_LAST_WITHOUT_YEARS + 1, _FIRST_WITH_YEARS - 1):
         return True, False
     return (not writer.between(0, _LAST_WITHOUT_YEARS),)
@@ -249,9 +249,9 @@ def _years_counted(writer: LogWriter) -> tuple[bool, ...]:
 class _OptionalMetadata:
     """The optional metadata of one table map (`binlog_row_metadata`), applied to its columns.
 
-    A field has a slot for some columns only: signedness for numeric columns (without BIT; with
-    YEAR, except in the first versions of MySQL 8.0), character sets for string columns (with
-    VECTOR; with GEOMETRY on MariaDB only), members for ENUM columns and for SET columns."""
+    A field has entries for some columns only. Signedness: numeric columns, without BIT, and with
+    YEAR except in early versions of MySQL 8.0. Character sets: string columns and VECTOR; on
+    MariaDB also GEOMETRY. Members: ENUM columns, and in another field SET columns."""
 
     def __init__(
         self,
@@ -274,8 +274,8 @@ class _OptionalMetadata:
 
     @property
     def signs_fit(self) -> bool:
-        """True if each numeric column has a sign, no other does, and each YEAR is unsigned; also if
-        there are no signs at all."""
+        """True if there is exactly one sign for each numeric column and each YEAR is unsigned, or
+        if the map has no signs."""
         if _SIGNEDNESS not in self._fields:
             return True
         numbers = self._where(self._numbers)
@@ -291,7 +291,7 @@ class _OptionalMetadata:
         )
 
     def names(self) -> list[str]:
-        """Return the columns' names; only if the map has them (`OptionalField.NAMES`)."""
+        """Return the columns' names. To be called only if the map has `OptionalField.NAMES`."""
         reader = Reader(self._fields[_COLUMN_NAME], self._what)
         try:
             names = [reader.length_encoded_text().decode("utf-8") for _ in self._codes]
@@ -302,8 +302,8 @@ class _OptionalMetadata:
         return names
 
     def primary_key(self) -> list[int]:
-        """Return column indexes in key order, none without a key. A key of prefixes counts as one
-        of whole columns, because a value whose prefix is unique is unique itself."""
+        """Return column indexes in key order; empty without a key. A key of prefixes counts as a
+        key of whole columns, because values with different prefixes are different."""
         if _SIMPLE_KEY in self._fields:
             key = list(self._packed(_SIMPLE_KEY))
         elif _PREFIX_KEY in self._fields:
@@ -315,6 +315,7 @@ class _OptionalMetadata:
         return key
 
     def columns(self) -> list[Column]:
+        """Return the columns with their types, signs, character sets and members."""
         columns = list(self._columns)
         signs = zip(self._where(self._numbers), self._bits(_SIGNEDNESS), strict=False)
         for index, unsigned in signs:
@@ -348,7 +349,8 @@ class _OptionalMetadata:
             yield reader.length_encoded()
 
     def _collations(self, indexes: list[int], default: int, each: int) -> list[tuple[int, int]]:
-        """Return (column, collation), from one number per slot or a default and its exceptions."""
+        """Return (column index, collation id) pairs, either from one number for each column (field
+        `each`), or from a default and its exceptions (field `default`)."""
         if default in self._fields:
             numbers = list(self._packed(default))
             if not numbers:

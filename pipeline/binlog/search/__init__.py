@@ -1,1 +1,1 @@
-"""Searches for places in a log, without capturing anything."""
+"""Searches for places in a log, by moment or by GTID. They capture no rows."""

@@ -1,9 +1,9 @@
-"""The log without its rows: a scan of its transactions, a walk over its events, and the heads of
-its files, which are the events before a file's first transaction.
+"""Reading the log without its rows: a scan of its transactions, a walk over its events, and the
+heads of its files. A head is the events before a file's first transaction.
 
-`scan` reads any length of log, through a transaction buffer that captures no table, at the speed
-of the compiled loop. `walk` reads the headers of the few events around a place, in Python. Events
-that a capture would refuse are stepped over.
+`scan` reads any length of log at the speed of the compiled loop, through a transaction buffer that
+captures no table. `walk` reads a few events around a place, in Python. Both step over events that a
+capture would refuse.
 """
 
 from __future__ import annotations
@@ -55,15 +55,18 @@ from lockstep.pipeline.values.gtid import GtidSet
 from lockstep.pipeline.values.position import Coordinates, LogFile
 
 _BETWEEN: Final = GTIDS | PLACES
-"""Events that end a transaction before them: each begins one, or stands between two."""
+"""Events that come only after a transaction has ended: each begins a transaction, or stands between
+two."""
 
 _ENDS: Final = frozenset({EventType.XID, EventType.XA_PREPARE, EventType.TRANSACTION_PAYLOAD})
+"""The last events of transactions, besides QUERY COMMIT and QUERY ROLLBACK."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoggedEvent:
-    """An event of the log: its place, and its bytes as the server sent them. `log_server`:
-    the id of the server that wrote the log, from the last format description."""
+    """An event of the log. `code`: its type. `timestamp`: seconds since the epoch. `packet`: its
+    bytes as the server sent them. `checksum`: True if they end with a CRC32. `log_server`: the id
+    of the server that wrote the log, from the last format description."""
 
     at: Coordinates
     code: int
@@ -83,21 +86,21 @@ class LoggedEvent:
 
     @property
     def crc32(self) -> int:
-        """Its own checksum, or one computed here if the log has none."""
+        """The event's own checksum, or a computed one if the log has none."""
         if self.checksum:
             return int.from_bytes(self.packet[-4:], "little")
         return zlib.crc32(self.packet)
 
     @property
     def parsed(self) -> Event:
-        """The event for the functions that read bodies; UnsupportedEvent if its type is not on the
-        allow-list."""
+        """The event as an `Event`, for functions that read its body; UnsupportedEvent if its type
+        is not on the allow-list."""
         return read_event(self.packet, self.at, checksum=self.checksum)
 
 
 def walk(dump: BinlogDump, start: Coordinates) -> Iterator[LoggedEvent]:
-    """Yield every event that is in the log itself, from where the dump begins (`start`, or
-    before it) to the log's present end."""
+    """Yield every event of a dump that is in the log itself, up to the log's end. The dump was
+    requested from `start` on, but may begin before it (`dump.begins`)."""
     at = dump.begins or start
     checksum, log_server = True, -1
     for packet in events(dump):
@@ -118,8 +121,8 @@ def walk(dump: BinlogDump, start: Coordinates) -> Iterator[LoggedEvent]:
 
 
 def end_of_transaction(dump: BinlogDump, begin: Coordinates, head: Coordinates) -> Coordinates:
-    """Return the end of the transaction that the event at `begin` belongs to, at most the log's
-    end `head`."""
+    """Return the end of the transaction whose event is at `begin`; the log's end `head` if that
+    comes first."""
     for event in walk(dump, begin):
         if event.at < begin:
             continue
@@ -131,8 +134,8 @@ def end_of_transaction(dump: BinlogDump, begin: Coordinates, head: Coordinates) 
 
 
 def _rotated(packet: bytes, at: Coordinates) -> LogFile:
-    """Return the file that a ROTATE names. A dump begins with a ROTATE, before a format description
-    says whether events have checksums, so the bytes have to decide."""
+    """Return the file that a ROTATE names. The ROTATE at a dump's beginning comes before the format
+    description, so only its own bytes can show if it has a checksum."""
     has_checksum = zlib.crc32(packet[:-4]) == int.from_bytes(packet[-4:], "little")
     return read_rotate(packet[HEADER.size : -4 if has_checksum else None], at).file
 
@@ -141,7 +144,7 @@ def step_over(
     dump: BinlogDump, start: Coordinates, end: Coordinates, count: int
 ) -> tuple[Coordinates, Stretch | None]:
     """Return the place after `count` transactions from `start` on, and these transactions; fewer if
-    `end` or the log's end comes first. A transaction without one of the usual ends reaches to the
+    `end` or the log's end comes first. A transaction without a COMMIT, XID or the like ends at the
     next event that begins a transaction or stands between two."""
     at, rows, files, sources = start, list[list[int]](), list[LogFile](), list[str]()
     row: list[int] | None = None
@@ -194,15 +197,15 @@ _MAX_STEPS: Final = 1 << 16
 
 
 class Dumps(Protocol):
-    """The part of `pipeline.ports.SourceServer` that searches need."""
+    """What searches need of a server (`pipeline.ports.source`): dumps of its log."""
 
     def dump(self, start: Coordinates) -> BinlogDump: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """Transactions in the order of the log: n x TRANSACTION_COLUMNS of `ring`, and the files
-    and sources that its columns refer to."""
+    """Consecutive transactions of the log: their index (n x TRANSACTION_COLUMNS, see `ring`), and
+    the lists of files and GTID sources to which the index refers by number."""
 
     transactions: Integers
     files: Sequence[LogFile]
@@ -224,12 +227,13 @@ def scan(
     tell: ReportProgress | None = None,
     total: int = 0,
 ) -> Generator[Stretch]:
-    """Yield the stretches from `start` to `end`, both between two transactions: one for each piece
-    of the dump, never empty. `tell` is called for each piece; `total` is passed to it.
+    """Yield all transactions from `start` to `end`, both places between two transactions. There is
+    one stretch for each piece of the dump that ends a transaction. `tell` is called for each piece,
+    with `total` as the bytes to read.
 
-    The stretches have every transaction, also those that a capture refuses. Damage is raised;
-    `StreamEndedEarly` if `whole` is set and the log ends before `end`. A caller that stops
-    early has to close the generator (`contextlib.closing`), which closes the dump.
+    Transactions that a capture refuses are included. DamagedEvent for damage; StreamEndedEarly if
+    `whole` is set and the log ends before `end`. A caller that stops early has to close the
+    generator (`contextlib.closing`), which closes the dump.
     """
     at, steps, bytes_read = start, 1, 0
     while at < end:
@@ -258,7 +262,7 @@ def scan(
         at = after
         if stretch is not None:
             yield stretch
-        # A double number each time, so that a log full of refused events needs few dumps.
+        # Twice as many each time, so that a log full of refused events needs few dumps.
         steps = min(2 * steps, _MAX_STEPS)
     if whole and at < end:
         raise StreamEndedEarly(
@@ -268,6 +272,8 @@ def scan(
 
 
 def _buffer(start: Coordinates, end: Coordinates) -> TransactionBuffer:
+    """Return a buffer that captures no table. It ignores prepared rows, and its small ring is
+    enough, because row events are skipped."""
     buffer = TransactionBuffer(
         start,
         wants=lambda _: False,
@@ -300,8 +306,7 @@ def _groups(buffer: TransactionBuffer) -> Iterator[TransactionGroup]:
 
 
 def _stretch(groups: Sequence[TransactionGroup], after: Coordinates | None) -> Stretch | None:
-    """Return the groups' transactions, only those that end after `after` if it is given; None if
-    there are none."""
+    """Return the groups' transactions that end after the place `after`; None if there are none."""
     if not groups:
         return None
     transactions = np.concatenate([group.transactions for group in groups])
@@ -324,10 +329,10 @@ def log_between(start: Coordinates, end: Coordinates, binlogs: Sequence[BinlogSi
 
 @dataclass(frozen=True, slots=True)
 class FileHead:
-    """`created`: when the file was created, in whole seconds, by the server's clock unless the
-    session that created the file had set another time (`SET TIMESTAMP`). `gtid_set`: the GTIDs
-    executed before it, empty if the log has none. `others`: the commit time of its first
-    transaction if another server executed that first, by that server's clock."""
+    """The head of a log file. `created`: when the file was created, in whole seconds, by the
+    server's clock or by the `SET TIMESTAMP` of the session that created it. `gtid_set`: the GTIDs
+    executed before the file, empty if the log has none. `others`: if another server executed the
+    file's first transaction first, its commit time by that server's clock."""
 
     created: datetime
     gtid_set: GtidSet
@@ -335,7 +340,7 @@ class FileHead:
 
 
 def read_file_head(dumps: Dumps, file: LogFile) -> FileHead:
-    """Read a file's head from its first few hundred bytes; DamagedEvent if it has none."""
+    """Read a file's head, a few hundred bytes; DamagedEvent if it has no format description."""
     start = Coordinates(file, FIRST_OFFSET)
     description: LoggedEvent | None = None
     gtids = GtidSet()
@@ -361,7 +366,7 @@ def read_file_head(dumps: Dumps, file: LogFile) -> FileHead:
 
 
 def _until_refused(events: Iterator[LoggedEvent]) -> Iterator[LoggedEvent]:
-    """Yield events up to a transaction that the server's `gtid_mode` forbids it to send."""
+    """Yield events; end before a transaction that the server's `gtid_mode` forbids it to send."""
     try:
         yield from events
     except TransactionsWithoutGtid:
@@ -382,9 +387,9 @@ class FileHeads:
         return self._heads[number]
 
     def first(self, matches: Callable[[GtidSet], bool], count: int | None = None) -> int:
-        """Return the first of `count` files (default: all) whose set of GTIDs executed before it
-        matches; `count` if none does. The sets grow from file to file, so a bisection reads few
-        heads."""
+        """Return the number of the first file for which `matches` the GTIDs executed before it;
+        `count` if there is none among the first `count` files (default: all). The sets grow from
+        file to file, so a bisection reads few heads."""
         files = range(len(self._binlogs) if count is None else count)
         return bisect_left(files, True, key=lambda number: matches(self.read(number).gtid_set))
 
@@ -393,8 +398,8 @@ def find_file_before(dumps: Dumps, binlogs: Sequence[BinlogSize], gtids: GtidSet
     """Return a file before which only transactions of `gtids` were executed, so that the log from
     there on has all others. None if others were executed even before the oldest file.
 
-    Of the possible files, return the newest that has some of the set, else the oldest: then
-    transactions without a GTID, which no set contains, are not skipped if they follow the set.
+    Of the possible files, return the newest that has some transactions of `gtids`, else the oldest.
+    A newer file would skip transactions without a GTID, which come after `gtids` but are in no set.
     """
     heads = FileHeads(dumps, binlogs)
     late = heads.first(lambda executed: not gtids.contains(executed))

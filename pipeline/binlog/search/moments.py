@@ -1,10 +1,11 @@
 """The search for a moment: its place among a log's transactions, by their commit times.
 
-The same rule (`pipeline.values.division`) is applied to the files, by the times of their creation,
-and then to the transactions of the file that it chose. The time of a file may be wrong (`SET
-TIMESTAMP` before FLUSH LOGS, a clock that was set back). So the neighbouring files are read too:
-those after it up to the first in which most transactions were committed at the moment or later, and
-those before it back to the first in which most were committed before the moment.
+Commit times need not ascend, so the place is chosen at which the fewest transactions are on the
+wrong side (`pipeline.values.division`). This rule first chooses a file, by the creation times of
+the files, and then a transaction in it. A file's time may be wrong (`SET TIMESTAMP` before FLUSH
+LOGS, a clock that was set back), so neighbouring files are read too: later ones up to the first in
+which most transactions are not before the moment, and earlier ones back to the first in which most
+are before it.
 """
 
 from __future__ import annotations
@@ -40,10 +41,11 @@ _SAMPLES: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class MomentPlace:
-    """The place of a moment: `at`, the beginning of the first transaction after it. `late`: number
-    of transactions before `at`, in the files that were read, whose commit time is the moment or
-    later; `early`: number of those after `at` with an earlier time. `first`: the beginning of the
-    first transaction whose commit time is the moment or later, at or before `at`."""
+    """The place of a moment in the log. `at`: the beginning of the transaction with which a reading
+    from the moment on begins. `late`: number of transactions before `at`, in the files that were
+    read, with a commit time of the moment or later. `early`: number of transactions after `at` with
+    an earlier commit time. `first`: the beginning of the first transaction with a commit time of
+    the moment or later, which is not after `at`."""
 
     at: Coordinates
     late: int = 0
@@ -51,7 +53,7 @@ class MomentPlace:
     first: Coordinates | None = None
 
     def warning(self, moment: str) -> str | None:
-        """Return a warning that the log's times do not ascend at the moment; None if they do."""
+        """Return a warning if the log's commit times do not ascend around the moment, else None."""
         if not self.late and not self.early:
             return None
         return (
@@ -71,8 +73,8 @@ def find_moment(
     tell: ReportProgress | None = None,
 ) -> MomentPlace:
     """Return the place of a moment in the log up to `head`; `head` if all transactions come before
-    the moment. `binlogs` are all files, oldest first. `MomentOutOfRange` for a moment before the
-    oldest file, or later than `now`.
+    the moment. `binlogs`: all files, oldest first. `now`: the present time.
+    MomentOutOfRange for a moment before the oldest file, or later than `now`.
     """
     heads, divider = FileHeads(dumps, binlogs), _divider(moment, now)
     earlier = _files_before(heads, len(binlogs), divider)
@@ -137,8 +139,9 @@ def _last_of(file: LogFile, end: Coordinates) -> Coordinates:
 
 @dataclass(frozen=True, slots=True)
 class _Times:
-    """The commit times of a file's transactions, in the log's order, and where each begins.
-    `balance`: number of transactions before the moment minus number of the others."""
+    """The commit times of a file's transactions (microseconds since the epoch), in the log's order,
+    and the offset at which each begins. `balance`: number of transactions before the moment minus
+    number of the others."""
 
     file: LogFile
     times: Integers
@@ -170,7 +173,7 @@ def _read_times(
 
 
 def _place_in(files: Sequence[_Times], divider: Divider, end: Coordinates) -> MomentPlace:
-    """Return the place of the moment in the files that were read, `end` if it is after them."""
+    """Return the moment's place in the files that were read; `end` if it is after all of them."""
     at, first = None, None
     for file in files:
         late = np.flatnonzero(file.times >= divider.moment)
@@ -189,8 +192,8 @@ def _place_in(files: Sequence[_Times], divider: Divider, end: Coordinates) -> Mo
 
 
 def _files_before(heads: FileHeads, count: int, divider: Divider) -> int:
-    """Return how many of `count` files were created before the moment: first by a sample of heads,
-    then by the heads between two of the sample."""
+    """Return how many of `count` files were created before the moment. First a sample of the files'
+    heads is read, then the heads between two of the sample."""
 
     def divided(files: range) -> int:
         in_seconds = Divider(divider.moment // SECOND * SECOND, divider.latest)
@@ -206,8 +209,9 @@ def _files_before(heads: FileHeads, count: int, divider: Divider) -> int:
 
 
 def _created(head: FileHead) -> int:
-    """Return when a file was created. If its first transaction is another server's and later by
-    that server's clock, return that time: transactions before it may be as late."""
+    """Return when a file was created (microseconds since the epoch). If another server committed
+    its first transaction, by a clock that is ahead, return that commit time: transactions before it
+    may be as late."""
     created, others = microseconds(head.created), head.others
     return created if others is None else max(created, microseconds(others) // SECOND * SECOND)
 

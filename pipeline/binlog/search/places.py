@@ -1,11 +1,11 @@
 """The search for a place by its content: boundaries of transactions, ends of GTID sets, and the
-transactions by which a GTID set is recognised in another server's log (`SetAnchor`).
+transactions that show whether another server's log has the same history (`SetAnchor`).
 
 A server that was reset assigns the same GTIDs again, so a GTID alone does not identify a
-transaction. What is the same in the log of every server is the time of its first commit, to the
-microsecond (`original_commit_timestamp`, MySQL since 8.0). Without it (MariaDB), a digest is used:
-of the transaction's statements and rows, without table ids and offsets, and of the seconds in its
-events' headers, which replicas keep.
+transaction. MySQL since 8.0 has the time of the first commit in every server's log, to the
+microsecond (`original_commit_timestamp`). For MariaDB a digest is computed instead. It covers the
+transaction's statements and rows, without table ids and offsets, and the seconds in the events'
+headers, which replicas keep.
 """
 
 from __future__ import annotations
@@ -54,8 +54,9 @@ from lockstep.pipeline.values.position import Anchor, Coordinates, LogFile, Posi
 class Boundary:
     """A place between two transactions, with the GTIDs executed before it.
 
-    `rewound`: the place that was asked for is inside a transaction, and `at` is the beginning of
-    that transaction. `anchor`: the event before `at`; None at a file's beginning.
+    `rewound`: True if the place that was asked for is inside a transaction, so that `at` is the
+    beginning of that transaction. `anchor`: describes the event before `at`; None at a file's
+    beginning.
     """
 
     at: Coordinates
@@ -65,10 +66,11 @@ class Boundary:
 
 
 def find_boundary(dumps: Dumps, at: Coordinates, *, tell: ReportProgress | None = None) -> Boundary:
-    """Prove that `at` is between two transactions, or go back to the beginning of its transaction.
+    """Return `at` if it is between two transactions, else the beginning of the transaction around
+    it.
 
-    The file is read from its beginning, for the GTIDs; then the events around the place are walked.
-    NotAnEventBoundary if no event begins or ends at `at`.
+    The file is read from its beginning, because only the transactions before `at` show which GTIDs
+    were executed there. NotAnEventBoundary if no event begins or ends at `at`.
     """
     head = read_file_head(dumps, at.file)
     if at.offset == FIRST_OFFSET:
@@ -108,9 +110,8 @@ def _executed_before(
 def _around(
     dumps: Dumps, at: Coordinates, start: Coordinates
 ) -> tuple[Coordinates, LoggedEvent | None]:
-    """Return `at` and the event before it; if `at` is inside a transaction, the transaction's
-    beginning and the event before that. `start`: the beginning of the event that ends the last
-    transaction before `at`."""
+    """Return a place and the event before it: `at`, or the beginning of a transaction if `at` is
+    inside that. `start`: the beginning of the event that ends the last transaction before `at`."""
     last: LoggedEvent | None = None
     transaction_begin: tuple[Coordinates, LoggedEvent | None] | None = None
     end = start
@@ -152,9 +153,9 @@ def find_end_of(
     binlogs: Sequence[BinlogSize] = (),
     tell: ReportProgress | None = None,
 ) -> Coordinates:
-    """Return the end of the first transaction after which all of `gtids` are executed; `start` if
-    they are executed before it. `EndNotReached` if some are not in the log up to `head`.
-    `binlogs` only serves to report progress (`tell`)."""
+    """Return the first place after `start` at which all of `gtids` are executed: the end of a
+    transaction, or `start` itself. EndNotReached if some of `gtids` are not in the log up to
+    `head`. `binlogs` is used only to report progress (`tell`)."""
     missing = gtids.difference(start.gtid_set)
     if not missing:
         return start.at
@@ -190,7 +191,7 @@ _IDENTITY: Final = (columns.GTID_KIND, columns.GTID_HIGH, columns.GTID_LOW)
 
 _TABLE_ID_AND_FLAGS: Final = 8
 _DIGESTED_EVENTS: Final = 256
-"""Number of leading events that are hashed into a transaction's digest."""
+"""Number of events at a transaction's beginning that are hashed into its digest."""
 
 
 class LastTransactions:
@@ -200,7 +201,8 @@ class LastTransactions:
         self._last: dict[tuple[int, int, int], tuple[str, int, Coordinates]] = {}
 
     def add(self, transactions: Integers, sources: Sequence[str], files: Sequence[LogFile]) -> None:
-        """Add transactions, which follow those added before."""
+        """Add transactions that come after those added before. `sources`, `files`: the lists to
+        which the index `transactions` refers."""
         named = transactions[transactions[:, columns.GTID_KIND] != ANONYMOUS]
         if not len(named):
             return
@@ -212,12 +214,13 @@ class LastTransactions:
             self._last[kind, high, low] = transaction
 
     def anchors(self, dumps: Dumps) -> tuple[SetAnchor, ...]:
-        """Return an anchor for each source, that of the last transaction first."""
+        """Return the anchor of each GTID source's last transaction, the newest one first."""
         newest_first = reversed(self._last.values())
         return tuple(_anchor(dumps, gtid, committed, at) for gtid, committed, at in newest_first)
 
 
 def _last_rows(transactions: Integers) -> Integers:
+    """Return the last row of each GTID source, in the order of the log."""
     identities = transactions[:, list(_IDENTITY)]
     if (identities == identities[-1]).all():
         return transactions[-1:]
@@ -233,7 +236,7 @@ def _anchor(dumps: Dumps, gtid: str, committed_at: int, at: Coordinates) -> SetA
 def find_anchors(
     dumps: Dumps, binlogs: Sequence[BinlogSize], end: Coordinates, gtids: Collection[str]
 ) -> Mapping[str, SetAnchor]:
-    """Return the anchors of those transactions that are in the log up to `end`."""
+    """Return the anchors of the transactions `gtids` that the log has up to `end`, by GTID."""
     heads = FileHeads(dumps, binlogs)
     gtids_in: dict[int, set[str]] = {}
     for gtid in gtids:
@@ -254,6 +257,7 @@ def _contains(gtid: GtidSet, executed: GtidSet) -> bool:
 def _find_in(
     dumps: Dumps, start: Coordinates, end: Coordinates, gtids: Collection[str]
 ) -> dict[str, SetAnchor]:
+    """Return the anchors of the transactions `gtids` that the log has from `start` to `end`."""
     numbers = np.array([_number_of(gtid) for gtid in gtids], np.int64)
     places: dict[str, tuple[int, Coordinates]] = {}
     with closing(scan(dumps, start, end, whole=False)) as stretches:
@@ -293,7 +297,7 @@ def _digest(dumps: Dumps, at: Coordinates) -> str:
 
 
 def _content(event: LoggedEvent) -> bytes:
-    """Return the bytes of an event that are hashed; none for events that a replica may not have."""
+    """Return the bytes of an event that are hashed; b"" for events that a replica may not have."""
     if event.code in COMPRESSED_ROWS:
         plain = plain_rows(event.parsed).tobytes()
         return _rows(event, COMPRESSED_ROWS[EventType(event.code)], plain[HEADER.size :])

@@ -1,1 +1,2 @@
-"""From a stream of bytes to events in the ring: the compiled loop, its rules and its formats."""
+"""The compiled loop, which reads a stream of bytes into a ring buffer of row events, and its rules
+and formats."""

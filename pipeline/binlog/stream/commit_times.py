@@ -8,11 +8,11 @@ MySQL's GTID events have commit timestamps since 8.0:
 | received from another server | the earlier of the original and the immediate timestamp |
 
 Without them (MariaDB, MySQL 5.7), the time is the second in the header of the transaction's last
-event. In that second COMMIT began, or the statement that commits by itself. A session can set it
-(`SET TIMESTAMP`).
+event: the second in which COMMIT began, or a statement that commits by itself. A session can set
+that second (`SET TIMESTAMP`).
 
-The lake and the ledger record the header's second as it is. A search uses the end of that second,
-so that a search for a moment within it does not miss the transaction.
+The lake and the ledger (the database of positions) record the beginning of that second. A search
+uses its end, so that a search for a moment within the second does not miss the transaction.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ Number = TypeVar("Number", int, Integers)
 
 
 def commit_times(transactions: Integers) -> Integers:
-    """Return the commit time of each row of an index of transactions."""
+    """Return the commit time of each row of an index of transactions (`ring`)."""
     exact = transactions[:, columns.TIME]
     return np.where(exact > 0, exact, transactions[:, columns.LAST_TIMESTAMP] * SECOND)
 
 
 def latest_commit_times(transactions: Integers) -> Integers:
-    """Return the commit times for a search: a time in whole seconds is the end of its second."""
+    """Return the commit times for a search, in which a whole second stands for its end."""
     exact = transactions[:, columns.TIME]
     return np.where(exact > 0, exact, end_of_second(transactions[:, columns.LAST_TIMESTAMP]))
 
@@ -53,8 +53,8 @@ def end_of_second(seconds: Number) -> Number:
 
 class NewestCommit:
     """The newest commit time of a batch's transactions. `read_at`: when the server was asked for
-    its log's end. A time later than that by more than `SKEW` is wrong and ignored; if all times are
-    wrong, the newest is `read_at` itself."""
+    the end of its log. A commit time that is later by more than `SKEW` is wrong and ignored. If all
+    are wrong, the newest is `read_at`."""
 
     def __init__(self, read_at: datetime) -> None:
         self._read_at = read_at

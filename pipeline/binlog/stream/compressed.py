@@ -1,6 +1,6 @@
-"""Compressed events → the events inside.
+"""Decompression of compressed events.
 
-TRANSACTION_PAYLOAD holds a whole transaction's events, compressed or not
+A TRANSACTION_PAYLOAD has all events of a transaction, compressed or not
 (`Transaction_payload_event` in `libs/mysql/binlog/event/control_events.h` of MySQL's source):
 fields of type, length and value (all length-encoded integers), ended by type 0, then the payload.
 
@@ -9,7 +9,7 @@ MariaDB compresses single events (`binlog_buf_uncompress`, `query_event_uncompre
 n, then the uncompressed length in n bytes, big-endian, then the data. The only algorithm is 0,
 zlib.
 
-A declared size is compared with what the data expands to; memory is never allocated by it.
+A declared size is compared with the actual one, and never used to allocate memory.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ from lockstep.pipeline.values.errors import UnsupportedEvent
 _END, _SIZE, _COMPRESSION, _UNCOMPRESSED = range(4)
 _ZSTD, _NONE = 0, 255
 PIECE_BYTES: Final = 1 << 20
+"""Most bytes of a payload that are decompressed at a time."""
 
 _FLAG = 0x80
 _MAX_BYTES = 1 << 30
@@ -44,7 +45,9 @@ _UPDATES = frozenset({EventType.UPDATE_ROWS, EventType.UPDATE_ROWS_V1})
 
 
 def payload_pieces(event: Event) -> Iterator[Bytes]:
-    """Return the bytes inside a TRANSACTION_PAYLOAD, in pieces of at most `PIECE_BYTES`."""
+    """Return the events in a TRANSACTION_PAYLOAD, as bytes in pieces of at most `PIECE_BYTES`.
+    DamagedEvent if they have another size than it declares; UnsupportedEvent for an unknown
+    compression."""
     reader = Reader(event.body, "a TRANSACTION_PAYLOAD event")
     fields: dict[int, int] = {}
     while (kind := reader.length_encoded()) != _END:
@@ -92,7 +95,7 @@ def _pieces(event: Event, stream: Any, declared: int | None) -> Iterator[Bytes]:
 
 
 def plain_query(event: Event) -> Event:
-    """Return a QUERY for a QUERY_COMPRESSED; only the statement's text is compressed."""
+    """Return the QUERY for a QUERY_COMPRESSED, in which only the statement's text is compressed."""
     reader = Reader(event.body, "a compressed QUERY event")
     reader.take(8)
     database = reader.integer(1)
@@ -103,7 +106,8 @@ def plain_query(event: Event) -> Event:
 
 
 def plain_rows(event: Event) -> Bytes:
-    """Return the bytes of the plain row event for a compressed one, without a checksum."""
+    """Return the bytes of the row event for a compressed one, without a checksum. Only its rows are
+    compressed."""
     kind = COMPRESSED_ROWS[event.type]
     reader = Reader(event.body, "a compressed row event")
     reader.take(8)

@@ -1,8 +1,9 @@
-"""The bodies of control events: format description, GTIDs and sets of them, QUERY, XA_PREPARE,
+"""The bodies of events without rows: format description, GTIDs and GTID sets, QUERY, XA_PREPARE,
 ROTATE.
 
 Formats: MySQL manual, `FORMAT_DESCRIPTION_EVENT`; `libs/mysql/binlog/event/control_events.h` and
-`statement_events.h` of MySQL's source. `rows` reads table maps and row events.
+`statement_events.h` of MySQL's source. The docstrings list the fields of a body with their sizes in
+bytes. `rows` reads table maps and row events.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _LAST_MOMENT = (datetime.max.replace(tzinfo=UTC) - EPOCH) // timedelta(microseco
 
 def read_tagged_gtid(event: Event) -> tuple[str, int, int, int]:
     """Return a GTID_TAGGED event's source with its tag, its number, and its immediate and original
-    commit timestamps, 0 if it has none.
+    commit timestamps (microseconds since the epoch, 0 if it has none).
 
     The event (MySQL 8.3+) has numbered fields, encoded by `mysql::serialization`
     (`libs/mysql/serialization/readme.md`): a version, a size and the last field that must not be
@@ -87,8 +88,8 @@ _XA: Final = re.compile(
 
 def read_xid(statement: str, at: Coordinates) -> Xid:
     """Return the XID of an XA statement at `at`, in the form that servers log: gtrid and bqual in
-    hexadecimal, and the format id. Only the format id's low 32 bits count, since XA_PREPARE has no
-    more; no server tells two XIDs apart by their format ids."""
+    hexadecimal, and the format id. Only the low 32 bits of the format id are kept, because
+    XA_PREPARE has only these; no server tells two XIDs apart by their format ids."""
     match = _XA.match(statement)
     if match is None:
         raise damaged(f"an XA statement names no XID ({statement[:80]!r})", at)
@@ -104,8 +105,8 @@ _SHARP_S: Final = "\N{LATIN SMALL LETTER SHARP S}"
 
 
 def savepoint_name(statement: str) -> str:
-    """Return the name in SAVEPOINT `x` or ROLLBACK TO `x`, quotes included, in a form that is the
-    same for all names that the server takes to be equal (by utf8mb3_general_ci)."""
+    """Return the name in SAVEPOINT `x` or ROLLBACK TO `x`, quotes included, without case and
+    accents. The server compares such names by utf8mb3_general_ci, which ignores both."""
     match = _SAVEPOINT.match(statement)
     name = unicodedata.normalize("NFD", match["name"].strip() if match else "")
     bare = "".join(letter for letter in name if not unicodedata.combining(letter))
@@ -118,9 +119,8 @@ def _signed(value: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class MariaDbGtid:
-    """MariaDB's GTID event: domain, number, whether it belongs to a single statement that
-    commits by itself (`standalone`), and the XID of an XA transaction, which is prepared
-    (`prepares`) or ended."""
+    """MariaDB's GTID event. `standalone`: a statement that commits by itself follows. `xid`: that
+    of an XA transaction, which this event prepares (`prepares`) or ends; None for others."""
 
     domain: int
     number: int
@@ -152,8 +152,8 @@ _NAME_SHOWN: Final = 80
 
 
 def read_rotate(body: bytes, at: Coordinates) -> Coordinates:
-    """Return where the log continues after a ROTATE at `at`: offset 8, name of the file.
-    DamagedEvent if the file is not one of the same log."""
+    """Return the place where the log continues after a ROTATE at `at`. DamagedEvent if that is not
+    in a file of the same log. The body: offset 8, the file's name."""
     offset = int.from_bytes(body[:8], "little")
     name = body[8:].decode("utf-8", "replace")
     if offset >> 62:
@@ -170,14 +170,14 @@ def read_rotate(body: bytes, at: Coordinates) -> Coordinates:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A statement as logged: its default database and its bytes as text.
+    """A statement as logged, with its default database.
 
-    `text` is decoded as UTF-8 if possible, else as latin1, which keeps every byte: enough to
-    classify a statement. To parse it, decode `raw` in its client's character set, which is one of
-    the status variables (`status`; `schema.context`). `second`: when it began, in seconds since
-    the epoch. `thread_specific`: the header flag that is set if the statement uses temporary
-    tables. `error`: the error number of a statement that failed halfway, else 0. `for_rows`: it was
-    logged inside a transaction in place of rows, because its session logs in statement format.
+    `text` is decoded as UTF-8 if possible, else as latin1, which is enough to classify a statement.
+    To parse it, decode `raw` in its client's character set, which the status variables name
+    (`status`, read by `schema.context`). `second`: when it began, in seconds since the epoch.
+    `thread_specific`: the header's flag for statements that use temporary tables. `error`: the
+    error number of a statement that failed halfway, else 0. `for_rows`: it was logged inside a
+    transaction instead of its rows, because its session logs in statement format.
     """
 
     database: str
@@ -192,8 +192,8 @@ class Query:
 
 def read_query(event: Event) -> Query:
     """Read a QUERY: thread id 4, seconds 4, database length 1, error code 2, status length 2,
-    status variables, database, NUL, statement. An EXECUTE_LOAD_QUERY has before the status
-    variables: file id 4, start 4 and end 4 of the file name in the statement, handling of
+    status variables, database, NUL, statement. An EXECUTE_LOAD_QUERY has 13 bytes more before the
+    status variables: file id 4, start 4 and end 4 of the file name in the statement, handling of
     duplicates 1."""
     reader = Reader(event.body, "a QUERY event")
     reader.take(8)
@@ -215,13 +215,13 @@ _GTID_FLAGS, _COLLATIONS = 0x82, 0x83
 _START_ALTER, _ROLLBACK_ALTER = 0x02, 0x08
 _SIZES: Final = {0: 4, 1: 8, 3: 4, 4: 6, 7: 2, 8: 2, 9: 8, 10: 4, 0x80: 3, 0x81: 8}
 _STRINGS: Final = {5: 1, 6: 1, 11: 2}
-"""Status variables of a QUERY on MariaDB (`Q_…` in `sql/log_event.h` of its source): the number of
-bytes of a variable, or its number of strings, each with a length of one byte before it."""
+"""The status variables of a MariaDB QUERY (`Q_…` in `sql/log_event.h` of its source): the code of a
+variable → its bytes, or its number of strings, each with a length of one byte before it."""
 
 
 def is_uncommitted_alter(event: Event) -> bool:
-    """Return whether a QUERY is the first phase of MariaDB's two-phase ALTER (START ALTER) or its
-    failure (ROLLBACK ALTER). Their text is that of COMMIT ALTER, which alone changes the table."""
+    """Return whether a QUERY begins MariaDB's two-phase ALTER (START ALTER) or undoes it (ROLLBACK
+    ALTER). Both have the text of the COMMIT ALTER, but only the COMMIT ALTER changes the table."""
     reader = Reader(event.body, "a QUERY event")
     reader.take(11)
     variables = Reader(reader.take(reader.integer(2)), "the status of a QUERY event")
@@ -232,8 +232,8 @@ def is_uncommitted_alter(event: Event) -> bool:
 
 
 def _skip(variables: Reader, code: int) -> bool:
-    """Skip a status variable's value; return False for a variable of unknown length, after which
-    the rest cannot be read."""
+    """Skip a status variable's value. Return False if its length is unknown, so that the variables
+    after it cannot be read."""
     if code in _SIZES:
         variables.take(_SIZES[code])
     elif code in _STRINGS:
@@ -256,14 +256,14 @@ def _text(data: bytes) -> str:
 def to_datetime(microseconds: int) -> datetime:
     """Return a time given in microseconds since the epoch; DamagedEvent after the year 9999."""
     if microseconds > _LAST_MOMENT:
-        raise damaged(f"a commit time is {microseconds} microseconds after the epoch, too late")
+        raise damaged(f"a commit time lies after the year 9999 ({microseconds} µs since 1970)")
     return EPOCH + timedelta(microseconds=microseconds)
 
 
 @dataclass(frozen=True, slots=True)
 class LogWriter:
-    """The server that wrote a log file. `version` is a number such as 80015 or 101118; None if
-    the file names a version in another form."""
+    """The kind of server that wrote a log file. `version`: 80015 for MySQL 8.0.15, 101118 for
+    MariaDB 10.11.18; None if the file has a version of another form."""
 
     flavour: Literal["mysql", "mariadb"] = "mysql"
     version: int | None = 90704
@@ -273,7 +273,8 @@ class LogWriter:
         return self.flavour == "mariadb"
 
     def between(self, first: int, last: int) -> bool:
-        """Return whether a MySQL of a version from `first` to `last` may have written the log."""
+        """Return whether a MySQL of a version from `first` to `last`, or of an unknown version,
+        wrote the log."""
         return not self.mariadb and (self.version is None or first <= self.version <= last)
 
 
@@ -297,7 +298,7 @@ _VERSION: Final = re.compile(r"(?:5\.5\.5-)?(\d+)\.(\d+)\.(\d+)")
 
 
 def version_number(version: str) -> int | None:
-    """Return a server's version as a number: 80015 for 8.0.15-log; None for another form."""
+    """Return a server's version as a number (80015 for 8.0.15-log); None if it has no such form."""
     match = _VERSION.match(version)
     if match is None:
         return None
@@ -314,8 +315,8 @@ _POST_HEADERS: Final[dict[int, int]] = {
     EventType.UPDATE_ROWS: 10,
     EventType.DELETE_ROWS: 10,
 }
-"""Lengths of the fixed parts of the events whose fixed parts we read. A log that declares another
-length is in a format that this version does not know."""
+"""Event type → bytes of the fixed part after its header, for the types that we read. A log that
+declares another length has a format that this version does not know."""
 
 
 def read_description(event: Event) -> Description:
@@ -345,7 +346,8 @@ def read_description(event: Event) -> Description:
 
 
 def encode_gtid_set(gtids: GtidSet) -> bytes:
-    """Return the set's bytes for a dump command, in the form with tags only if it has tags."""
+    """Return a GTID set's bytes for COM_BINLOG_DUMP_GTID. They have MySQL 8.3's form with tags only
+    if the set has tags, because older servers do not read that form."""
     tagged = any(":" in source for source in gtids.intervals)
     count = len(gtids.intervals)
     middle = count.to_bytes(6, "little")
@@ -361,7 +363,7 @@ def encode_gtid_set(gtids: GtidSet) -> bytes:
 
 
 def decode_gtid_set(data: bytes) -> GtidSet:
-    """Read a set from such bytes; DamagedEvent if they are not a GTID set."""
+    """Read a GTID set in the form that `encode_gtid_set` writes; DamagedEvent if it has another."""
     reader = Reader(data, "a PREVIOUS_GTIDS event")
     head = reader.take(8)
     tagged = head[7] == 1
@@ -385,8 +387,9 @@ _COUNT: Final = (1 << 28) - 1
 
 
 def read_gtid_list(event: Event) -> GtidSet:
-    """Read MariaDB's GTID_LIST: count 4 (the low 28 bits), then domain 4, server 4 and number 8
-    of the last transaction of each (`Gtid_list_log_event` in MariaDB's `sql/log_event.h`)."""
+    """Read MariaDB's GTID_LIST, which has the last transaction of each domain and server: count 4
+    (the low 28 bits), then domain 4, server 4, number 8 (`Gtid_list_log_event` in MariaDB's
+    `sql/log_event.h`)."""
     reader = Reader(event.body, "a GTID_LIST event")
     count = reader.integer(4) & _COUNT
     parts = [f"{reader.integer(4)}-{reader.integer(4)}-{reader.integer(8)}" for _ in range(count)]

@@ -1,7 +1,7 @@
-"""One event at a time: the allow-list of event types, the common header, and a reader over a body.
+"""One event at a time: the allow-list of event types, the common header, and a reader of bodies.
 
-Python reads only the rare events as an `Event`; the compiled loop (`stream`) frames all others
-by the same rules.
+Only the rare events become an `Event`. The compiled loop (`stream`) reads all others, by the same
+rules.
 
 Format: MySQL manual, "Protocol::Packet", "Binlog Network Stream", "Binary Log Event Header";
 MariaDB's numbers from `sql/log_event.h` of its source.
@@ -27,11 +27,11 @@ FIRST_OFFSET: Final = 4
 """Offset of the first event of a file, after the magic number."""
 
 WIRE, WHOLE, NESTED = range(3)
-"""Forms of the compiled loop's input. WIRE: MySQL packets; WHOLE: one event, assembled from several
-packets; NESTED: the events inside a payload, which have no checksum and no offset of their own."""
+"""Forms of the compiled loop's input. WIRE: MySQL packets. WHOLE: one event, assembled from several
+packets. NESTED: the events inside a payload, which have no checksum and no offset of their own."""
 
 STATEMENT_END: Final = 0x1
-"""A flag of row events."""
+"""A flag of row events: the last one of its statement."""
 
 PACKET_LIMIT: Final = 0xFFFFFF
 """Length of a packet that the next packet continues."""
@@ -128,11 +128,10 @@ _REFUSED_BY_NAME: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One event. `raw` is header and body without the checksum, `body` starts after
-    the header. `offset` is where it begins in `file`, `size` its length there, checksum
-    included; an artificial event (which the server makes for this dump) occupies no bytes.
-    `crc32` is the event's own checksum, or computed by us if the log has none.
-    """
+    """One event. `timestamp`: seconds since the epoch. `offset`: the place in `file` where it
+    begins. `size`: its bytes, checksum included. `artificial`: the server made it for this dump, so
+    that it takes no bytes of the file. `raw`: header and body, without the checksum. `crc32`: the
+    event's own checksum, or computed by us if the log has none."""
 
     type: EventType
     timestamp: int
@@ -164,8 +163,8 @@ class Event:
 
 def is_artificial(code: int, log_pos: int, flags: int) -> bool:
     """Return whether the server made the event for this dump, so that it is not in the file.
-    (An offset of 0 alone proves nothing: MariaDB 11 writes it for events that went through a
-    transaction's cache.)"""
+    A `log_pos` of 0 alone proves nothing: MariaDB 11 writes 0 for events that went through a
+    transaction's cache."""
     if flags & _ARTIFICIAL_FLAG or code == EventType.HEARTBEAT or code == EventType.HEARTBEAT_V2:
         return True
     of_file = code == EventType.ROTATE or code == EventType.FORMAT_DESCRIPTION
@@ -182,8 +181,8 @@ def read_event(packet: bytes, at: Coordinates, *, checksum: bool | None) -> Even
         name = _REFUSED_BY_NAME.get(code, "unknown to this version")
         raise UnsupportedEvent(
             f"the log holds an event of type {code}, {name}, at {at}",
-            hint="it was not recorded; keep what writes such events away from this source, or "
-            "wait for a version that reads them",
+            hint="it was not recorded; switch off the feature that writes such events, or wait for "
+            "a version that reads them",
             at=str(at),
         ) from None
     artificial = is_artificial(code, log_pos, flags)
@@ -195,16 +194,16 @@ def read_event(packet: bytes, at: Coordinates, *, checksum: bool | None) -> Even
 
 
 def read_first_event(packet: bytes, at: Coordinates, *, checksum: bool | None) -> Event:
-    """Verify and read an event whose checksum compiled code does not check: a ROTATE, a format
-    description, or an event before the first format description (`checksum` is None there)."""
+    """Verify and read an event that the compiled loop does not verify: a ROTATE, a format
+    description, or an event before the first format description (with `checksum` None)."""
     kind = packet[4]
     if checksum is None and kind not in _BEFORE_DESCRIPTION:
         raise damaged(f"an event of type {kind} comes before the format description", at)
     if kind == EventType.FORMAT_DESCRIPTION:
         event = _read_description_event(packet, at)
     else:
-        # The artificial ROTATE comes before the first format description. The server adds a
-        # CRC32 to it only if it computes checksums itself, so the bytes have to decide.
+        # The artificial ROTATE comes before the first format description. Whether it has a CRC32
+        # depends on the server's own settings, so only its bytes can show that.
         has_crc = _crc_matches(packet) if checksum is None else checksum
         if has_crc and not _crc_matches(packet):
             raise damaged("an event's checksum does not match its bytes", at)
@@ -216,9 +215,9 @@ def read_first_event(packet: bytes, at: Coordinates, *, checksum: bool | None) -
 
 
 def _read_description_event(packet: bytes, at: Coordinates) -> Event:
-    """A format description names its checksum algorithm in the byte before its checksum. It has
-    a checksum even in a log without them, where it is not verified. The CRC32 is computed without
-    the flag "log in use" (0x1), which the server clears when it closes the file."""
+    """Verify and read a format description. The byte before its checksum names the algorithm. It
+    has a checksum even if that is 0 (none), which is then not verified. The CRC32 is computed
+    without the flag "log in use" (0x1), which the server clears when it closes the file."""
     algorithm = packet[-CHECKSUM_BYTES - 1]
     if algorithm not in (0, 1):
         raise damaged(f"the log's checksum algorithm {algorithm} is unknown", at)
@@ -236,7 +235,8 @@ def _crc_matches(packet: bytes) -> bool:
 
 
 def damaged(what: str, at: Coordinates | None = None) -> DamagedEvent:
-    """Return the error for a damaged event, at its place if that is known."""
+    """Return the error for a damaged event. `what`: a sentence without its full stop. `at`: the
+    event's place, if that is known."""
     if at is None:
         return DamagedEvent(
             what, hint="it was not recorded; look at that place with mysqlbinlog -vv"
@@ -249,8 +249,8 @@ def damaged(what: str, at: Coordinates | None = None) -> DamagedEvent:
 
 
 class Reader:
-    """Reads forward through `data`, an event's body; `what` names it in errors. A length beyond its
-    end raises `DamagedEvent`: no method returns fewer bytes than asked for."""
+    """Reads forward through `data`, an event's body, which errors call `what`. Each method raises
+    `DamagedEvent` if the body ends too early, and returns nothing shorter."""
 
     __slots__ = ("_data", "_what", "at")
 
@@ -264,6 +264,7 @@ class Reader:
         return len(self._data) - self.at
 
     def take(self, count: int) -> bytes:
+        """Read the next `count` bytes."""
         end = self.at + count
         if count < 0 or end > len(self._data):
             raise damaged(f"{self._what} ends after {len(self._data)} bytes, {end} are needed")
@@ -272,6 +273,7 @@ class Reader:
         return piece
 
     def integer(self, count: int) -> int:
+        """Read an unsigned integer of `count` bytes, little-endian."""
         return int.from_bytes(self.take(count), "little")
 
     def length_encoded(self) -> int:

@@ -1,12 +1,13 @@
-"""The bytes on their way to the loop: pieces of a socket's stream, or of a payload; and the packets
-by which a server ends or refuses a dump.
+"""The input of the compiled loop: pieces of a socket's stream, or of a compressed payload; and the
+packets by which a server ends or refuses a dump.
 
 A piece is an array with HEADROOM free bytes before its content. The unread rest of the previous
-piece is copied there if it is short, so that nothing else moves. A longer rest is the start of a
-large event, whose buffer grows as its bytes arrive: its declared length is never allocated.
+piece is copied there if it is short, so that the new bytes need not be moved. A longer rest is the
+start of a large event, whose buffer grows as its bytes arrive: its declared length is never
+allocated.
 
-A server uses errno 1236 for nearly every reason why it refuses a dump, so only its text tells them
-apart. Errors of connections are in `resources.mysql.connection`.
+A server refuses dumps for nearly every reason with errno 1236, so only the text tells the reason.
+Errors of connections are in `resources.mysql.connection`.
 """
 
 from __future__ import annotations
@@ -43,10 +44,10 @@ HEADROOM: Final = 1 << 16
 """Free bytes before the content of a piece."""
 
 _REFUSAL_BYTES: Final = 1 << 10
-"""An upper bound of the packet by which a server ends a dump."""
+"""Bytes that are read of the packet by which a server ends a dump; it has fewer."""
 
 MAX_EVENT_BYTES: Final = (1 << 30) + (1 << 20)
-"""No server sends more (`max_allowed_packet` ends at 1 GiB)."""
+"""More than any server sends: `max_allowed_packet` is at most 1 GiB."""
 
 _SIZE_AT: Final = 9
 """Offset of the size (4 bytes) in an event's header."""
@@ -54,8 +55,8 @@ _SIZE_AT: Final = 9
 
 @dataclass(slots=True)
 class InputBytes:
-    """Bytes for the loop: `data` from `at` to `stop`, in the form that `mode` names (`framing`).
-    `packets`: in the mode WHOLE, the number of packets that the event came in."""
+    """Bytes for the loop: `data[at:stop]`, in the form `mode` (`framing`). `packets`: in the mode
+    WHOLE, the number of packets that had the event."""
 
     data: Bytes
     at: int
@@ -65,21 +66,23 @@ class InputBytes:
 
 
 class Wire:
-    """The pieces that the socket delivers, as inputs of the loop."""
+    """Makes inputs for the loop from the pieces that a socket delivers. A caller repeats: `put` a
+    piece; then, until `next` returns None, have the loop read that input and call `mark_read`."""
 
     def __init__(self) -> None:
         self._rest: npt.NDArray[np.uint8] = np.empty(0, np.uint8)
-        self._large: _Large | None = None
+        self._large: _LargeEvent | None = None
         self._whole: InputBytes | None = None
         self._piece: InputBytes | None = None
 
     @property
     def empty(self) -> bool:
-        """True if no part of an event is waiting for its other parts."""
+        """True if everything was read up to the end of an event."""
         idle = self._large is None and self._whole is None and self._piece is None
         return idle and not len(self._rest)
 
     def put(self, data: Bytes, begin: int, end: int) -> None:
+        """Take the next piece, `data[begin:end]`, which has HEADROOM free bytes before `begin`."""
         rest, self._rest = self._rest, np.empty(0, np.uint8)
         if len(rest):
             begin -= len(rest)
@@ -87,7 +90,7 @@ class Wire:
         self._piece = InputBytes(data, begin, end, WIRE)
 
     def next(self) -> InputBytes | None:
-        """Return the input to read now; None when everything is read."""
+        """Return the input to read now; None if the next piece is needed."""
         if self._whole is not None:
             return self._whole
         piece = self._piece
@@ -104,8 +107,8 @@ class Wire:
         self._large = None
         return self._whole
 
-    def read(self) -> None:
-        """The loop has read all whole events of the input that `next` returned; keep its rest."""
+    def mark_read(self) -> None:
+        """Note that the loop read all whole events of the input from `next`, and keep the rest."""
         if self._whole is not None:
             self._whole = None
             return
@@ -116,15 +119,15 @@ class Wire:
         if len(unread) <= HEADROOM:
             self._rest = unread.copy()
         else:
-            self._large = _Large()
+            self._large = _LargeEvent()
             self._large.take(piece)
 
-    def large(self) -> None:
-        """The next packet of the current piece is the first of several that hold one event."""
-        self._large = _Large()
+    def mark_large(self) -> None:
+        """Note that the piece continues with the first of several packets of one event."""
+        self._large = _LargeEvent()
 
 
-class _Large:
+class _LargeEvent:
     """An event that spans pieces or packets, assembled without the packet headers."""
 
     def __init__(self) -> None:
@@ -150,6 +153,7 @@ class _Large:
         return True
 
     def _read_head(self, piece: InputBytes) -> bool:
+        """Read the next packet's header; return False if the piece ends within it."""
         end = min(piece.at + 4 - len(self._head), piece.stop)
         self._head += piece.data[piece.at : end].data
         piece.at = end
@@ -163,7 +167,7 @@ class _Large:
 
 
 class Nested:
-    """The pieces of a payload, as one input after another."""
+    """Makes inputs for the loop from the pieces of a decompressed payload."""
 
     def __init__(self, pieces: Iterator[Bytes]) -> None:
         self._pieces = pieces
@@ -172,8 +176,8 @@ class Nested:
     def refill(self) -> bool:
         """Append the next pieces to the unread bytes; return False if there are none.
 
-        Each call at least doubles the unread bytes, so that those of a large event are copied a
-        bounded number of times. DamagedEvent if an event declares more than MAX_EVENT_BYTES.
+        Each call at least doubles the unread bytes, so that a large event is copied only a few
+        times. DamagedEvent if an event declares more than MAX_EVENT_BYTES.
         """
         unread = self.input.data[self.input.at : self.input.stop]
         declared = int.from_bytes(unread[_SIZE_AT : _SIZE_AT + 4].tobytes(), "little")
@@ -198,11 +202,12 @@ def _too_large() -> DamagedEvent:
 
 
 def events(dump: Iterable[Received]) -> Iterator[bytes]:
-    """Yield a dump's events one by one, whole but unchecked, for callers that need only a few.
+    """Yield a dump's events one by one, without checking them, for callers that need only a few.
 
-    Ends at the server's end of log; raises the server's refusal. Each event has a header at least.
+    Ends where the server ends the log. Raises the server's error if it refuses the dump, and
+    DamagedEvent for an event without a whole header.
     """
-    event = _Large()
+    event = _LargeEvent()
     for received in dump:
         piece = InputBytes(received.data, received.begin, received.end, WIRE)
         while event.take(piece):
@@ -213,14 +218,14 @@ def events(dump: Iterable[Received]) -> Iterator[bytes]:
             if len(event.bytes) <= HEADER_BYTES:
                 raise damaged("an event is too short to have a header")
             yield bytes(event.bytes[1:])
-            event = _Large()
+            event = _LargeEvent()
 
 
 DUMP_REFUSED: Final = 1236
 _EOF_MAX_BYTES: Final = 9
 _TEXT_BYTES: Final = 5 + 1 + 512
 """Longest text of a server's error, SQL state included (MYSQL_ERRMSG_SIZE of
-`include/mysql_com.h`); anything longer is not from a server and is cut off."""
+`include/mysql_com.h`). A longer text is not from a server, and is cut off."""
 
 _PRIVILEGE: Final = frozenset({1044, 1045, 1142, 1227})
 
@@ -239,7 +244,8 @@ def refusal(text: str) -> LockstepError:
             hint="choose a start that SHOW BINARY LOGS covers",
         )
     if "cannot replicate" in lowered and "transaction when" in lowered:
-        # With gtid_mode ON a server sends no transaction without a GTID, with OFF none with one.
+        # With gtid_mode ON a server sends only transactions with a GTID, with OFF only those
+        # without one.
         return TransactionsWithoutGtid(
             f"the server does not send a transaction that its gtid_mode forbids: {text}",
             hint="set global gtid_mode = ON_PERMISSIVE (from OFF by way of OFF_PERMISSIVE), run "
@@ -260,7 +266,7 @@ _NO_BOUNDARY = ("max_allowed_packet", "truncated in the middle", "bogus data", "
 
 
 def is_end(packet: bytes) -> bool:
-    """Return whether a packet without an event marks the end of the log: 0xFE, and short."""
+    """Return whether a packet without an event is an EOF packet, which marks the end of the log."""
     return packet[:1] == b"\xfe" and len(packet) < _EOF_MAX_BYTES
 
 

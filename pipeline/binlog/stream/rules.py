@@ -1,29 +1,27 @@
-"""The rules of the transaction buffer, as prose and as the table that the code runs.
+"""The rules of the transaction buffer (what an event means where it comes), as prose and as the
+table that the code runs.
 
-A transaction is announced by a GTID event, real or anonymous. What follows it is
+A transaction begins with a GTID event, real or anonymous. One of these follows:
 
-- one lone statement (DDL and the like: a QUERY that is not BEGIN), a transaction of its
-  own; or
-- BEGIN, table maps and rows, and an end: XID or COMMIT, or ROLLBACK, which drops the
-  rows; or
-- XA START, table maps and rows, XA END and XA_PREPARE. The prepared rows wait, under
-  their XID, for an XA COMMIT, perhaps many runs later, which emits them, or for an
-  XA ROLLBACK. A prepare in one phase is a commit; or
-- TRANSACTION_PAYLOAD: the events of a whole transaction, compressed, which go through
-  the same rules.
+- One statement that commits by itself, such as DDL (a QUERY that is not BEGIN).
+- BEGIN, table maps and rows, and an end: XID or COMMIT; or ROLLBACK, which drops the rows.
+- XA START, table maps and rows, XA END and XA_PREPARE. The prepared rows are kept under their XID,
+  perhaps for many runs, until XA COMMIT emits them or XA ROLLBACK drops them. An XA_PREPARE in one
+  phase commits at once.
+- TRANSACTION_PAYLOAD: all events of a transaction, compressed, to which the same rules apply.
 
-CREATE TABLE … AS SELECT stands inside BEGIN, before the rows that it inserts. Any other
-statement inside BEGIN was logged in statement format, in place of its rows. It is kept with its
-transaction even if that is rolled back: a server logs a rolled-back transaction because it changed
-a table whose engine has no transactions. Events that carry values for a statement (INTVAR, RAND, …)
-are ignored. MariaDB's GTID event is also the BEGIN (or XA START), unless it announces a lone
-statement. SAVEPOINT marks a place inside a transaction and ROLLBACK TO drops what came after it.
-Everything else (ROTATE, PREVIOUS_GTIDS, …) stands between transactions and only moves the
-position. ROWS_QUERY and ANNOTATE_ROWS, which carry the text of the statement whose rows follow,
-are kept with the transaction; heartbeats change nothing.
+CREATE TABLE … AS SELECT stands inside BEGIN, before the rows that it inserts. Any other statement
+inside BEGIN was logged in statement format, instead of its rows. It is kept even if its transaction
+is rolled back: a server logs such a transaction only because it changed a table whose engine has no
+transactions. Events with values for a statement (INTVAR, RAND, …) are ignored. SAVEPOINT marks a
+place inside a transaction, and ROLLBACK TO drops the events after that place. ROWS_QUERY and
+ANNOTATE_ROWS have the text of the statement whose rows follow, and are kept. MariaDB's GTID event
+is also the BEGIN (or XA START), unless a statement that commits by itself follows. ROTATE,
+PREVIOUS_GTIDS and the like stand between transactions and only move the position; heartbeats
+change nothing.
 
-Nothing leaves the buffer before its transaction's last event has arrived. An event that
-no rule allows in the present phase is refused, and the buffer is left as it was.
+Nothing leaves the buffer before the last event of its transaction has arrived. An event that
+no rule allows in the present phase is refused, and the buffer stays as it was.
 """
 
 from __future__ import annotations
@@ -38,7 +36,7 @@ import numpy.typing as npt
 
 
 class Worded(IntEnum):
-    """A number for compiled code, with words for messages and pages."""
+    """A number for compiled code, with words for messages and documentation."""
 
     words: str
 
@@ -60,7 +58,7 @@ class Phase(Worded):
 
 
 class EventRole(Worded):
-    """The class of an event that the rules distinguish."""
+    """The kinds of events that the rules distinguish."""
 
     GTID = 0, "GTID"
     GROUP = 1, "GTID of MariaDB"

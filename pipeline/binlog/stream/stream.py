@@ -1,10 +1,10 @@
-"""The compiled loop that every event of the log goes through: bytes in, the ring and indexes out.
+"""The compiled loop that reads every event of the log.
 
 The loop finds the next event, checks its header and checksum, and applies the rules (`rules`) to
 the events that make up nearly all of a log: GTIDs, BEGIN, table maps, rows, texts of statements
-and commits. It puts row events into the ring and keeps the index of transactions. It returns to
-Python (`EVENT`) for every other event, which `transactions` handles, and for a table map that it
-has not met before (`maps`). `rows` decodes the rows.
+and commits. It copies row events into a ring buffer and indexes events and transactions (`ring`).
+It returns to Python (`EVENT`) for every other event, which `transactions` handles, and for a table
+map that it has not met before (`maps`). `rows` decodes the rows.
 
 Formats: MySQL manual, "Binary Log Event Header"; `Rows_event` and `Gtid_event` in
 `libs/mysql/binlog/event` of MySQL's source; `Gtid_log_event` in `sql/log_event.h` of MariaDB's
@@ -81,31 +81,33 @@ from lockstep.pipeline.values.errors import DamagedEvent
 from lockstep.pipeline.values.position import Coordinates
 
 MORE, EVENT, FULL, STOPPED, PACKET, LARGE, NEW_MAP, EMITTED, HUGE = range(9)
-"""MORE: the input is used up, or ends within an event. EVENT: Python has to handle the event.
-FULL: the ring or an index is full. STOPPED: a limit is reached (the registers STOP_…). PACKET: a
-packet without an event. LARGE: the first of several packets that hold one event. NEW_MAP: a table
-map that is new to the loop. EMITTED: a transaction for which the register ALONE is set is complete.
-HUGE: a row event larger than the ring; the next free row of the index of events describes it, with
-its offset in the input in the column AT."""
+"""Why the loop returned. MORE: the input is used up, or ends within an event. EVENT: Python has to
+handle the event. FULL: the ring or an index is full. STOPPED: a limit is reached (the registers
+STOP_…). PACKET: a packet without an event. LARGE: the first of several packets of one event.
+NEW_MAP: a table map that is new to the loop. EMITTED: a transaction is complete that the register
+ALONE marks. HUGE: a row event larger than the ring; the next free row of the index of events
+describes it, with AT as its offset in the input."""
 
 # Outcomes for a damaged event, by the kind of damage.
 NO_HEADER, WRONG_SIZE, WRONG_CHECKSUM, WRONG_OFFSET, WRONG_PACKET, NO_MAP, SHORT = range(10, 17)
 
 NONE = -1
-"""Inside the loop: nothing to report, go on."""
+"""The loop goes on: there is no reason to return."""
 
 TEXT_BUFFER_BYTES: Final = 4 << 20
 """Room for the texts of all transactions that are not handed out yet."""
 
-_LONGEST: Final = 3
-"""Most continuation bytes of a character in UTF-8."""
+_MOST_CONTINUATION_BYTES: Final = 3
+"""Bytes after the first one in the longest characters of UTF-8."""
 
 _PACKET_HEAD: Final = 5
 """Length 3, sequence number 1, and a status byte, which is 0 before an event."""
 
 _QUERY_HEAD: Final = 13
+"""Bytes before a QUERY's status variables, its database and its statement."""
+
 _MAP_HEAD: Final = 8
-"""Table id 6, flags 2: the bytes after them identify a map (`maps`)."""
+"""Table id 6, flags 2. The bytes after these identify a map, because table ids are reused."""
 
 _DUMMY_TABLE: Final = 0xFFFFFF
 """The table id of a row event without rows, which only ends a statement."""
@@ -117,7 +119,7 @@ _BEGIN: Final = int.from_bytes(b"BEGI", "little")
 _COMM: Final = int.from_bytes(b"COMM", "little")
 
 _PYTHON: Final = -2
-"""Returned in place of a role: Python has to classify the event."""
+"""Returned instead of a role: Python has to classify the event."""
 
 _is_artificial: Final = part(framing.is_artificial)
 
@@ -140,9 +142,11 @@ def scan(
 ) -> int:
     """Process events of `wire` from `state[AT]` up to `stop`; return why it ended (`MORE` …).
 
-    `ids` is a hash table of (table id, number of its map, statement). `map_places` has for each
-    map its offset and length in `maps` and whether its rows are taken; `text_index` has for each
-    text its transaction and its offset and length in `texts`.
+    `mode`: the form of the input (`framing`). `state`: the registers. `ids`: a hash table of (table
+    id, number of its map, number of the statement in which the map is valid). `map_places`: for
+    each map its offset and length in `maps`, and whether its rows are taken. `rules`: see
+    `compiled_table`. `text_index`: for each text its transaction, and its offset and length in
+    `texts`.
     """
     while True:
         outcome = _find_event(wire, stop, mode, state)
@@ -150,6 +154,7 @@ def scan(
             return outcome
         event, size = state[EVENT_AT], state[EVENT_SIZE]
         code = u8(wire, event + 4)
+        # Python verifies these two, because their checksums have rules of their own (`framing`).
         if code == EventType.FORMAT_DESCRIPTION or code == EventType.ROTATE:
             return EVENT
         if mode != NESTED and state[CHECKSUM] < 0:
@@ -230,7 +235,7 @@ def _find_event(wire: Bytes, stop: int, mode: int, state: Integers) -> int:
 
 @part
 def _check_event(wire: Bytes, event: int, size: int, code: int, mode: int, state: Integers) -> int:
-    """Check the event's checksum and the end offset in its header; return NONE if they fit."""
+    """Check the event's checksum and the end offset in its header; return NONE if both fit."""
     if mode == NESTED:
         return NONE
     if state[CHECKSUM] == 1:
@@ -241,7 +246,7 @@ def _check_event(wire: Bytes, event: int, size: int, code: int, mode: int, state
             return WRONG_CHECKSUM
         state[EVENT_CRC] = crc
     log_pos = u32(wire, event + 13)
-    # MariaDB 11 writes 0 for events that went through a transaction's cache.
+    # Offsets of 32 bits wrap. MariaDB 11 writes 0 for events of a transaction's cache.
     wrong = log_pos != 0 and log_pos != (state[OFFSET] + size) & 0xFFFFFFFF
     if wrong and not _is_artificial(code, log_pos, u16(wire, event + 17)):
         return WRONG_OFFSET
@@ -250,7 +255,7 @@ def _check_event(wire: Bytes, event: int, size: int, code: int, mode: int, state
 
 @part
 def _classify(wire: Bytes, event: int, end: int, code: int) -> int:
-    """Return the event's role, or _PYTHON if finding it takes more than a few bytes."""
+    """Return the event's role, or _PYTHON if a few bytes do not show it."""
     body = event + HEADER_BYTES
     if code == EventType.QUERY:
         if end - body < _QUERY_HEAD:
@@ -293,7 +298,8 @@ def _keep(
     maps: Bytes,
     map_places: Integers,
 ) -> int:
-    """Register a table map for its statement, or put a row event that is taken into the ring."""
+    """Register a table map for the current statement, or put a row event into the ring if its
+    table is captured. Return NONE, or why the loop has to stop."""
     body = event + HEADER_BYTES
     if end - body < 8:
         return SHORT
@@ -333,6 +339,7 @@ def _keep(
 def _index_event(
     row: Integers, wire: Bytes, event: int, size: int, number: int, state: Integers
 ) -> None:
+    """Fill an event's row in the index of events. `number`: that of its table map."""
     row[columns.SIZE] = size
     row[columns.MAP] = number
     row[columns.TYPE] = u8(wire, event + 4)
@@ -353,7 +360,8 @@ def _put(
     ring: Bytes,
     events: Integers,
 ) -> int:
-    """Copy an event into the ring and index it; return FULL if the ring or index has no room."""
+    """Copy an event into the ring and index it. Return NONE, FULL if the ring or the index has no
+    room, or HUGE."""
     if state[EVENTS] == len(events):
         return FULL
     if size > len(ring):
@@ -403,6 +411,7 @@ def _advance(
 def _begin_transaction(
     wire: Bytes, event: int, end: int, code: int, state: Integers, transactions: Integers
 ) -> None:
+    """Open a transaction, and fill its index row from its GTID event."""
     row = transactions[state[TRANSACTIONS]]
     _open_transaction(state, row)
     row[columns.SERVER] = u32(wire, event + 5)
@@ -445,8 +454,8 @@ def _keep_text(
     data: Bytes,
     index: Integers,
 ) -> int:
-    """Copy a statement's text, cut off at the transaction's limit; return FULL if the arrays have
-    no room. `row`: the transaction's index row."""
+    """Copy a statement's text, cut off at the transaction's limit (`MOST_TEXT_BYTES`). Return NONE,
+    or FULL if the arrays have no room. `row`: the transaction's index row."""
     begin = event + HEADER_BYTES + (1 if code == EventType.ROWS_QUERY else 0)
     size = max(end - begin, 0)
     room = MOST_TEXT_BYTES - row[columns.TEXT_BYTES]
@@ -474,7 +483,7 @@ def _keep_text(
 @part
 def _cut_text(wire: Bytes, begin: int, size: int) -> int:
     """Return the largest length up to `size` that does not split a character."""
-    for back in range(min(_LONGEST, size) + 1):
+    for back in range(min(_MOST_CONTINUATION_BYTES, size) + 1):
         if u8(wire, begin + size - back) & 0xC0 != 0x80:
             return size - back
     return size
@@ -489,8 +498,8 @@ def open_transaction(state: Integers, row: Integers) -> None:
 
 
 def emit(state: Integers, transactions: Integers, timestamp: int, size: int) -> None:
-    """Complete the open transaction. `size`: bytes of its last event in the log, 0 if that event
-    came out of a payload."""
+    """Complete the open transaction. `timestamp`, `size`: seconds and bytes of its last event in
+    the log; `size` is 0 if that event came out of a payload, which is counted by itself."""
     row = transactions[state[TRANSACTIONS]]
     row[columns.END_EVENT] = state[EVENTS]
     row[columns.END_OFFSET] = state[OFFSET]
@@ -539,14 +548,16 @@ def damage(code: int, at: Coordinates) -> DamagedEvent:
 
 @dataclass(frozen=True, slots=True)
 class TextBuffer:
-    """The texts' bytes and their index (n x 3); the loop's registers say how much is in use."""
+    """The memory for texts of statements and their index (n x 3). The registers TEXTS and TEXT_PUT
+    say how much is in use."""
 
     data: npt.NDArray[np.uint8]
     index: Integers
 
     @classmethod
     def of(cls, size: int) -> TextBuffer:
-        """Return a buffer of `size` bytes, or as large as one transaction's texts may become."""
+        """Return a buffer of `size` bytes, or more if one transaction's texts may need more. It has
+        room for the most texts of a transaction, because each counts one byte at least."""
         return cls(
             np.empty(max(size, MOST_TEXT_BYTES), np.uint8), np.empty((MOST_TEXT_BYTES, 3), np.int64)
         )
@@ -557,7 +568,7 @@ class TextBuffer:
         return int(self.index[:texts, columns.TEXT_OWNER].searchsorted(transaction)) if texts else 0
 
     def cut(self, registers: Registers, transaction: int, texts: int) -> None:
-        """Keep only the first `texts` texts of `transaction`, the newest."""
+        """Remove the texts of `transaction`, the newest one, except its first `texts`."""
         count = self.count_before(registers, transaction) + texts
         registers.texts, registers.text_put = count, self._end(count)
 
@@ -576,6 +587,7 @@ class TextBuffer:
             registers.texts, registers.text_put = end - texts, put - begin
 
     def _end(self, texts: int) -> int:
+        """Return the end of the first `texts` texts in `data`."""
         return (
             int(self.index[texts - 1, columns.TEXT_AT] + self.index[texts - 1, columns.TEXT_SIZE])
             if texts

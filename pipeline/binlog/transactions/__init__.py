@@ -1,1 +1,1 @@
-"""The transaction buffer, which returns whole transactions only, and its parts."""
+"""The transaction buffer and its parts: bytes of the log in, whole transactions out."""

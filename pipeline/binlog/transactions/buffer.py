@@ -6,9 +6,9 @@
 occupies the ring, and a full ring makes the reader of the socket wait. A transaction that is
 larger than the ring goes through a scratch file and is a group of its own.
 
-This module decides which bytes the loop reads next, handles what the loop returns for, hands out
-groups, keeps the position that they reach, and leaves out the transactions that were read before
-(`pipeline.start` says which).
+The compiled loop (`stream`) reads the bytes. This module gives it the next bytes, acts on the
+reason for which it returns, hands out groups, and keeps the position that they reach. It leaves out
+the transactions that were read before (`pipeline.start` says which).
 """
 
 from __future__ import annotations
@@ -51,27 +51,28 @@ from lockstep.pipeline.values.table import TableName
 
 RING_BYTES: Final = 64 << 20
 GROUP_EVENT_BYTES: Final = 8 << 20
-"""Bytes of row events from which on a group is handed out, before the input ends."""
+"""A group with this many bytes of row events is handed out before the input ends."""
 
 EVENTS: Final = 1 << 17
 TRANSACTIONS: Final = 1 << 16
+"""Rows of the ring's two indexes."""
 
 
 class TransactionBuffer:
-    """Reads one dump that begins at `start`, between two transactions.
+    """Reads one dump that begins at `start`, a place between two transactions.
 
-    `wants`: returns whether a table's rows are captured; called once per table map. `spool`:
-    holds transactions that are prepared or larger than the ring; `prepared`: those that earlier
-    batches recorded and that are still open. `begins`: where the dump begins, if that is
-    before `start`: the log in between is read and left out. `leave_out`: transactions that
-    were read before, perhaps from another server; they are not handed out again. `keeps`:
-    `wants` is asked again for the rows of an XA transaction when it is committed, so all its rows
-    are kept until then. `elsewhere`: returns whether rows of a table that is not captured may be
-    stored in other tables (MERGE). `created`: when the first file was created, if that is known.
-    `ring_bytes` and `group_bytes` are bytes, `events` and `transactions` rows of the indexes.
+    `wants`: returns whether a table's rows are captured; called once per table map. `spool`: has
+    files for transactions that are prepared or larger than the ring. `prepared`: the XA
+    transactions that are prepared in earlier batches and still open. `begins`: where the dump
+    begins, if that is before `start`; the transactions before `start` are left out. `leave_out`:
+    transactions that were read before, perhaps from another server; they are not handed out again.
+    `keeps`: keep all rows of an XA transaction until it is committed, and call `wants` again then.
+    `elsewhere`: returns whether rows of a table that is not captured may be stored in other tables
+    (MERGE). `created`: when the first file was created (seconds since the epoch), or 0. `events`,
+    `transactions`: rows of the indexes.
 
-    `ended`: the server's end of log was read, or `end` or `stop` ended the reading; `stopped`: one
-    of the limits was reached.
+    `ended`: the server's end of log was read, or `end` was called, or `stop` before `start` was
+    reached. `stopped`: one of the limits was reached.
     """
 
     def __init__(
@@ -100,8 +101,8 @@ class TransactionBuffer:
         self._group_bytes = group_bytes
         self._out = False
         self._reached: tuple[Coordinates, Anchor | None] = start, None
-        """The end of the last group that was handed out, and the event that ends there."""
-        self._leave_out = LeaveOut(leave_out) if leave_out else None
+        """The end of the last group that was handed out, and the anchor of the event before it."""
+        self._leave_out = TransactionFilter(leave_out) if leave_out else None
         self.prepared = PreparedTransactions(source, spool, prepared)
         self.prepared.before_start = self._skip_to is not None
 
@@ -144,7 +145,8 @@ class TransactionBuffer:
 
     @property
     def anchor(self) -> Anchor | None:
-        """The event that ends at `at`; None if no event was read."""
+        """Describes the event that ends at `at`, so that a later run can recognise it; None if no
+        event was read."""
         return self._place()[1]
 
     def _place(self) -> tuple[Coordinates, Anchor | None]:
@@ -157,15 +159,15 @@ class TransactionBuffer:
 
     @property
     def complete(self) -> Coordinates:
-        """The end of the last complete transaction, or of the events between transactions that
-        follow it, whether it was handed out or not."""
+        """The end of the last complete transaction, even if it is not handed out yet, or of the
+        events between transactions that follow it."""
         if self.phase is Phase.BETWEEN:
             return self._log.at
         return place_of(self._loop.open_row, BEGIN_OFFSET, self._log.files)
 
     @property
     def out_of_order(self) -> int:
-        """Number of transactions left out that this server committed after one handed out."""
+        """Number of transactions that were left out although the log has them after new ones."""
         return 0 if self._leave_out is None else self._leave_out.out_of_order
 
     # -- bytes in, groups out ----------------------------------------------------------
@@ -175,10 +177,11 @@ class TransactionBuffer:
         self._wire.put(received.data, received.begin, received.end)
 
     def end(self) -> None:
+        """Note that no more bytes come; `get` returns what is complete."""
         self.ended = True
 
     def stop(self) -> None:
-        """Stop at the next end of a transaction: time is up."""
+        """Stop at the next end of a transaction, because the time for the run is up."""
         if self._skip_to is not None:
             self.ended = True
             return
@@ -186,8 +189,8 @@ class TransactionBuffer:
         self._stop_between()
 
     def get(self) -> TransactionGroup | None:
-        """Return complete transactions if enough are waiting, or all of them once reading has
-        ended; None if more bytes are needed, or nothing is left."""
+        """Return complete transactions if there are enough of them, or if reading has ended. Return
+        None if more bytes are needed, or if nothing is left."""
         if self._out:
             raise RuntimeError("a group is out; ack it first")
         while True:
@@ -211,6 +214,7 @@ class TransactionBuffer:
 
     def _skip(self, start: Coordinates) -> None:
         """Drop the transactions before `start`; at `start`, begin to count towards the limits."""
+        # A payload's transaction must stay until its end is set, after the payload was read.
         ends_nested = self._rare.nested is not None and self.phase is Phase.BETWEEN
         if self._transactions.count and not ends_nested:
             self._transactions.free()
@@ -227,6 +231,7 @@ class TransactionBuffer:
             self._stop_between()
 
     def ack(self) -> None:
+        """Free the ring of the group that `get` returned: its rows have been used."""
         if not self._out:
             raise RuntimeError("no group is out")
         self._out = False
@@ -279,7 +284,7 @@ class TransactionBuffer:
             case stream.STOPPED:
                 self.stopped = True
             case stream.LARGE:
-                self._wire.large()
+                self._wire.mark_large()
             case stream.PACKET:
                 packet = self._loop.packet()
                 if not is_end(packet):
@@ -294,13 +299,14 @@ class TransactionBuffer:
             self.stopped = True
 
     def _more(self, current: InputBytes) -> None:
+        """Note that the loop has used up its input, and finish the event that the input was."""
         nested = self._rare.nested
         if nested is None:
             if current.mode == WHOLE:
                 if current.at < current.stop:
                     raise stream.damage(stream.WRONG_SIZE, self._log.at)
                 self._loop.registers.sequence += current.packets
-            self._wire.read()
+            self._wire.mark_read()
             return
         if nested.refill():
             return
@@ -310,7 +316,8 @@ class TransactionBuffer:
         self._stop_between()
 
     def _take(self) -> bool:
-        """Handle the current event; return False if a group has to be handed out before."""
+        """Handle the current event. Return False, without handling it, if a group has to be handed
+        out first."""
         if not self._rare.take(self._loop.event(self._log.at)):
             return False
         if self._transactions.alone:
@@ -319,11 +326,11 @@ class TransactionBuffer:
         return True
 
 
-class LeaveOut:
-    """Removes the transactions of a set from each group.
+class TransactionFilter:
+    """Removes the transactions of a GTID set from each group.
 
-    `out_of_order` counts those of them that follow a new transaction in the log: this server
-    committed the new one before them, but it is read after them.
+    `out_of_order` counts removed transactions that follow a new one in this log. They were read
+    from another server before, so the lake has them in another order than this server.
     """
 
     def __init__(self, gtids: GtidSet) -> None:
@@ -332,7 +339,7 @@ class LeaveOut:
         self.out_of_order = 0
 
     def rest(self, group: TransactionGroup) -> TransactionGroup | None:
-        """Return the group without them; None if no transaction is left."""
+        """Return the group without these transactions; None if no transaction is left."""
         keep = ~members(group.transactions, group.sources, self._gtids)
         first = 0 if self._new else int(np.argmax(keep)) if keep.any() else len(keep)
         self.out_of_order += int((~keep[first:]).sum())
@@ -350,13 +357,14 @@ class LeaveOut:
             ),
             elsewhere=tuple((int(number[at]), rows) for at, rows in group.elsewhere if keep[at]),
             blocks=_kept(group.blocks, keep, number),
-            texts=group.texts.of(keep, number),
+            texts=group.texts.selected(keep, number),
         )
 
 
 def _kept(
     blocks: Iterator[Block], keep: npt.NDArray[np.bool_], number: npt.NDArray[np.int64]
 ) -> Iterator[Block]:
+    """Yield the events of the transactions in `keep`, with the transactions' new rows."""
     for block in blocks:
         events = block.events[keep[block.events[:, TRANSACTION]]]
         events[:, TRANSACTION] = number[events[:, TRANSACTION]]

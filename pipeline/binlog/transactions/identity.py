@@ -1,4 +1,5 @@
-"""GTIDs in the index of transactions: read from an event, and returned as text and as sets."""
+"""The GTIDs of transactions: read from events into numbers of the index of transactions (`ring`),
+and returned from it as texts and as sets."""
 
 from __future__ import annotations
 
@@ -40,8 +41,8 @@ _64 = (1 << 64) - 1
 
 
 def read_identity(event: Event, sources: list[str], server_id: int) -> Identity:
-    """Return the values of the columns IDENTITY for a GTID event of any kind. `sources`: the
-    `uuid:tag` of a tagged one is added to it; `server_id`: the server that wrote the log.
+    """Return the values of the columns IDENTITY for a GTID event of any kind. `sources`: the list
+    to which the `uuid:tag` of a tagged GTID is added. `server_id`: the server that wrote the log.
     DamagedEvent if a value has more than 63 bits."""
     identity = _read(event, sources, own=event.server_id == server_id)
     if max(identity) >> 63:
@@ -61,14 +62,15 @@ def _read(event: Event, sources: list[str], *, own: bool) -> Identity:
     else:
         kind = MYSQL if event.type is EventType.GTID else ANONYMOUS
         high, low, number, immediate, original = _read_untagged(event)
-    # TIME by the same rule as in compiled code (`stream`).
+    # The compiled loop has the same rule (`stream`), which `commit_times` explains.
     time = immediate if own or original > immediate else original
     return kind, high, low, number, original, time
 
 
 def _read_untagged(event: Event) -> tuple[int, int, int, int, int]:
-    """Read a GTID or ANONYMOUS_GTID event: flags 1, UUID 16, number 8, then since 5.7 a logical
-    clock (1 + 16), since 8.0 commit timestamps of 7 bytes each."""
+    """Read a GTID or ANONYMOUS_GTID event (sizes in bytes): flags 1, UUID 16, number 8; since 5.7 a
+    logical clock, 1 + 16; since 8.0 commit timestamps, 7 each. Return the UUID's halves, the
+    number, and the immediate and original commit timestamps."""
     reader = Reader(event.body, "a GTID event")
     reader.take(1)
     high, low = (int.from_bytes(reader.take(8), "big", signed=True) for _ in range(2))
@@ -118,15 +120,16 @@ def gtid_texts(transactions: Integers, sources: Sequence[str]) -> pa.Array:
 
 
 def gtid_set(transactions: Integers, sources: Sequence[str]) -> GtidSet:
-    """Return the GTIDs as a set, which for MariaDB includes all up to each one. DamagedEvent for a
-    number below 1, or for GTIDs of both flavours."""
+    """Return the GTIDs as a set. For MariaDB a GTID stands for all up to its number. DamagedEvent
+    for a number below 1, or for GTIDs of both flavours."""
     read = GtidCollector()
     read.add(transactions, sources)
     return read.set()
 
 
 class GtidCollector:
-    """Collects the GTIDs of many transactions; merges them into a set rarely, which is costly."""
+    """Collects the GTIDs of many transactions. Merging them into a set is costly, so that is done
+    rarely."""
 
     def __init__(self) -> None:
         self._set = GtidSet()
@@ -135,7 +138,8 @@ class GtidCollector:
         self._count = 0
 
     def add(self, transactions: Integers, sources: Sequence[str]) -> None:
-        """Add the transactions of an index; `sources` is usually one growing list."""
+        """Add the GTIDs of an index of transactions. If `sources` is the same list as before, it
+        may only have grown."""
         named = transactions[transactions[:, GTID_KIND] != ANONYMOUS]
         if sources is not self._sources:
             self.set()
@@ -154,7 +158,7 @@ class GtidCollector:
 
 
 _MANY = 1 << 18
-"""Number of GTIDs from which on they are merged into the set."""
+"""Number of GTIDs that are collected before they are merged into the set."""
 
 
 def _as_set(identities: Integers, sources: Sequence[str]) -> GtidSet:
@@ -193,7 +197,7 @@ _MIXED: Final = "a log holds GTIDs of MySQL and of MariaDB"
 def members(
     transactions: Integers, sources: Sequence[str], gtids: GtidSet
 ) -> npt.NDArray[np.bool_]:
-    """Return for each transaction of an index whether the set has its GTID."""
+    """Return a boolean for each transaction of an index: True if `gtids` has its GTID."""
     inside = np.zeros(len(transactions), np.bool_)
     if not len(transactions) or not gtids:
         return inside
@@ -214,7 +218,8 @@ def members(
 
 
 def _identities(transactions: Integers) -> tuple[Integers, Integers]:
-    """Return the distinct sources, and for each transaction the number of its source."""
+    """Return the distinct GTID sources as rows of (kind, high, low), and for each transaction the
+    number of its row."""
     columns = transactions[:, [GTID_KIND, GTID_HIGH, GTID_LOW]]
     if (columns == columns[0]).all():
         return columns[:1], np.zeros(len(columns), np.int64)

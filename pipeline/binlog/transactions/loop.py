@@ -1,5 +1,5 @@
-"""The Python side of the compiled loop: the arrays that it works on, the steps over events that
-Python handles itself, and the place in the log that the reading has reached."""
+"""The Python side of the compiled loop (`stream`): the arrays that the loop works on, the steps
+over events that Python handles itself, and the place in the log that reading has reached."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from lockstep.pipeline.binlog.stream.stream import TextBuffer
 from lockstep.pipeline.values.position import Anchor, Coordinates, LogFile
 
 _VERIFIED_HERE: Final = (EventType.FORMAT_DESCRIPTION, EventType.ROTATE)
-"""Events whose checksum Python verifies, not compiled code."""
+"""Events whose checksum is verified by Python instead of compiled code."""
 
 _TYPE_AT: Final = 4
 _PACKET_HEAD: Final = 4
@@ -40,8 +40,8 @@ _PACKET_HEAD: Final = 4
 
 
 class Loop:
-    """The loop's registers and arrays. The arrays hold the complete transactions, and after them
-    the open one."""
+    """The loop's registers and arrays. The arrays have the complete transactions first, then the
+    open one."""
 
     def __init__(self, offset: int, ring: Ring, maps: TableMaps, texts: TextBuffer) -> None:
         self.registers = Registers(offset)
@@ -52,7 +52,7 @@ class Loop:
         self._input = InputBytes(np.empty(0, np.uint8), 0, 0, WIRE)
 
     def scan(self, current: InputBytes) -> int:
-        """Process events of this input; return why it ended (`stream.scan`)."""
+        """Process events of this input; return why the loop ended (`stream.scan`)."""
         self._input, registers = current, self.registers
         registers.at = current.at
         code = stream.scan(
@@ -76,6 +76,7 @@ class Loop:
     # -- the current event -----------------------------------------------------------
 
     def event(self, at: Coordinates) -> Event:
+        """Return the current event, which is at `at`, verified."""
         packet, checksum = self._bytes(), self.registers.checksum
         nested = self._input.mode == NESTED
         if not nested and (checksum is None or packet[_TYPE_AT] in _VERIFIED_HERE):
@@ -83,7 +84,7 @@ class Loop:
         return read_event(packet, at, checksum=checksum and not nested)
 
     def bind_map(self) -> None:
-        """Register the current table map, so that the loop handles its repetitions itself."""
+        """Register the current table map, so that the loop itself handles the same map later."""
         has_checksum = self._input.mode != NESTED and self.registers.checksum
         packet = self._bytes(CHECKSUM_BYTES if has_checksum else 0)
         table_map = read_table_map(packet, self.maps.writer)
@@ -95,6 +96,7 @@ class Loop:
         return Block(self._input.data, self.ring.events[row : row + 1].copy())
 
     def packet(self) -> bytes:
+        """Return the current packet, which has no event, without its header."""
         begin = self._input.at + _PACKET_HEAD
         return self._input.data[begin : self.registers.next].tobytes()
 
@@ -105,8 +107,8 @@ class Loop:
     # -- stepping over the current event ---------------------------------------------
 
     def enter(self) -> None:
-        """Step over the event in the input, but not in the log, since the events that it contains
-        come first."""
+        """Step over the current event in the input, but not in the log: the position moves when the
+        events inside it are read."""
         registers = self.registers
         registers.at = self._input.at = registers.next
         if self._input.mode == WIRE:
@@ -133,6 +135,7 @@ class Loop:
 
     @property
     def open_row(self) -> Integers:
+        """The open transaction's row in the index of transactions."""
         row: Integers = self.ring.transactions[self.registers.transactions]
         return row
 
@@ -142,16 +145,16 @@ class Loop:
         return self.open_row
 
     def finish(self, timestamp: int, size: int, crc32: int) -> None:
-        """Complete the open transaction, whose last event has `size` bytes in the log; to be called
-        after stepping over that event."""
+        """Complete the open transaction. `timestamp`, `size`, `crc32`: of its last event, in
+        seconds and in bytes of the log. The caller has stepped over that event."""
         self.registers.event_crc = crc32
         stream.emit(self.registers.array, self.ring.transactions, timestamp, size)
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Where reading stops: at the first place between transactions at or after `end`, or
-    after so many transactions or bytes of the log; None means no limit."""
+    """The limits of a reading. It stops at the first place between transactions at or after `end`,
+    or after this number of transactions or of bytes of the log. None means no limit."""
 
     end: Coordinates | None = None
     transactions: int | None = None
@@ -165,9 +168,11 @@ class Limits:
 
 
 class LogPlace:
-    """`files`: all files so far, in order; the index of transactions refers to them by number.
-    `created`: when the current file was created, 0 if unknown. `last`: the newest event that
-    moved the place and belongs to no transaction."""
+    """The place in the log that reading has reached.
+
+    `files`: all files so far, in order; the index of transactions refers to them by number.
+    `created`: when the current file was created (seconds since the epoch), 0 if unknown. `last`:
+    the newest event of the log that stands between transactions."""
 
     def __init__(
         self, start: Coordinates, registers: Registers, limits: Limits, created: int
@@ -184,6 +189,7 @@ class LogPlace:
         return Coordinates(self.files[self._registers.file], self._registers.offset)
 
     def anchor(self, event: Event) -> Anchor:
+        """Return the anchor of an event between transactions, which a later run recognises."""
         return Anchor(event.offset, event.size, event.crc32, "", self.created)
 
     def changes_writer(self, event: Event) -> bool:
@@ -205,11 +211,12 @@ class LogPlace:
         return description
 
     def move(self, event: Event) -> None:
+        """Move the place past an event between transactions, which the loop has stepped over."""
         if event.type is EventType.ROTATE:
             to = read_rotate(event.body, event.at)
             if event.artificial and to.file == self.at.file:
-                # A dump begins with this event. Its offset field may have wrapped, so the
-                # place that the dump was asked for counts.
+                # A dump begins with this event. Its offset may have wrapped, so it is ignored: the
+                # reading is at the place for which the dump was asked.
                 return
             if to.file != self.files[-1]:
                 self.files.append(to.file)
@@ -222,6 +229,7 @@ class LogPlace:
     # -- where it stops ----------------------------------------------------------------
 
     def count_from_here(self, limits: Limits) -> None:
+        """Set the limits, whose transactions and bytes are counted from now on."""
         self._limits = limits
         self._registers.count_from_here(limits.transactions, limits.log_bytes)
         self._watch_end()

@@ -1,4 +1,4 @@
-"""The rare events, which the compiled loop hands to Python one at a time."""
+"""The rare events, which the compiled loop (`stream`) hands to Python one at a time."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ _XA_ACTIONS: Final = frozenset(
     {BufferAction.PREPARE, BufferAction.EMIT_PREPARED, BufferAction.FORGET_PREPARED}
 )
 _ROWS: Final = ROWS | {EventType.PARTIAL_UPDATE_ROWS}
-"""Row events. The compiled loop hands them over only if their rows may be stored in tables other
-than the logged one."""
+"""Row events. The compiled loop hands over only those of MERGE tables, whose rows are stored in
+other tables than the event names."""
 
 
 class RareEvents:
-    """The rules (`stream.rules`), applied to rare events. `nested`: the events inside a compressed
+    """Applies the rules (`stream.rules`) to rare events. `nested`: the events inside a compressed
     event, which the caller reads next, or None. `again`: transactions that were read before."""
 
     def __init__(
@@ -64,11 +64,12 @@ class RareEvents:
 
     @property
     def between(self) -> bool:
+        """True if reading is between two transactions, and not inside a compressed event."""
         return self.nested is None and self._loop.registers.phase is Phase.BETWEEN
 
     def take(self, event: Event) -> bool:
         """Apply the rules to an event. Return False if complete transactions have to be handed out
-        first: the caller does so, and then passes the same event again."""
+        first; the caller then passes the same event again."""
         if event.type is EventType.MARIADB_QUERY_COMPRESSED:
             event = plain_query(event)
         role, query = classify(event)
@@ -94,8 +95,8 @@ class RareEvents:
     def _act(
         self, action: BufferAction, event: Event, role: EventRole, query: Query | None
     ) -> None:
-        """Carry out an action and advance the position past the event. A transaction begins before
-        the advance, so that it contains the event, and ends after it."""
+        """Carry out an action and move the position past the event. A transaction begins before
+        this move and ends after it, so that the event is part of it."""
         if action is BufferAction.UNPACK:
             self._enter(event, Nested(payload_pieces(event)))
             return
@@ -123,8 +124,8 @@ class RareEvents:
             self._emit(event)
 
     def _note_elsewhere(self, event: Event) -> bool:
-        """Note that rows may be stored in other tables. Their transaction has to be the first of
-        its group, so return False if complete transactions have to be handed out before."""
+        """Note that the rows of a MERGE table are stored in other tables. The transaction has to be
+        the first of its group, so return False if others have to be handed out before it."""
         if self._transactions.count:
             return False
         self._transactions.note_elsewhere(int.from_bytes(event.body[:6], "little"))
@@ -184,9 +185,9 @@ class RareEvents:
 
 
 def _comes_alone(action: BufferAction, role: EventRole) -> bool:
-    """Return whether the transactions before this event have to be handed out first. A statement
-    that may change a structure and rows that come from a file are groups of their own; a
-    statement that was logged in place of rows is in the first transaction of its group."""
+    """Return whether the transactions before this event have to be handed out first. A group of its
+    own has each statement that may change a structure, and each transaction whose rows are in a
+    file. A statement that was logged instead of rows is in the first transaction of its group."""
     if role is EventRole.STATEMENT and action is BufferAction.KEEP:
         return True
     statement = action is BufferAction.EMIT and role in (EventRole.STATEMENT, EventRole.CREATE)
@@ -259,8 +260,8 @@ def classify(event: Event) -> tuple[EventRole, Query | None]:
 
 
 def classify_statement(text: str) -> EventRole:
-    """Return a statement's role. In row format, the server writes these words itself, so that
-    their spelling is known."""
+    """Return a statement's role. In row format the server itself writes these words, so they have
+    only one spelling."""
     words = text[:80].upper().split()
     if (statement := tuple(words)) in _STATEMENTS:
         return _STATEMENTS[statement]

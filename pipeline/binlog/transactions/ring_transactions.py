@@ -1,8 +1,8 @@
-"""The transactions in the loop's arrays: first the complete transactions that are not handed out
-yet, then the open transaction, a part of which may be in a file.
+"""The transactions in the arrays of the compiled loop (`loop`): first the complete ones that are
+not handed out yet, then the open one, which may have rows in a file.
 
-A transaction with a part in a file is a group of its own: the loop stops at its end, so that the
-file never holds rows of another transaction.
+A transaction with rows in a file is a group of its own: the loop stops at its end, so that the file
+never has rows of another transaction.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from lockstep.pipeline.values.position import Coordinates
 
 
 class RingTransactions:
-    """Transactions in the order of the log. `sources`: the `uuid:tag` of all tagged GTIDs so far,
-    to which the index refers by number."""
+    """The transactions that were read and not yet freed, in the order of the log. `sources`: the
+    `uuid:tag` of all tagged GTIDs so far, to which the index refers by number."""
 
     def __init__(self, loop: Loop, log: LogPlace, spool: Spool) -> None:
         self.sources: list[str] = []
@@ -34,17 +34,18 @@ class RingTransactions:
         self._spool = spool
         self._statements: list[tuple[int, Query]] = []
         self._elsewhere: list[tuple[int, MergeTableRows]] = []
-        """Statements that may change a structure or were logged in place of rows, and notes of rows
-        that may be stored in other tables, each with its transaction's row in the index."""
+        """`_statements` may change a structure, or were logged instead of rows. `_elsewhere` are
+        changes through MERGE tables. Each comes after its transaction's row in the index."""
         self._prepared_rows: Iterator[Block] | None = None
         self._spill: Spill | None = None
-        self._savepoints: dict[str, SavedPlace] = {}
+        self._savepoints: dict[str, Savepoint] = {}
         self._saved_in = (-1, -1)
 
     # -- the complete transactions -----------------------------------------------------
 
     @property
     def count(self) -> int:
+        """Number of complete transactions."""
         return self._registers.transactions
 
     @property
@@ -54,6 +55,7 @@ class RingTransactions:
 
     @property
     def full(self) -> bool:
+        """True if the index has no row for one more transaction."""
         return self.count + 1 >= len(self._loop.ring.transactions)
 
     @property
@@ -64,13 +66,13 @@ class RingTransactions:
         return any(transaction == self.count - 1 for transaction, _ in self._statements)
 
     def add(self, last: Event, size: int, blocks: Iterator[Block] | None = None) -> None:
-        """Complete the open transaction, whose last event has `size` bytes in the log. `blocks`:
-        its rows, if it commits a prepared XA transaction."""
+        """Complete the open transaction. `size`: bytes of its last event in the log. `blocks`: its
+        rows, if it commits a prepared XA transaction."""
         self._prepared_rows = blocks
         self._loop.finish(last.timestamp, size, last.crc32)
 
     def end_payload(self, payload: Event) -> None:
-        """Set the end of the newest transaction to the end of the payload that contained it."""
+        """Set the end of the newest complete transaction to the end of its payload in the log."""
         size = payload.size
         self._registers.offset += size
         offset = self._registers.offset
@@ -81,6 +83,7 @@ class RingTransactions:
         self._registers.count_transaction(int(row[columns.LOG_BYTES]))
 
     def group(self) -> TransactionGroup:
+        """Return the complete transactions, whose memory is valid until `free`."""
         count, events = self.count, self._registers.complete_events
         blocks, from_file = self._prepared_rows, True
         if self._spill is not None and self._registers.alone:
@@ -119,6 +122,7 @@ class RingTransactions:
     # -- the open transaction: its identity and its statements -------------------------
 
     def begin(self, event: Event) -> None:
+        """Open a transaction with its GTID event."""
         identity = read_identity(event, self.sources, self._registers.server_id)
         row = self._loop.begin()
         for column, value in zip(IDENTITY, identity, strict=True):
@@ -126,17 +130,18 @@ class RingTransactions:
         row[columns.SERVER] = event.server_id
 
     def is_in(self, gtids: GtidSet) -> bool:
+        """Return whether `gtids` has the open transaction's GTID."""
         row = self._loop.open_row.reshape(1, -1)
         return bool(members(row, self.sources, gtids)[0])
 
     def keep(self, query: Query) -> None:
-        """Keep a statement that may change a structure, or was logged in place of rows."""
+        """Keep a statement that may change a structure, or that was logged instead of rows."""
         self._statements.append((self.count, query))
 
     def note_elsewhere(self, table_id: int) -> None:
-        """Note that rows of this table may be stored in the other tables of its statement. A
-        rollback does not remove the note: the tables of a MERGE table (MyISAM) have no transactions
-        and keep the rows."""
+        """Note that rows of this MERGE table may be stored in the other tables of its statement. A
+        rollback does not remove the note, because those are MyISAM tables, which have no
+        transactions and keep the rows."""
         maps = self._loop.maps
         table = maps.table_of(table_id)
         tables = frozenset(maps.tables_of(self._registers.statement) - {table})
@@ -149,7 +154,7 @@ class RingTransactions:
     def mark(self, name: str) -> None:
         """Set a savepoint; an earlier one of the same name is replaced."""
         registers, texts = self._registers, self._loop.texts
-        place = SavedPlace(
+        place = Savepoint(
             blocks=self._spill.blocks if self._spill else 0,
             events=registers.events - registers.complete_events,
             put=registers.put,
@@ -161,8 +166,8 @@ class RingTransactions:
         places[name] = place
 
     def drop_to(self, name: str, at: Coordinates) -> None:
-        """Drop the rows, texts and savepoints after a savepoint. Raise DamagedEvent if it does not
-        exist. `at`: the place of the ROLLBACK TO in the log."""
+        """Drop the rows, texts and savepoints after a savepoint. DamagedEvent if the transaction
+        does not have it. `at`: the place of the ROLLBACK TO in the log."""
         places = self._places()
         if name not in places:
             raise damaged(
@@ -177,8 +182,8 @@ class RingTransactions:
             self._spill.cut(mark.blocks, mark.events)
             self._registers.cut_open()
         else:
-            # If no event precedes the savepoint, its `put` may be outdated: since then the ring may
-            # have skipped the bytes before the ring's end.
+            # If no event precedes the savepoint, its `put` may be outdated, because the ring may
+            # have skipped the bytes before its end since.
             self._registers.cut_open(mark.events, mark.put if mark.events else None)
 
     def roll_back(self) -> None:
@@ -190,9 +195,8 @@ class RingTransactions:
         self._forget()
 
     def take_open(self) -> Block | Spill | None:
-        """Take the row events out of the open transaction and return them, None if there are none.
-        The transaction stays open without rows. Its texts stay, because the log has them in this
-        transaction."""
+        """Remove the row events of the open transaction and return them; None if it has none. The
+        transaction stays open, and keeps its texts."""
         first, end = self._registers.complete_events, self._registers.events
         block = packed(self._loop.ring.block(first, end)) if end > first else None
         if self._spill is not None and block is not None:
@@ -202,9 +206,9 @@ class RingTransactions:
         self._forget()
         return taken
 
-    def _places(self) -> dict[str, SavedPlace]:
-        """Return the open transaction's savepoints by name, in the order of the log. The loop does
-        not report a transaction's end, so savepoints of an earlier transaction are cleared here."""
+    def _places(self) -> dict[str, Savepoint]:
+        """Return the open transaction's savepoints by name, in the order of the log. Savepoints of
+        an earlier transaction are cleared here, because the loop does not report its end."""
         row = self._loop.open_row
         transaction = int(row[columns.FILE]), int(row[columns.BEGIN_OFFSET])
         if transaction != self._saved_in:
@@ -217,9 +221,11 @@ class RingTransactions:
         self._loop.open_row[columns.TEXT_BYTES] = size
 
     def _forget(self) -> None:
+        """Forget the open transaction's file, savepoints and statements."""
         self._spill = None
         self._savepoints.clear()
-        # Those logged in place of rows stay: they may have changed tables without transactions.
+        # Statements logged instead of rows stay: they may have changed tables of an engine without
+        # transactions, which a rollback does not undo.
         self._statements = [
             kept for kept in self._statements if kept[0] < self.count or kept[1].for_rows
         ]
@@ -228,15 +234,15 @@ class RingTransactions:
     # -- the open transaction: its file ------------------------------------------------
 
     def spill(self) -> None:
-        """Move the open transaction's row events to its file. Callers do this only while the ring
-        holds no complete transaction."""
+        """Move the open transaction's row events to its file. To be called only while the ring has
+        no complete transaction."""
         if self._spill is None:
             self._spill = Spill(self._spool.scratch())
         self._spill_ring(self._spill)
         self._registers.empty_ring()
 
     def spill_rows(self, rows: Block) -> None:
-        """Append one event that is too large for the ring to the file."""
+        """Append one event, which is too large for the ring, to the open transaction's file."""
         self.spill()
         assert self._spill is not None, "spill() opens the file"
         self._spill.add(rows, self._loop.maps)
@@ -253,10 +259,10 @@ class RingTransactions:
 
 
 @dataclass(frozen=True, slots=True)
-class SavedPlace:
-    """A savepoint's place in the open transaction: how many blocks are in the transaction's file
-    before it, how many of its events in the ring's index, and how many of its texts, with their
-    size. `put`: the ring's sequence at the savepoint."""
+class Savepoint:
+    """A savepoint's place in the open transaction: the number of blocks in the transaction's file,
+    of its events in the ring, and of its texts with their bytes, all before the savepoint. `put`:
+    the ring's sequence number at the savepoint."""
 
     blocks: int
     events: int

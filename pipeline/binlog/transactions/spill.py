@@ -1,10 +1,11 @@
-"""Row events that wait: in files, those of transactions larger than the ring; in files or in
-memory, those of prepared XA transactions until their XA COMMIT.
+"""Row events that are kept outside the ring buffer: those of transactions larger than the ring, in
+files; and those of prepared XA transactions until XA COMMIT, in files or in memory.
 
-A file is a sequence of blocks. A block has the numbers of its table maps, events and bytes (3 x 8
-bytes, little-endian); for each table map its number, its length (8 bytes each) and the whole
-event; the events' index (EVENT_COLUMNS x 8 bytes each); their bytes. It includes the table maps
-because a later run, which has not read them, may read the rows of a prepared transaction.
+A file is a sequence of blocks. A block has the counts of its table maps, events and bytes (3 x 8
+bytes, little-endian); for each table map its number, its length (8 bytes each) and the whole event;
+the events' index (EVENT_COLUMNS x 8 bytes for each); and the events' bytes. The table maps are
+included because a later run may read the rows of a prepared transaction without having read them.
+A spool creates, keeps and opens such files. A batch is the part of the log that one run read.
 
 An XID is open from its prepare to its commit or rollback, after which it may be used again.
 """
@@ -45,14 +46,14 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """The offset of a block, and how many of its events are still part of the transaction."""
+    """A block's offset in its file, and the number of its events that were not rolled back."""
 
     at: int
     events: int
 
 
 class Spill:
-    """One transaction's row events on their way through a file."""
+    """The file of one transaction's row events, which are first written and then read."""
 
     def __init__(self, file: EventFile) -> None:
         self.file = file
@@ -66,7 +67,8 @@ class Spill:
         return len(self._places)
 
     def add(self, block: Block, maps: TableMaps) -> None:
-        """Append the events of a block in three writes: head with table maps, index, bytes."""
+        """Append the events of a block. There are always three writes (counts and table maps,
+        index, bytes), which `SummarisedFile` relies on."""
         gapless = packed(block)
         used = [(n, maps.maps[n].raw) for n in np.unique(gapless.events[:, MAP]).tolist()]
         self.maps.update(number for number, _ in used)
@@ -83,7 +85,7 @@ class Spill:
             self._places[blocks:] = [replace(self._places[blocks], events=events)]
 
     def read(self) -> Iterator[Block]:
-        """Yield the blocks as they were added, one in memory at a time."""
+        """Yield the blocks in the order in which they were added; only one is in memory."""
         for place in self._places:
             _, block = read_block(self.file, place.at)
             yield Block(block.data, block.events[: place.events])
@@ -91,8 +93,8 @@ class Spill:
 
 def read_prepared(file: EventFile, size: int, maps: TableMaps) -> Iterator[Block]:
     """Yield the blocks of a file that an earlier run may have written, with table maps numbered as
-    in `maps`; close the file after the last. The writer's version is that of the server that
-    commits the rows: no server can be upgraded while transactions are prepared."""
+    in `maps`; close the file after the last. The rows are decoded as rows of the server version
+    that commits them, because no server can be upgraded while transactions are prepared."""
     at = 0
     while at < size:
         table_maps, block = read_block(file, at)
@@ -106,6 +108,7 @@ def read_prepared(file: EventFile, size: int, maps: TableMaps) -> Iterator[Block
 
 
 def tables_in(file: EventFile, size: int) -> set[TableName]:
+    """Return the tables of all row events in a file of `size` bytes."""
     at, tables = 0, set[TableName]()
     while at < size:
         table_maps, events, count, at = _read_head(file, at)
@@ -115,7 +118,7 @@ def tables_in(file: EventFile, size: int) -> set[TableName]:
 
 
 def _read_head(file: EventFile, at: int) -> tuple[list[tuple[int, TableMap]], int, int, int]:
-    """Return a block's table maps, its numbers of events and bytes, and where its index begins."""
+    """Return a block's table maps, its counts of events and bytes, and its index's offset."""
     maps, events, count = _HEAD.unpack(file.read(at, _HEAD.size))
     at += _HEAD.size
     table_maps = []
@@ -149,16 +152,17 @@ def _never(*_: object) -> NoReturn:
 
 
 class RefusingSpool:
-    """A spool for a reading that wants no table: nothing is ever put into it."""
+    """A spool for a reading that captures no table, and so never writes a file."""
 
     scratch = prepared = seal = open = discard = remove = _never
 
 
 class SummarisingSpool(Generic[T]):
-    """A spool that keeps no rows: `seen` summarises each block that is written to a scratch file,
-    and `came_out` gets that summary when the block is read again, which then has no events.
+    """A spool that stores summaries instead of rows. `seen` makes the summary of each block that is
+    written to a scratch file. When the block is read again, `came_out` gets the summary, and the
+    reader gets a block without events.
 
-    Files of earlier batches are read from `recorded`. A block counts as a whole, even if
+    Files of earlier batches are read from `recorded`. A summary is of the whole block, even if
     ROLLBACK TO removed its end.
     """
 
@@ -169,8 +173,8 @@ class SummarisingSpool(Generic[T]):
         self._seen = seen
         self._came_out = came_out
 
-    def scratch(self) -> UnkeptFile[T]:
-        return UnkeptFile(self._seen, self._came_out)
+    def scratch(self) -> SummarisedFile[T]:
+        return SummarisedFile(self._seen, self._came_out)
 
     def open(self, source: str, file: WaitingFile) -> EventFile:
         return self._recorded.open(source, file)
@@ -178,8 +182,9 @@ class SummarisingSpool(Generic[T]):
     prepared = seal = discard = remove = _never
 
 
-class UnkeptFile(Generic[T]):
-    """The `EventFile` of one `Spill`, which writes each block in three pieces."""
+class SummarisedFile(Generic[T]):
+    """The `EventFile` of a `Spill` in a `SummarisingSpool`. A `Spill` writes a block in three
+    pieces."""
 
     def __init__(self, seen: Callable[[Block], T], came_out: Callable[[T], None]) -> None:
         self._seen = seen
@@ -189,6 +194,7 @@ class UnkeptFile(Generic[T]):
         self._blocks: dict[int, T] = {}
 
     def write(self, data: bytes | memoryview) -> None:
+        """Collect the pieces of a block, and summarise it when all three are there."""
         if not self._pieces:
             self._begin = self._size
         self._pieces.append(data)
@@ -200,7 +206,7 @@ class UnkeptFile(Generic[T]):
             self._pieces.clear()
 
     def read(self, at: int, count: int) -> bytes:
-        """Return zeros only, which is a block without events."""
+        """Return zeros, which `read_block` reads as a block without events."""
         if count and at in self._blocks:
             self._came_out(self._blocks[at])
         return bytes(count)
@@ -210,12 +216,13 @@ class UnkeptFile(Generic[T]):
 
 
 MEMORY_BYTES: Final = 32 << 20
-"""Total size of prepared rows up to which they are kept in memory."""
+"""Most bytes of prepared rows that are kept in memory; further ones go to files."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Waiting:
-    """A transaction prepared in this reading; its row events are in memory or in a scratch file."""
+    """A transaction that was prepared at `at`, in this reading. Its row events are in memory or in
+    a scratch file."""
 
     at: Coordinates
     events: Block | Spill | None
@@ -227,8 +234,8 @@ class _Waiting:
 
 @dataclass(frozen=True, slots=True)
 class CommittedRows:
-    """The tables of a prepared transaction that was committed, where it was prepared, and the
-    `batch` that read its prepare; None for the current one."""
+    """The rows that an XA COMMIT brought: their tables, the place of the prepare, and the `batch`
+    that read the prepare, None for the current one."""
 
     tables: frozenset[TableName]
     prepared: Coordinates
@@ -236,7 +243,11 @@ class CommittedRows:
 
 
 class PreparedTransactions:
-    """The open XA transactions of one source. `recorded`: those of earlier batches."""
+    """The XA transactions of one source that are prepared, and neither committed nor rolled back.
+
+    `recorded`: those of earlier batches. `ended`: those of earlier batches that this reading saw
+    end.
+    """
 
     def __init__(
         self, source: str, spool: Spool, recorded: Mapping[Xid, Prepared] | None = None
@@ -248,34 +259,34 @@ class PreparedTransactions:
         self._bytes = 0
         self.ended: list[Ended] = []
         self.before_start = False
-        """The log before the start is being read: earlier batches recorded its transactions."""
+        """The log before the start is being read, whose transactions earlier batches recorded."""
         self.recorded_before = False
         """An earlier batch recorded the current transaction."""
         self.statements_only = False
         """The reading wants statements only, so prepared rows do not matter."""
         self.lenient = False
-        """Transactions are left out, instead of refused, if their prepare was not read."""
+        """If a prepare was not read, its XA COMMIT is left out instead of refused."""
         self.unread: list[tuple[Xid, Coordinates]] = []
-        """The transactions that were left out, each with the place of its XA COMMIT."""
+        """The XA COMMITs that were left out, with their places."""
         self.seen: set[Xid] = set()
         """All XIDs whose prepare was read."""
         self._committed: CommittedRows | None = None
 
     @property
     def waiting(self) -> bool:
-        """True if a transaction is open whose prepare was read."""
+        """True if this reading has read the prepare of a transaction that is still open."""
         return bool(self._waiting)
 
     @property
     def _ignores_rows(self) -> bool:
-        """True if prepared rows are neither kept nor missed."""
+        """True if rows of prepared transactions do not matter now."""
         return self.before_start or self.recorded_before or self.statements_only
 
     def keep(
         self, xid: Xid, at: Coordinates, events: Block | Spill | None, maps: TableMaps
     ) -> None:
-        """Keep the rows of a prepared transaction, whose last event is at `at`; a block must be
-        packed. An open one of the same XID has ended without being logged and is dropped."""
+        """Keep the rows of a prepared transaction, whose last event is at `at`. A block must be
+        packed. An open transaction of the same XID is dropped: its end was not logged."""
         self.seen.add(xid)
         self.forget(xid)
         if self._ignores_rows:
@@ -305,8 +316,8 @@ class PreparedTransactions:
         if prepared is None:
             raise PreparedElsewhere(
                 f"the XA transaction {xid} is committed at {at}, but its prepare was never read",
-                hint="it was not recorded; it was prepared before this source's start: start "
-                "before that prepare, or continue after the commit with "
+                hint="it was not recorded, because its prepare is before the start: start "
+                "before that prepare; or continue after the commit with "
                 f"{start_at('PLACE', self._source)}, and let `lockstep verify --repair` find what "
                 "it changed",
                 at=str(at),
@@ -320,7 +331,7 @@ class PreparedTransactions:
         return _at_commit(read_prepared(file, prepared.file.size, maps), at)
 
     def take_committed(self) -> CommittedRows | None:
-        """Return whose rows the newest group has, if it commits a prepared transaction."""
+        """Return what the newest group committed, if that was a prepared transaction, else None."""
         committed, self._committed = self._committed, None
         return committed
 
@@ -334,7 +345,8 @@ class PreparedTransactions:
             self._end(xid, committed=False)
 
     def seal(self, batch: int, maps: TableMaps) -> tuple[Prepared, ...]:
-        """Make the rows of open transactions durable, for the ledger to record with the batch."""
+        """Make the rows of open transactions durable, and return what the ledger (the database of
+        batches) has to record of them with the batch."""
         sealed = []
         for number, (xid, waiting) in enumerate(self._waiting.items(), start=1):
             file = None
@@ -378,7 +390,7 @@ def _blocks(waiting: _Waiting) -> Iterator[Block]:
 
 
 def _at_commit(blocks: Iterator[Block], at: Coordinates) -> Iterator[Block]:
-    """Yield the blocks with the commit's offset, in the only transaction of their group."""
+    """Yield the blocks, with the commit's offset and in the only transaction of their group."""
     for block in blocks:
         block.events[:, OFFSET] = at.offset
         block.events[:, TRANSACTION] = 0

@@ -1,11 +1,11 @@
-"""MySQL's code tables, as differences from the codecs of Python's standard library.
+"""MySQL's tables of character codes, as differences from the codecs of Python's standard library.
 
-Source: `CONVERT(_binary … USING utf8mb4)` on MySQL 9.7 and MariaDB 10.11, which agree;
-the tests compare every code below with both. In MySQL's sources the tables are
-`share/charsets/*.xml` and `strings/ctype-*.cc`.
+Source: `CONVERT(… USING utf8mb4)` on MySQL 9.7 and MariaDB 10.11, which agree; the tests compare
+every code below with both. In MySQL's source the tables are `share/charsets/*.xml` and
+`strings/ctype-*.cc`.
 
-Characters beyond ASCII are written as escapes: some are compatibility ideographs, which
-an editor that normalises text would replace.
+Characters beyond ASCII are written as escapes, because an editor that normalises text would replace
+some of them (compatibility ideographs).
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ NOTHING: Final = "\uffff"
 
 @dataclass(frozen=True, slots=True)
 class CodeTable:
-    """A Python codec and the differences from it.
+    """A Python codec, and the differences of MySQL's table from it.
 
-    `changes` maps a code to a string, whose characters belong to this code and those that follow
-    it by their last byte. `character` is a regular expression for one character of two or more
-    bytes; only tables with changes need it.
+    `changes`: a code → the characters of this code and of the codes after it, which count up in the
+    last byte. `character`: a regular expression for one character of two or more bytes, only for
+    multi-byte tables with changes.
     """
 
     codec: str

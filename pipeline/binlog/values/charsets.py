@@ -1,19 +1,19 @@
-"""Bytes in a MySQL or MariaDB character set → text, and the values of a column that become the same
-text.
+"""Decoding of text in MySQL's and MariaDB's character sets, and the different values of a column
+that become the same text.
 
-The text is that of the server's `CONVERT(column USING utf8mb4)`. If that has `?` because a code has
-no character, the bytes cannot be decoded. Nor can lone surrogates, which MySQL converts to nothing
-and MariaDB, from utf8mb3, utf8mb4, ucs2 and utf32, to surrogates: no Unicode text may contain them.
-`ucs2` and `utf8mb3` end at U+FFFF; a surrogate pair is a character in `utf16` and `utf16le` only.
+The text is the result of the server's `CONVERT(column USING utf8mb4)`. Two kinds of bytes are
+refused instead: codes without a character, for which the server returns `?`; and lone surrogates,
+which no Unicode text may contain (MySQL drops them; MariaDB keeps them, from utf8mb3, utf8mb4, ucs2
+and utf32). `ucs2` and `utf8mb3` end at U+FFFF. A surrogate pair is a character only in `utf16` and
+`utf16le`.
 
-Some character sets have several codes for one character; two members of an ENUM may have the same
-name; and its '' may be a member or the value stored for an invalid one. Values that differ only so
-are different for MySQL, but one text in the lake: they are ambiguous. A key may therefore only have
-canonical values: the canonical code of a character is the one that a server chooses when it
-converts the character into the set (`CONVERT(… USING …)` on MySQL 9.7 and MariaDB 10.11, which
-agree), the canonical number of a member name is the first. Then a key's text, encoded again, gives
-the same bytes, and different keys stay different. The tests compare every character that has
-several codes with both servers.
+Some values are different for MySQL, but become one text in the lake. Some character sets have
+several codes for a character. Two members of an ENUM may have the same name. The '' of an ENUM may
+be a member, or stand for an invalid value. Such values are called ambiguous, and one of them is
+canonical: the code that a server chooses when it converts the character into the set (`CONVERT(…
+USING …)`; MySQL 9.7 and MariaDB 10.11 agree), or the first number with the name. A key may have
+canonical values only. Then a key's text, encoded again, gives the same bytes, so different keys
+stay different. The tests compare every character that has several codes with both servers.
 """
 
 from __future__ import annotations
@@ -41,18 +41,18 @@ Decoder = Callable[[bytes], str]
 _BEYOND_UCS2: Final = "a character beyond U+FFFF"
 _NO_CHARACTER: Final = "no character has this code"
 
-# Size of a set's cache of characters: more than a text uses, far below the million codes of some.
+# Characters of a set that are cached: more than a text uses, but far fewer than some sets have.
 _CACHED: Final = 1 << 14
 
-# The character by which a mapping tells codecs.charmap_decode that a byte is undefined.
+# codecs.charmap_decode refuses a byte that a mapping gives this character.
 _REFUSED: Final = "\ufffe"
 
 
 @cache
 def text_decoder(charset: str) -> Decoder:
-    """Return the function that decodes bytes of `charset`, a name as of MySQL 8.0.30 and later.
+    """Return the function that decodes bytes of `charset`, in MySQL's names since 8.0.30.
 
-    The function raises UnicodeDecodeError, whose range is the first invalid bytes. TableError for
+    The function raises UnicodeDecodeError with the range of the first invalid bytes. TableError for
     an unknown name, and for `binary`.
     """
     table = single_byte(charset)
@@ -92,7 +92,7 @@ def single_byte(charset: str) -> str | None:
 
 def _utf8mb3(data: bytes) -> str:
     text = data.decode("utf-8")
-    # In valid UTF-8, these bytes are the first of a character of four bytes, and nothing else.
+    # In valid UTF-8, these bytes occur only as the first of a character's four bytes.
     rest = data.translate(None, _FOUR_BYTES)
     if len(rest) == len(data):
         return text
@@ -116,10 +116,10 @@ CHARACTER_SETS: Final = frozenset({*SINGLE_BYTE, *MULTI_BYTE, *_CUT_OFF})
 
 
 def _changed(table: CodeTable, plain: Decoder) -> Decoder:
-    """Return a decoder that uses Python's codec for a whole value, and decodes it character by
-    character only if it may have one of the table's changes."""
+    """Return a decoder that uses Python's codec for a whole value. Only a value that may have one
+    of the table's changes is decoded character by character, which is slow."""
     changes = dict(_each(table.changes))
-    # The changed codes that Python's codec refuses are noticed by its error.
+    # Changed codes that Python's codec refuses need no pattern: the codec raises an error.
     misread = re.compile(any_of(code for code in changes if _reads(plain, code)))
     each = _one_by_one(re.compile(b"(?:" + table.character + b")|.", re.DOTALL), changes, plain)
 
@@ -135,6 +135,7 @@ def _changed(table: CodeTable, plain: Decoder) -> Decoder:
 
 
 def _reads(plain: Decoder, code: bytes) -> bool:
+    """Return whether Python's codec decodes the code."""
     try:
         plain(code)
     except UnicodeDecodeError:
@@ -145,6 +146,9 @@ def _reads(plain: Decoder, code: bytes) -> bool:
 def _one_by_one(
     character: re.Pattern[bytes], changes: Mapping[bytes, str], plain: Decoder
 ) -> Decoder:
+    """Return a decoder that splits a value by `character`, and decodes each one by `changes` or
+    else by `plain`."""
+
     @lru_cache(_CACHED)
     def read(code: bytes) -> str:
         character_read = changes.get(code) or plain(code)
@@ -164,20 +168,21 @@ def _one_by_one(
 def _placed(
     error: UnicodeDecodeError, data: bytes, characters: Iterator[re.Match[bytes]]
 ) -> UnicodeDecodeError:
-    """Return the error of a single character as an error of the whole value, at the first character
-    that equals it."""
+    """Return the error for a single character as an error for the whole value, with the place of
+    the first such character."""
     start, end = next(match.span() for match in characters if match[0] == error.object)
     return UnicodeDecodeError(error.encoding, data, start, end, error.reason)
 
 
 def _each(changes: Mapping[bytes, str]) -> Iterator[tuple[bytes, str]]:
+    """Yield each changed code and its character (`CodeTable.changes`)."""
     for first, characters in changes.items():
         for last, character in enumerate(characters, start=first[-1]):
             yield first[:-1] + bytes([last]), character
 
 
 def any_of(codes: Iterable[bytes]) -> bytes:
-    """Return a pattern for any of the codes. It also matches across two characters."""
+    """Return a pattern for any of the codes. A match may also span two characters."""
     groups = groupby(sorted(codes), key=lambda code: code[:-1])
     return b"|".join(
         re.escape(prefix) + b"[" + b"".join(re.escape(code[-1:]) for code in group) + b"]"
@@ -186,15 +191,15 @@ def any_of(codes: Iterable[bytes]) -> bytes:
 
 
 UNKNOWN: Final = "\ufffd"
-"""The character that the tables of two sets give for codes without a character."""
+"""The character that the server's tables of two sets have for codes without a character."""
 
 WITH_UNKNOWN: Final = frozenset({"big5", "tis620"})
 
 _LARGEST: Final = {"big5": UNKNOWN, "sjis": "\\", "tis620": UNKNOWN}
-"""The characters whose canonical code is the largest. For all others it is the smallest …"""
+"""The characters whose canonical code is the largest; for all others it is the smallest."""
 
 _SELECTED: Final = (b"\xed", b"\xee")
-"""… except that in cp932, NEC's selection of IBM's characters is never canonical."""
+"""First bytes of NEC's selection of IBM's characters in cp932, whose codes are never canonical."""
 
 _SEVERAL: Final[Mapping[str, int]] = {
     "armscii8": 1,
@@ -205,7 +210,7 @@ _SEVERAL: Final[Mapping[str, int]] = {
     "tis620": 1,
     "ujis": 3,
 }
-"""The sets that have several codes for a character, with the bytes of their longest code."""
+"""Sets that have several codes for a character → the bytes of their longest code."""
 
 AMBIGUOUS_SETS: Final = frozenset(_SEVERAL)
 
@@ -213,6 +218,7 @@ _UTF8: Final = frozenset({"utf8mb3", "utf8mb4"})
 
 
 def is_ambiguous(charset: str) -> bool:
+    """Return whether the set has several codes for some character."""
     return charset in _SEVERAL
 
 
@@ -226,7 +232,8 @@ def is_unambiguous(charset: str) -> bool:
 
 @cache
 def twins(charset: str) -> frozenset[bytes]:
-    """Return the codes that are not canonical."""
+    """Return the set's codes that are not canonical: each has a canonical twin, the code that the
+    server chooses for the same character."""
     read, codes = text_decoder(charset), defaultdict[str, list[bytes]](list)
     for code in _codes(charset):
         try:
@@ -253,6 +260,7 @@ def _canonical_code(charset: str, character: str, codes: Iterable[bytes]) -> byt
 
 
 def _codes(charset: str) -> Iterable[bytes]:
+    """Yield all codes that a set with ambiguous characters may have."""
     high, trail = range(0x80, 0x100), range(0x40, 0x100)
     yield from (bytes([byte]) for byte in range(0x100))
     if _SEVERAL.get(charset, 1) > 1:
@@ -263,7 +271,7 @@ def _codes(charset: str) -> Iterable[bytes]:
 
 @cache
 def is_canonical(charset: str) -> Callable[[bytes], bool]:
-    """Return a function that returns whether a valid value has only canonical codes."""
+    """Return the function that returns True for a valid value with canonical codes only."""
     ambiguous = twins(charset)
     if not ambiguous:
         return lambda _: True
@@ -273,16 +281,16 @@ def is_canonical(charset: str) -> Callable[[bytes], bool]:
     character = re.compile(b"(?:" + MULTI_BYTE[charset].character + b")|.", re.DOTALL)
 
     def canonical(data: bytes) -> bool:
-        # A match may span two characters, so it does not prove that such a code is there.
+        # A match may span two characters, so only the characters prove that the value has a twin.
         return candidate.search(data) is None or ambiguous.isdisjoint(character.findall(data))
 
     return canonical
 
 
 def is_canonical_number(column: Column, number: int) -> bool:
-    """Return whether this is the first of the numbers of an ENUM or SET that have the same text.
-    Names may be used twice, and a member '' is printed like the value of an invalid ENUM, or not
-    at all if it is the first in a SET."""
+    """Return whether `number` is the first number of an ENUM or SET with its text. Several have the
+    same text if a name is used twice, or if a member is '': in an ENUM an invalid value is '', too,
+    and in a SET a first '' does not show."""
     members = column.members
     if column.type == "enum":
         name = members[number - 1] if number else ""
@@ -293,14 +301,14 @@ def is_canonical_number(column: Column, number: int) -> bool:
 
 
 def may_be_ambiguous(column: Column) -> bool:
-    """Return whether the column can have ambiguous values."""
+    """Return whether the column may have ambiguous values."""
     if column.type in TEXT_TYPES:
         return is_ambiguous(column.charset or "")
     return "" in column.members or len(set(column.members)) < len(column.members)
 
 
 def ambiguous_key(column: Column, where: str) -> TableError:
-    """Return the error for a key column with an ambiguous value at a place, named in words."""
+    """Return the error for a key column with an ambiguous value. `where`: its place, in words."""
     name = "`" + column.name.replace("`", "``") + "`"
     if column.type in TEXT_TYPES:
         reason = f"{column.charset} has more than one code for some characters"
@@ -310,7 +318,7 @@ def ambiguous_key(column: Column, where: str) -> TableError:
         reason = f"its {column.type.upper()} has more than one value for some texts"
         hint = "give those rows another member in the source"
     return TableError(
-        f"key column {column.name!r} has, in {where}, a value whose text another value has too: "
-        f"{reason}; two different rows would become one",
+        f"key column {column.name!r} has a value in {where} that has the same text as another "
+        f"value: {reason}; two different rows would become one",
         hint=f"{hint}, or exclude the table",
     )

@@ -1,10 +1,10 @@
-"""Integers and doubles → decimal digits, written to an address in compiled code.
+"""Printing of integers and doubles as decimal digits, at an address, in compiled code.
 
-The digits of a double are the shortest decimal that reads back as the same double, computed as in
-Raffaello Giulietti, "The Schubfach way to render doubles" (2020): the numbers that round to a
-double fill an interval at least one and less than ten units of some power of ten wide, so that one
-of four multiples is the result. MySQL's `dtoa` in mode 4 (strings/dtoa.cc) with room for all digits
-and Python's `repr` print the same digits.
+A double is printed as the shortest decimal that reads back as the same double, as do MySQL
+(`dtoa` in mode 4, strings/dtoa.cc) and Python's `repr`. The algorithm is Raffaello Giulietti, "The
+Schubfach way to render doubles" (2020): all numbers that round to a double form an interval. For
+some power of ten, its width is at least one unit and less than ten, so the result is one of four
+multiples of that power.
 """
 
 from __future__ import annotations
@@ -25,11 +25,16 @@ INFINITE: Final = 0x7FF
 
 _EXPONENT_AT: Final = 52
 _HIDDEN: Final = 1 << _EXPONENT_AT
+"""The first bit of a normal double's significand, which is not stored."""
+
 _LEAST: Final = -1074
+"""Exponent of two of the smallest doubles."""
+
 _LEAST_POWER: Final = -292
 _GREATEST_POWER: Final = 324
+"""Powers of ten that the algorithm needs for all doubles."""
 
-# Beyond these my_gcvt (strings/dtoa.cc) writes an exponent.
+# With more zeros after the point or digits before it, my_gcvt (strings/dtoa.cc) uses an exponent.
 _MOST_ZEROS: Final = 14
 _MOST_WHOLE: Final = 15
 
@@ -71,7 +76,7 @@ def count_digits(value: int) -> int:
 def put_unsigned(at: int, value: int) -> int:
     """Write the 64 bits of `value` as an unsigned number; return the address after it."""
     if value < 0:
-        # 2**63 or more as unsigned. Halved first, it fits a signed integer, and so does a tenth.
+        # 2**63 or more as unsigned: half of the number fits a signed integer, a tenth does, too.
         tenth = (value >> 1 & 0x7FFFFFFFFFFFFFFF) // 5
         count = count_digits(tenth)
         put_digits(at, tenth, count)
@@ -83,7 +88,7 @@ def put_unsigned(at: int, value: int) -> int:
 
 
 def _powers_of_ten() -> npt.NDArray[np.int64]:
-    """Return the first 128 bits, rounded up, of each 10**power from the lowest power on, in two
+    """Return the first 128 bits, rounded up, of 10**power for each power in ascending order, in two
     columns: the upper and the lower 64 bits."""
     table = np.empty((_GREATEST_POWER - _LEAST_POWER + 1, 2), np.uint64)
     for row, power in enumerate(range(_LEAST_POWER, _GREATEST_POWER + 1)):
@@ -131,11 +136,12 @@ def shortest(bits: int) -> tuple[int, int]:
 def _nearest(significand: int, exponent: int) -> tuple[int, int]:
     """Return (digits, power) for significand·2**exponent; `digits` may end with zeros.
 
-    The variables are in quarters of 10**power.
+    `value`, `first`, `last` and `half` are in quarters of 10**power.
     """
-    # The gap to the next lower double is half as wide at a power of two.
+    # At a power of two, the next lower double is only half as far away as the next higher one.
     narrow = significand == _HIDDEN and exponent != _LEAST
-    # floor(log10(2**exponent)), of three quarters of it if narrow; then floor(log2(10**-power)).
+    # floor(log10(2**exponent)), or floor(log10(3/4·2**exponent)) if `narrow`; then
+    # floor(log2(10**-power)).
     power = exponent * 1262611 - 524031 >> 22 if narrow else exponent * 1262611 >> 22
     shift = exponent + (-power * 1741647 >> 19) + 1
     row = -power - _LEAST_POWER
@@ -144,7 +150,7 @@ def _nearest(significand: int, exponent: int) -> tuple[int, int]:
     value = scaled(upper, lower, middle << shift)
     first = scaled(upper, lower, middle - (1 if narrow else 2) << shift)
     last = scaled(upper, lower, middle + 2 << shift)
-    # The ends of the interval round to this double if its significand is even.
+    # The interval's ends belong to it only if the significand is even, because ties round to even.
     first += significand & 1
     last -= significand & 1
     digits = value >> 2

@@ -1,8 +1,8 @@
-"""Integers, YEAR, BIT, FLOAT and DOUBLE, whose bytes in the log are nearly those of Arrow; and
-DECIMAL: exact numbers of up to 65 digits in a column, of up to 81 in a JSON document.
+"""Decoders of integers, YEAR, BIT, FLOAT and DOUBLE, whose bytes in the log are nearly those of
+Arrow; and of DECIMAL, exact numbers of up to 65 digits in a column, up to 81 in a JSON document.
 
 Formats: integers are little-endian, two's complement (`Field_tiny` … `Field_longlong`); BIT is
-big-endian; YEAR is the years since 1900 in a byte, 0 for the year 0. A decimal (`bin2decimal` in
+big-endian; YEAR is the years since 1900 in one byte, 0 for the year 0. A decimal (`bin2decimal` in
 MySQL's `strings/decimal.cc`) is groups of nine digits in four bytes, big-endian; the first and last
 digits, if fewer than nine, take fewer bytes. Its first bit is set for a positive number; a negative
 number has all bits inverted.
@@ -43,11 +43,11 @@ from lockstep.pipeline.values.table import Column
 
 
 def integers(column: Column, cells: Cells) -> pa.Array:
-    """TINYINT to BIGINT → the smallest Arrow type that holds them, decimal(20,0) at most; FLOAT →
-    float32, DOUBLE → float64, by copying their bits."""
+    """TINYINT to BIGINT → the smallest signed Arrow integer that holds them, or decimal(20,0);
+    FLOAT → float32, DOUBLE → float64, by copying their bits."""
     kind = arrow_type(column)
     buffer, out = room(len(cells), kind.bit_width // 8)
-    # An unsigned FLOAT is no wider than a signed one.
+    # Unsigned integers become a wider type, but an unsigned FLOAT does not.
     unsigned = column.unsigned and not pa.types.is_floating(kind)
     _BY_SIZE[cells.layout.size](cells.data, cells.at, unsigned, out)
     return pa.Array.from_buffers(kind, len(cells), [cells.validity(), buffer])
@@ -102,6 +102,7 @@ def _longs(data: Bytes, at: Places, unsigned: bool, out: Bytes) -> None:
 
 
 _BY_SIZE: Final = {1: _bytes, 2: _shorts, 3: _mediums, 4: _words, 8: _longs}
+"""Bytes of a cell → the function that copies it, or widens it if it is unsigned."""
 
 
 def years(column: Column, cells: Cells) -> pa.Array:
@@ -165,7 +166,7 @@ def decimals(column: Column, cells: Cells) -> pa.Array:
 
 
 def _groups(precision: int, scale: int) -> Integers:
-    """Return (bytes, power of ten) for each group, in order."""
+    """Return (bytes, power of ten) for each group of digits, in order."""
     whole = precision - scale
     digits = [whole % 9, *[9] * (whole // 9), *[9] * (scale // 9), scale % 9]
     return np.array([(_GROUP_BYTES[n], 10**n) for n in digits if n], np.int64)
@@ -173,6 +174,7 @@ def _groups(precision: int, scale: int) -> Integers:
 
 @part
 def _read_group(data: Bytes, at: int, size: int, flip: int) -> int:
+    """Return a group of digits as a number. `flip`: -1 inverts all bits, 0 none."""
     if size == 4:
         return b32(data, at) ^ flip & 0xFFFFFFFF
     if size == 3:

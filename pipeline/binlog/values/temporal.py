@@ -1,10 +1,11 @@
-"""DATE, DATETIME, TIMESTAMP and TIME, with all fractions, in the present and the old format.
+"""Decoders of DATE, DATETIME, TIMESTAMP and TIME with fractions, in the formats since MySQL 5.6 and
+before it.
 
-Format: `my_datetime_packed_from_binary` and its kin in MySQL's `mysys/my_time.cc` (packed,
-big-endian, offset by half their range; a fraction in one byte per two digits); the formats
-before 5.6 (`Field_newdate`, `Field_datetime`, `Field_timestamp`, `Field_time`) are decimal
-numbers. A zero or partial date (year, month or day is 0) exists in MySQL only: it becomes NULL and
-is counted. An invalid date (February 31) raises a TableError, which quarantines the table.
+Formats: `my_datetime_packed_from_binary` and similar functions in MySQL's `mysys/my_time.cc`:
+packed, big-endian, offset by half the range, with a byte for two digits of a fraction. The formats
+before 5.6 (`Field_newdate`, `Field_datetime`, `Field_timestamp`, `Field_time`) are decimal numbers.
+Only MySQL has zero and partial dates (year, month or day is 0): they become NULL and are counted.
+An invalid date (February 31) raises a TableError, so that the table is stopped and others go on.
 """
 
 from __future__ import annotations
@@ -34,12 +35,16 @@ from lockstep.pipeline.values.errors import TableError
 from lockstep.pipeline.values.table import Column
 
 _GOOD, _SOFT, _WRONG, _BROKEN = range(4)
+"""The quality of a value, from good to worst. _SOFT: a zero or partial date, which becomes NULL.
+_WRONG: an invalid date. _BROKEN: bytes that are no such value."""
+
 _DAY: Final = 86_400_000_000
 _OLD: Final = frozenset({7, 11, 12})
 """Type codes of the formats before MySQL 5.6."""
 
 
 def dates(column: Column, cells: Cells) -> pa.Array:
+    """DATE → date32."""
     buffer, out = room(len(cells), 4)
     _finish(column, cells, _dates(cells.data, cells.at, out))
     return pa.Array.from_buffers(pa.date32(), len(cells), [cells.validity(), buffer])
@@ -63,7 +68,8 @@ def timestamps(column: Column, cells: Cells) -> pa.Array:
 
 
 def _finish(column: Column, cells: Cells, outcome: tuple[int, int]) -> None:
-    """Store the number of values that became NULL; raise the error for the worst value."""
+    """Store the number of values that became NULL, and raise the error for the worst quality.
+    `outcome`: both numbers."""
     cells.softened, worst = outcome
     if worst == _WRONG:
         raise TableError(
@@ -76,6 +82,7 @@ def _finish(column: Column, cells: Cells, outcome: tuple[int, int]) -> None:
 
 @part
 def _quality(year: int, month: int, day: int) -> int:
+    """Return the quality of a date: _GOOD, _SOFT or _WRONG."""
     if year == 0 or month == 0 or day == 0:
         return _SOFT
     if month > 12 or day > 31:
@@ -102,6 +109,7 @@ def _days(year: int, month: int, day: int) -> int:
 
 @kernel
 def _dates(data: Bytes, at: Places, out: Bytes) -> tuple[int, int]:
+    """Write days since 1970; return the number of values that became NULL and the worst quality."""
     soft = worst = 0
     for i in range(len(at)):
         value = 0
@@ -133,7 +141,8 @@ def _fraction(data: Bytes, at: int, scale: int) -> int:
 
 @kernel
 def _datetimes(data: Bytes, at: Places, old: bool, scale: int, out: Bytes) -> tuple[int, int]:
-    """Decode values; the old format is YYYYMMDDhhmmss as a number of eight bytes, little-endian."""
+    """Write microseconds since 1970; return what `_dates` does. The old format is YYYYMMDDhhmmss as
+    a number of eight bytes, little-endian."""
     soft = worst = 0
     for i in range(len(at)):
         value = 0
@@ -165,8 +174,8 @@ def _datetimes(data: Bytes, at: Places, old: bool, scale: int, out: Bytes) -> tu
 
 @kernel
 def _timestamps(data: Bytes, at: Places, old: bool, scale: int, out: Bytes) -> tuple[int, int]:
-    """Decode values: seconds since the epoch, big-endian (little-endian in the old format). All
-    zeros are the zero date."""
+    """Write microseconds since 1970; return what `_dates` does. A value is seconds since 1970,
+    big-endian (little-endian in the old format). All zeros are the zero date."""
     soft = worst = 0
     for i in range(len(at)):
         value = 0
@@ -225,7 +234,7 @@ def _packed_time(data: Bytes, at: int, scale: int) -> int:
 
 @kernel
 def _times(data: Bytes, at: Places, old: bool, scale: int, out: Bytes, ends: Places) -> int:
-    """Write the texts; return _BROKEN at the first value that is no time, else _GOOD."""
+    """Write texts and where each ends. Return _BROKEN at the first invalid time, else _GOOD."""
     total = 0
     ends[0] = 0
     for i in range(len(at)):
