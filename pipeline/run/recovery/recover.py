@@ -1,17 +1,23 @@
-"""`lockstep recover`: make a ledger and a source's folder in the lake agree again.
-`pipeline.recovery` chooses which side follows the other. `kept_ledger` serves a ledger that
-continues as it is; this module makes a new ledger from the lake.
+"""`lockstep recover`: makes a ledger (the Postgres database with positions) and a source's folder
+in the lake agree again. `pipeline.recovery` decides which of the two follows the other.
+`kept_ledger` serves a ledger that continues as it is; this module makes a new ledger from the lake.
 
-The order is: the lake, the ledger, the folder's claim. An interrupted recovery is repeated.
+The order is: the lake, the ledger, the folder's claim (a file that names the owning ledger). An
+interrupted recovery is repeated. A mirror is the Delta table with a table's current rows, a
+changelog the Delta table with all its changes, a batch the part of the log that one run captured.
 
 1. The folder's claim declares all batches after the chosen one void, so that no later recovery
-   continues after one of them. Mirrors may still show a void batch: a mirror is not restored if its
-   table is re-read, or if no earlier batch has it. Nor does `_transactions` list all batches.
-2. Changelogs stop listing what came after the batch, and mirrors that show later batches are
-   restored to it. These are commits of metadata, which a repeated recovery finds done.
-3. One batch is recorded in place of everything captured before: it ends where the lake ends, and
-   counts the changes whose sequence numbers were given. Tables adopt their mirrors in a new
-   generation, so that no earlier transaction or file is taken for one of this ledger.
+continues after one of them. Mirrors may still show a void batch: a mirror is not restored if its
+table is re-read, or if no earlier batch has it. Nor does `_transactions` list all batches.
+
+2. Changelogs stop listing the files of later batches, and mirrors that show later batches are
+restored to the chosen one. These commits change only metadata; a repeated recovery finds them done.
+
+3. One batch is recorded in place of everything captured before. It ends where the lake ends, and
+its number of changes is the last sequence number that was given. Tables adopt their mirrors in a
+new generation, whose ids and paths differ, so that no earlier transaction or file is taken for one
+of this ledger.
+
 4. The folder is claimed for this ledger.
 """
 
@@ -80,11 +86,11 @@ from lockstep.pipeline.values.table import TableName
 @dataclass(frozen=True, slots=True)
 class RecoveryOutcome:
     """The outcome of a recovery. `told`: how the ledger and the lake disagree. `plan`: where a
-    ledger made from the lake continues; `cut`: changelogs that stop listing what came after that.
-    `reloads`: tables whose rows the lake does not have, and why. `tables`: what the next run does
-    about these and others, if the recovery is only shown. For a ledger that continues as it is:
-    `restated`, the changed changelogs by folder, and `moved_to`, the new places of folders that
-    were moved away, relative to the lake."""
+    ledger that is made from the lake continues. `reloads`: tables whose rows the lake does not
+    have, and why. `tables`: what the next run does with tables, only if the recovery is merely
+    shown. `cut`: changelogs that stop listing files of later batches. For a ledger that continues
+    as it is: `restated`, the changed changelogs by folder; `moved_to`, the new places of folders
+    that were moved away, relative to the lake."""
 
     case: Case
     told: str | None = None
@@ -100,8 +106,9 @@ def plan_recovery(
     work: Workplace, behind: int | None = None, *, start_over: bool = False
 ) -> RecoveryOutcome:
     """Return what a recovery would do; nothing is written. `behind`: the batch after which the
-    ledger is to continue; with it, the outcome is also shown for a ledger that holds the source.
-    Raise `ForeignCommit`, `PositionPurged` or `VersionSetUnknown` if it is impossible."""
+    ledger is to continue. With it, the outcome is shown even if the ledger still has the source,
+    which `recover` refuses. Raise `ForeignCommit`, `PositionPurged` or `VersionSetUnknown` if a
+    recovery is impossible."""
     outcome, basis = _foreseen(work, behind, start_over, only_shown=True)
     return replace(outcome, tables=_tables_after(work, outcome, basis))
 
@@ -182,8 +189,8 @@ def _foreseen(
 
 def _standing(work: Workplace) -> LedgerContent:
     """Return whether this ledger has nothing of the source, was just made from the lake, or holds
-    the source. A ledger that was just made has one batch and adopted tables, and nobody has
-    committed to the lake since."""
+    the source. A ledger that was just made has one batch without changes and only adopted tables,
+    and nobody has committed to the lake since."""
     source = work.source.name
     cursors = work.ledger.cursors(source)
     newest = cursors.captured
@@ -230,7 +237,7 @@ def _from_lake(
     }
     looked |= cut_changelogs(work, basis.gathered, basis.plan.told, held)
     reloads = (*recovery.reloads, *refused)
-    # Before the batch: once it is recorded, a repeated recovery only finishes (`_end`).
+    # Loads are ordered first: once the batch is recorded, a repeated recovery only does `_end`.
     for table, why in reloads:
         work.ledger.order_load(lease, table, author=author, reason=why)
     work.ledger.note_looked(lease, looked)
@@ -241,7 +248,8 @@ def _from_lake(
 
 @dataclass(frozen=True, slots=True)
 class RecoveryBasis:
-    """A planned recovery, and the facts that it was decided from."""
+    """A planned recovery, and the facts from which it was decided. `placed`: where the ledger
+    continues in the server's log; `structures`: those of the tables at that place."""
 
     gathered: GatheredLake
     plan: RecoveryPlan
@@ -321,8 +329,8 @@ def _mixed(work: Workplace, basis: RecoveryBasis) -> Iterator[str]:
 def restore_mirrors(
     work: Workplace, adopted: Iterable[Adopted], held: RequireHeld
 ) -> tuple[list[tuple[Adopted, int]], list[tuple[TableName, str]]]:
-    """Restore mirrors that show later batches. Return the adopted tables with the Delta versions of
-    their mirrors, and the tables whose restore was refused, with the reason."""
+    """Restore mirrors that show later batches. Return the adopted tables with their mirrors' Delta
+    versions, and the tables whose mirrors could not be restored, with the reason."""
     restored, refused = [], []
     for adoption in adopted:
         version, folder = adoption.mirror.newest, adoption.mirror.folder
@@ -343,7 +351,8 @@ def restore_mirrors(
 def cut_changelogs(
     work: Workplace, gathered: GatheredLake, lake_end: BatchRecord, held: RequireHeld
 ) -> dict[str, int]:
-    """Stop listing what came after the batch. Return the new versions of changed changelogs."""
+    """Make changelogs stop listing the files of batches after `lake_end`. Return the changed
+    changelogs' new Delta versions by folder."""
     versions = {}
     for changelog in gathered.listed:
         if not changelog.changes(lake_end.batch):
@@ -364,8 +373,9 @@ def cut_changelogs(
 
 
 def files_up_to(work: Workplace, changelog: ListedChangelog, batch: int) -> list[SegmentFile]:
-    """Return the files that a changelog lists up to a batch. If some of them are gone and somebody
-    else put their rows into files without rows of later batches, those files take their place."""
+    """Return the files of batches up to `batch` that a changelog should list. If some of them are
+    gone, another program may have put their rows into files without rows of later batches. Such
+    files are then listed instead."""
     captured = [
         SegmentFile(path, file.rows or 0, file.size or 0, "")
         for path, file in changelog.own.items()
@@ -380,14 +390,14 @@ def files_up_to(work: Workplace, changelog: ListedChangelog, batch: int) -> list
 
 
 def lost_with(work: Workplace, changelog: ListedChangelog, batch: int) -> list[str]:
-    """Return a sentence for each file that is to be listed but damaged."""
+    """Return a sentence for each file that must be listed but is damaged."""
     files = files_up_to(work, changelog, batch)
     unlisted = [file for file in files if file.path not in changelog.files]
     return work.segments.damaged(changelog.folder, unlisted)
 
 
 def _later(work: Workplace, changelog: ListedChangelog, batch: int) -> bool:
-    """Return whether foreign files have rows of later batches, or cannot be read."""
+    """Return whether a foreign file has rows of later batches, or cannot be read."""
     contents = (batches_of(work, changelog.folder, path) for path in changelog.foreign)
     return any(0 in batches or max(batches, default=0) > batch for batches in contents)
 
@@ -404,10 +414,10 @@ def _app_id(work: Workplace, gathered: GatheredLake, listed: ListedChangelog) ->
 
 
 RULE = "recovered"
-"""The start rule of the batch that is recorded in place of everything the lake has."""
+"""The start rule of the batch that is recorded in place of everything captured before."""
 
 KIND = "recovery"
-"""The kind of the decision that a ledger continues as it is, or that the source starts over."""
+"""The kind of the decision that keeps the ledger as it is, or starts the source over."""
 
 
 def record_basis(
@@ -419,7 +429,7 @@ def record_basis(
     why: str,
 ) -> None:
     """Record the batch that stands for everything captured before. `adopted`: the tables that
-    continue, with the Delta versions of their mirrors."""
+    continue, with their mirrors' Delta versions; `why`: the reason that the author gave."""
     ledger, plan, placed = work.ledger, basis.plan, basis.placed
     for unfinished in ledger.unfinished(work.source.name):
         ledger.abandon(lease, unfinished.id, "its recovery did not finish")
@@ -464,7 +474,7 @@ def record_basis(
 
 
 def _handover(work: Workplace, adoption: Adopted, version: int, basis: RecoveryBasis) -> Handover:
-    """Return the adoption of a mirror, which has the Delta version `version`, as it is recorded."""
+    """Return the record by which the ledger adopts a mirror at the Delta version `version`."""
     mirror, generation = adoption.mirror, basis.structures.generation(adoption.mirror.table)
     changelog = changelog_path(work.source.name, mirror.table, generation)
     before = TableState(
@@ -479,8 +489,8 @@ def _handover(work: Workplace, adoption: Adopted, version: int, basis: RecoveryB
 
 
 def _end(work: Workplace, lease: Lease) -> None:
-    """Claim the folder, then acknowledge the batch that stands for the past. As long as it is not
-    acknowledged, the recovery counts as unfinished."""
+    """Claim the folder, then acknowledge the batch that stands for everything captured before.
+    Until it is acknowledged, the recovery counts as unfinished."""
     work.ledger.mark_merged(lease)
     claim_folder(work)
     for batch in work.ledger.unfinished(work.source.name):
@@ -489,8 +499,9 @@ def _end(work: Workplace, lease: Lease) -> None:
 
 @dataclass(frozen=True, slots=True)
 class UndoneRun:
-    """A run to undo. `run`: its full id. It captured batches from `first` on, after batch `behind`.
-    `later`: number of batches that other runs captured after it, which are undone as well."""
+    """A run to undo. `run`: its full id. `first`: its first batch. `behind`: the batch before that
+    one, to which the ledger goes back. `later`: number of batches that other runs captured
+    afterwards, which are undone too."""
 
     run: str
     first: int
@@ -499,9 +510,9 @@ class UndoneRun:
 
 
 def undone_run(ledger: Ledger, source: str, run: str) -> UndoneRun:
-    """Return the batches of a run; its id may be shortened. Raise `SpanRefused` if there is no such
-    run, if nothing was captured before it, or if mirrors would again show values that are still to
-    be cleared."""
+    """Return the batches of a run; `run` may be a shortened id. Raise `SpanRefused` if there is no
+    such run, if nothing was captured before it, or if mirrors would again show values that must
+    still be cleared."""
     batch = batch_of_run(ledger, source, run)
     newest = ledger.cursors(source).captured
     assert newest is not None, "a run captured a batch"
