@@ -1,14 +1,14 @@
-"""The choice of batches that a replay takes, and the second capture of one: the same range of the
-log, with the tables and structures that were captured then.
+"""Chooses the batches of a replay, and captures a batch again: the same range of the log, with the
+tables and structures of the first capture.
 
-The conditions of the first capture come from the ledger: structures, patterns, and the tables that
-have rows or events in the batch. The ledger may not know all of them, so the outcome is checked:
-it must have as many changes, the same segments with the same sequence numbers, the same events, and
-no structure version that is not recorded. Otherwise none of it is used.
+The ledger knows the conditions of the first capture: structures, patterns, and the tables that have
+rows or events in the batch. It may not know all of them, so the result is checked. It must have as
+many changes, the same segments with the same sequence numbers, the same events, and no structure
+version that is not recorded. Otherwise the result is discarded.
 
-If one batch continues in the log file in which another ended, the anchor at the later end proves
-the earlier one too, because a binlog file only grows. The structures are those of the batch before,
-unless a batch in between recorded new ones.
+The anchor of a batch is the checksum of the event at its end. If one batch continues in the log
+file in which another ended, the later anchor proves the earlier end too, because a binlog file only
+grows. The structures are those of the batch before, unless a batch in between recorded new ones.
 """
 
 from __future__ import annotations
@@ -67,8 +67,9 @@ from lockstep.pipeline.values.table import TableName
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """The acknowledged batches that a span touches, oldest first. `early`: the lake's end, if the
-    span ends after it. `tables`: requested tables that have changes or events in these batches."""
+    """The acknowledged batches that a span touches, oldest first. `early`: the end of the lake;
+    None unless the span ends after it. `tables`: requested tables that have changes or events in
+    these batches."""
 
     batches: tuple[Batch, ...]
     early: str | None
@@ -76,8 +77,9 @@ class Selection:
 
 
 def select(work: Workplace, span: Span, only: frozenset[TableName] | None = None) -> Selection:
-    """Choose the batches and tables; only the ledger is read. Raise `SpanRefused` for a span
-    outside of what was captured, `NothingMatches` for an unknown table."""
+    """Choose the batches and tables; only the ledger is read. `only`: the requested tables; None
+    for all. Raise `SpanRefused` for a span outside of what was captured, `NothingMatches` for an
+    unknown table."""
     states = work.ledger.table_states(work.source.name) if only else {}
     for table in sorted(only or ()):
         if table not in states:
@@ -101,8 +103,9 @@ def select(work: Workplace, span: Span, only: frozenset[TableName] | None = None
 
 
 def _is_kept(work: Workplace, table: TableName, first: Batch, *, named: bool) -> bool:
-    """Return whether a table's changes may be read again. If the settings hide more of it since,
-    values would come back in clear: raise `SpanRefused` if the table was requested by name."""
+    """Return whether a table's changes may be read again. If the settings hide more of it now,
+    hidden values would come back: raise `SpanRefused` if the table was requested by name, else
+    leave it out."""
     why = why_no_longer_shown(work.ledger, work.source.name, table, first.id, read_again=True)
     if why is not None and named:
         raise SpanRefused(
@@ -130,8 +133,8 @@ def require_merged(work: Workplace) -> None:
 
 
 def _kept(work: Workplace, span: Span, batches: tuple[Batch, ...]) -> tuple[Batch, ...]:
-    """Return the batches whose changes are kept. Raise `SpanRefused` if the span begins at a place
-    before them; `earliest` begins with the first of them."""
+    """Return the batches whose changes were not deleted. Raise `SpanRefused` if the span begins
+    before these; `earliest` begins with the first of them."""
     deleted = work.ledger.forgotten(work.source.name).newest
     if deleted is None or not begins_before(span, batches, deleted.through, deleted.end):
         return tuple(batch for batch in batches if deleted is None or batch.id > deleted.through)
@@ -144,8 +147,8 @@ def _kept(work: Workplace, span: Span, batches: tuple[Batch, ...]) -> tuple[Batc
 def _chain(
     work: Workplace, span: Span, runs: Mapping[str, int]
 ) -> tuple[Sequence[Batch], Sequence[BatchTimes] | None]:
-    """Return the acknowledged batches. For a span between moments, return only those that it may
-    touch, and the times of all."""
+    """Return the acknowledged batches, and None. For a span between moments, return only the
+    batches that it may touch, and the times of all."""
     ledger, source = work.ledger, work.source.name
     since, until = span.since, span.until
     if _is_moment(since) and _is_moment(until):
@@ -183,7 +186,8 @@ _ELSEWHERE: Final = MappingProxyType(
 class SpanFacts:
     """The facts that a replay needs from the server and the ledger, read once for all its batches.
     `server`: the server's state when the replay began. `firsts`: each table's first batch with
-    changes or events. `speaks`: a later batch whose anchor proves a batch's log file too."""
+    changes or events. `marks`: what the ledger marks batches with, such as rows from elsewhere.
+    `speaks`: by batch, a later batch whose anchor proves the same log file."""
 
     work: Workplace
     server: ServerFacts
@@ -195,7 +199,7 @@ class SpanFacts:
 
     @classmethod
     def of(cls, work: Workplace, chosen: Sequence[Batch]) -> SpanFacts:
-        """Gather the facts for batches in their order, at least one."""
+        """Gather the facts. `chosen`: the batches in their order, at least one."""
         ledger, source = work.ledger, work.source.name
         last = chosen[-1].id
         return cls(
@@ -207,8 +211,8 @@ class SpanFacts:
         )
 
     def why_not(self, batch: Batch) -> str | None:
-        """Return why a batch cannot be captured again from the log; None if nothing speaks against
-        it. Two events of each log file are read."""
+        """Return why a batch cannot be captured again from the log; None if it can. This reads up
+        to two events of the log."""
         if batch.catches_up:
             return "it brought back tables that had stopped"
         if (elsewhere := self.marks.elsewhere.get(batch.id)) is not None:
@@ -244,7 +248,8 @@ class SpanFacts:
 
 
 def _speakers(chosen: Sequence[Batch]) -> dict[int, Batch]:
-    """Return for each batch the last one that continued from its end and ends in the same file."""
+    """Return, for each batch, the last batch of the chain that continues from its end and ends in
+    the same file."""
     speakers: dict[int, Batch] = {}
     for before, later in reversed(list(pairwise(chosen))):
         assert before.end is not None and later.end is not None, "they are acknowledged"
@@ -332,8 +337,9 @@ def _begun(work: Workplace, batch: Batch, facts: ServerFacts) -> RunStart:
 def _states_then(
     work: Workplace, tables: Iterable[TableName], firsts: Mapping[TableName, int], batch: int
 ) -> dict[TableName, TableState]:
-    """Return the states of those tables that were captured before the batch, all following. The
-    changes of a table that this ledger took over from the lake may begin with the batch."""
+    """Return the states of the tables that were captured before the batch, all as following. A
+    table that this ledger took over from the lake is included: its changes may begin with this
+    batch."""
     states = work.ledger.table_states(work.source.name)
     return {
         table: states[table].started()
@@ -345,9 +351,9 @@ def _states_then(
 def _policies_then(
     work: Workplace, events: Sequence[TableEvent], recorded: Sequence[Segment], table: TableName
 ) -> LakePolicies:
-    """Return the table's policies, except that a TRUNCATE is ignored if it was ignored in the first
-    capture, which the recorded events show; and updates say which columns changed if they did then,
-    which the recorded files show."""
+    """Return the table's policies, as far as needed those of the first capture. The recorded events
+    show whether a TRUNCATE was followed or ignored then; the recorded files show whether updates
+    list the changed columns."""
     policies = replace(work.source.policies_of(table), deletes=Deletes.REMOVE)
     files = [file for segment in recorded if segment.table == table for file in segment.files]
     if files:
@@ -360,7 +366,7 @@ def _policies_then(
 def _copies_then(
     events: Sequence[TableEvent], effects: Sequence[Effect]
 ) -> Mapping[TableName, FromMirror]:
-    """Return the tables whose rows were copied inside the lake in the first capture, which the
+    """Return the tables whose rows were copied from another mirror in the first capture, as the
     recorded events show."""
     copied = {(event.table, event.origin) for event in events}
     return {
