@@ -1,9 +1,11 @@
-"""Finds the wrong rows of a mirror by the hashes of all its rows and of the source's.
+"""Finds the wrong rows of a mirror (the Delta table with the current rows) by the row hashes of
+both sides.
 
-The mirror shows an earlier moment than the read of the source. A row that the log has not changed
-in between is the same at both. For a row that it has changed, the image before the first change
-shows the earlier row, or the first change inserted it. So other sessions may write meanwhile.
-Rows of a table without a key are identified by all their columns, and counted.
+The mirror shows an earlier moment than the read of the source, because other sessions may write
+meanwhile. A row that the log has not changed in between is the same at both moments. For a row that
+it has changed, the log has the earlier values: the image before the first change. If the first
+change is an insert, there was no earlier row. Rows of a table without a key are identified by all
+their columns, and counted.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from lockstep.pipeline.proof.hashes import Hashes
 PAIR: Final = np.dtype([("key", np.uint64), ("row", np.uint64)])
 
 Pairs = npt.NDArray[np.void]
-"""One pair for each row: the hash of its key, and of all its columns."""
+"""For each row a pair: the hash of its key, and the hash of all its columns."""
 
 
 def pairs(keys: Hashes, rows: Hashes) -> Pairs:
@@ -31,8 +33,8 @@ def pairs(keys: Hashes, rows: Hashes) -> Pairs:
 
 
 def share_of(keys: Hashes, of: int) -> npt.NDArray[np.intp]:
-    """Return for each key the number of its share, if a table's rows are divided into `of` shares.
-    The rows of a key are in the same share on both sides."""
+    """Return, for each key, the number of its share if the rows are divided into `of` shares. A
+    key's rows are in the same share on both sides."""
     return np.asarray(keys % np.uint64(of)).astype(np.intp)
 
 
@@ -42,9 +44,9 @@ def together(batches: Iterable[Pairs]) -> Pairs:
 
 @dataclass(frozen=True, slots=True)
 class WrongRows:
-    """Wrong rows by hashes of their keys: those that only one side has, and those with different
+    """Wrong rows, by the hashes of their keys: rows that only one side has, and rows with different
     values. `untold`: number of rows that cannot be compared, because the log lacks some of their
-    columns. `kept`: number of deleted rows that the lake keeps as configured, which is right."""
+    columns. `kept`: number of deleted rows that the mirror keeps as configured; these are right."""
 
     only_source: frozenset[int] = frozenset()
     only_lake: frozenset[int] = frozenset()
@@ -66,7 +68,7 @@ class WrongRows:
         )
 
     def least(self, most: int) -> WrongRows:
-        """Return at most `most` of the wrong rows, those with the smallest hashes."""
+        """Return at most `most` of the wrong rows: those with the smallest hashes."""
         some = frozenset(heapq.nsmallest(most, self.all))
         return WrongRows(
             self.only_source & some,
@@ -79,8 +81,8 @@ class WrongRows:
 
 @dataclass(slots=True)
 class RowsBeforeLog:
-    """Rows before the log first changed them. `was`: the hash of the row, or None if there was no
-    such row, by the hash of the key. `untold`: keys of rows of which the log lacks columns."""
+    """Rows as they were before the log first changed them. `was`: by the hash of the key, the hash
+    of the row; None if it did not exist. `untold`: keys of rows of which the log lacks columns."""
 
     was: dict[int, int | None] = field(default_factory=dict)
     untold: set[int] = field(default_factory=set)
@@ -88,8 +90,8 @@ class RowsBeforeLog:
     def put(
         self, keys: Hashes, rows: Hashes, comes: npt.NDArray[np.bool_], whole: npt.NDArray[np.bool_]
     ) -> None:
-        """Add images in the order of the log. `comes`: the image shows the row after a change;
-        `whole`: the image has every column."""
+        """Add images in the order of the log. `comes`: whether each shows the row after a change;
+        `whole`: whether each has every column."""
         _, firsts = np.unique(keys, return_index=True)
         for at in np.sort(firsts).tolist():
             key = int(keys[at])
@@ -100,6 +102,7 @@ class RowsBeforeLog:
                 self.untold.add(key)
 
     def shares(self, of: int) -> list[RowsBeforeLog]:
+        """Divide the rows into `of` shares, as `share_of` does."""
         shares = [RowsBeforeLog() for _ in range(of)]
         numbers = share_of(np.array(list(self.was), np.uint64), of).tolist()
         for number, (key, row) in zip(numbers, self.was.items(), strict=True):
@@ -109,15 +112,15 @@ class RowsBeforeLog:
         return shares
 
     def among(self, keys: Iterable[int]) -> RowsBeforeLog:
-        """Return the part for these keys."""
+        """Return only the rows with these keys."""
         chosen = set(keys)
         was = {key: row for key, row in self.was.items() if key in chosen}
         return RowsBeforeLog(was, self.untold & chosen)
 
     def wrong(self, source: Pairs, lake: Pairs, *, keeps: bool = False) -> WrongRows:
-        """Return the wrong rows. `source`: the source's rows as read now. `lake`: the mirror's.
-        `keeps`: the mirror keeps deleted rows, so one row of a key that the source lacks is right.
-        """
+        """Return the wrong rows. `source`: the source's rows as read now; `lake`: the mirror's
+        rows. `keeps`: the mirror keeps deleted rows, so it may have one row of a key that the
+        source lacks."""
         touched = np.array(sorted(self.was), np.uint64)
         untold = np.array(sorted(self.untold), np.uint64)
         was = [(key, row) for key, row in self.was.items() if row is not None]
@@ -139,15 +142,16 @@ class RowsBeforeLog:
 
 @dataclass(slots=True)
 class RowTally:
-    """Counts how often the log inserted each row of a table without a key, minus how often it
-    deleted it. `before`: up to the low mark of the source's read. `since`: that number, and the
-    number after each change of the row between the marks."""
+    """For a table without a key: the number of times that the log inserted each row, minus the
+    number of times that it deleted it. `before`: this number up to the low mark (the log's end just
+    before the source was read), by the hash of the row. `since`: the same number, followed by the
+    number after each later change of the row."""
 
     before: dict[int, int] = field(default_factory=dict)
     since: dict[int, list[int]] = field(default_factory=dict)
 
     def put(self, rows: Hashes, signs: Sequence[int], *, behind_low: bool) -> None:
-        """Add images of a part of the log that lies before the low mark or after it."""
+        """Add images. `behind_low`: they come after the low mark."""
         for row, sign in zip(rows.tolist(), signs, strict=True):
             if not behind_low:
                 self.before[row] = self.before.get(row, 0) + sign
@@ -156,6 +160,7 @@ class RowTally:
             sums.append(sums[-1] + sign)
 
     def shares(self, of: int) -> list[RowTally]:
+        """Divide the counts into `of` shares, as `share_of` does."""
         shares = [RowTally() for _ in range(of)]
         for row, count in self.before.items():
             shares[row % of].before[row] = count
@@ -164,8 +169,8 @@ class RowTally:
         return shares
 
     def wrong(self, source: Pairs, lake: Pairs, *, keeps: bool = False) -> WrongRows:
-        """Return the wrong rows as `FirstTouch.wrong` does. If the mirror `keeps` deleted rows, it
-        cannot have too many."""
+        """Return the wrong rows. Arguments are as in `RowsBeforeLog.wrong`. If the mirror `keeps`
+        deleted rows, surplus rows are right."""
         unequal, surplus = counted(source, lake)
         counts = dict(zip(unequal["key"].tolist(), surplus.tolist(), strict=True))
         only_source: set[int] = set()
@@ -182,8 +187,8 @@ class RowTally:
 
 
 def counted(source: Pairs, lake: Pairs) -> tuple[Pairs, npt.NDArray[np.int64]]:
-    """Return the pairs that occur more often on one side, and their number in the source minus that
-    in the lake."""
+    """Return the pairs that occur more often on one side. Return also their number in the source
+    minus that in the lake."""
     both = np.concatenate([source, lake])
     order = np.lexsort((both["row"], both["key"]))
     both = both[order]
