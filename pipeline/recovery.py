@@ -110,7 +110,7 @@ class MirrorFacts:
     first. Other versions were written by other programs, are intermediate steps of a write, or have
     unreadable metadata. `begins`: the first batch of each write. `published`: batches with files in
     the table's changelogs. `generation`: the highest number of its successive lives
-    (`pipeline.mirror.generations`). `told`: the record of each write's last batch.
+    (`pipeline.mirror.generations`). `records`: the record of each write's last batch.
     """
 
     table: TableName
@@ -120,14 +120,14 @@ class MirrorFacts:
     begins: frozenset[int] = frozenset()
     published: frozenset[int] = frozenset()
     generation: int = 1
-    told: tuple[BatchRecord, ...] = ()
+    records: tuple[BatchRecord, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class LakeFacts:
     """The facts about a source's folder in the lake.
 
-    `owner`: the ledger that the claim names, or None. `told`: records in commits to
+    `owner`: the ledger that the claim names, or None. `records`: records in commits to
     `_transactions`. `unmirrored`: tables with changes but no mirror, with the first batch that has
     some. `void`: batches that were undone, by the claim, or because `_transactions` no longer lists
     them. `complete`: the claim is known to list all void batches. `highest`: the highest batch
@@ -135,7 +135,7 @@ class LakeFacts:
     """
 
     owner: str | None
-    told: tuple[BatchRecord, ...]
+    records: tuple[BatchRecord, ...]
     mirrors: tuple[MirrorFacts, ...]
     unmirrored: tuple[tuple[TableName, int], ...] = ()
     void: tuple[BatchSpan, ...] = ()
@@ -174,12 +174,12 @@ class Adopted:
 
 @dataclass(frozen=True, slots=True)
 class RecoveryPlan:
-    """The plan for a new ledger. `told`: the batch after which it continues. `reloads`: tables that
-    must be read from the source, and why. `left`: mirrors that stay unchanged because their tables
-    were dropped. `batch`: the highest batch number in the lake. `doubts`: sentences about facts
-    that the lake lacks."""
+    """The plan for a new ledger. `lake_end`: the batch after which it continues. `reloads`: tables
+    that must be read from the source, and why. `left`: mirrors that stay unchanged because their
+    tables were dropped. `batch`: the highest batch number in the lake. `doubts`: sentences about
+    facts that the lake lacks."""
 
-    told: BatchRecord
+    lake_end: BatchRecord
     adopted: tuple[Adopted, ...]
     reloads: tuple[tuple[TableName, str], ...]
     left: tuple[MirrorFacts, ...] = ()
@@ -254,7 +254,7 @@ class _Log:
     foreign: bool = False
     shown: list[ShownBatch] = field(default_factory=list)
     begins: set[int] = field(default_factory=set)
-    told: dict[int, BatchRecord] = field(default_factory=dict)
+    records: dict[int, BatchRecord] = field(default_factory=dict)
 
     def take(self, commit: LakeCommit) -> None:
         """Read the next commit. A ledger can continue with its version if that shows the end of a
@@ -296,7 +296,7 @@ class _Log:
         if restored:
             self._go_back(last)
         self.begins.add(first)
-        self.told[last] = record
+        self.records[last] = record
         key = said.get("structure")
         structure = key if isinstance(key, str) else None
         before = self.shown[-1].shape if self.shown else None
@@ -313,7 +313,7 @@ class _Log:
         """Forget the writes that a RESTORE undid: those of batches after `last`."""
         self.begins = {begin for begin in self.begins if begin <= last}
         self.shown = [version for version in self.shown if version.last <= last]
-        self.told = {batch: record for batch, record in self.told.items() if batch <= last}
+        self.records = {batch: record for batch, record in self.records.items() if batch <= last}
 
 
 def _writes_mirror(name: str) -> bool:
@@ -341,7 +341,7 @@ def mirror_facts(folder: str, newest_first: Sequence[LakeCommit]) -> MirrorFacts
         tuple(reversed(log.shown)),
         frozenset(log.begins),
         generation=max(log.generation, 1),
-        told=tuple(log.told.values()),
+        records=tuple(log.records.values()),
     )
 
 
@@ -422,24 +422,24 @@ def case_of(
 
 
 def decide(
-    facts: LakeFacts, reached: Callable[[BatchRecord], bool], behind: int | None = None
+    facts: LakeFacts, reached: Callable[[BatchRecord], bool], after_batch: int | None = None
 ) -> RecoveryPlan | None:
     """Return the plan for the best batch whose end the source's log has, or None if there is none.
-    `reached`: returns whether the log has a batch's end; the best batch is asked first. `behind`:
-    the batch that a person named."""
+    `reached`: returns whether the log has a batch's end; the best batch is asked first.
+    `after_batch`: the batch to which a person wants to go back; None to choose."""
     highest = highest_of(facts)
     facts, doubts = _trusted(facts)
     points = _points(facts)
-    if behind is not None:
-        near = [point.batch for point in points if point.batch <= behind]
+    if after_batch is not None:
+        near = [point.batch for point in points if point.batch <= after_batch]
         points = [point for point in points if point.batch == max(near, default=None)]
     plans = [_as_of(facts, point) for point in points]
-    plans.sort(key=lambda plan: -plan.told.batch)
-    plans[:NEAR] = sorted(plans[:NEAR], key=lambda plan: (len(plan.reloads), -plan.told.batch))
-    best = next((plan for plan in plans if reached(plan.told)), None)
+    plans.sort(key=lambda plan: -plan.lake_end.batch)
+    plans[:NEAR] = sorted(plans[:NEAR], key=lambda plan: (len(plan.reloads), -plan.lake_end.batch))
+    best = next((plan for plan in plans if reached(plan.lake_end)), None)
     if best is None:
         return None
-    return replace(best, batch=highest, doubts=(*doubts, *_doubts(facts, best.told)))
+    return replace(best, batch=highest, doubts=(*doubts, *_doubts(facts, best.lake_end)))
 
 
 def nameable_batches(facts: LakeFacts) -> range:
@@ -456,9 +456,9 @@ def highest_of(facts: LakeFacts) -> int:
 
 def _trusted(facts: LakeFacts) -> tuple[LakeFacts, list[str]]:
     """Return the facts without void batches and without ledgers that wrote at the same time as the
-    owner of the folder; `told` also has the records of all mirrors' commits. Return also a doubt
+    owner of the folder; `records` also has the records of all mirrors' commits. Return also a doubt
     for each of these ledgers."""
-    records = [*facts.told, *(record for mirror in facts.mirrors for record in mirror.told)]
+    records = [*facts.records, *(record for mirror in facts.mirrors for record in mirror.records)]
     batches: dict[str, set[int]] = {}
     for record in records:
         if facts.counts(record.batch):
@@ -467,7 +467,7 @@ def _trusted(facts: LakeFacts) -> tuple[LakeFacts, list[str]]:
     if owner not in batches:
         owner = max(batches, key=lambda ledger: max(batches[ledger]), default=None)
     if owner is None:
-        return replace(facts, told=()), []
+        return replace(facts, records=()), []
     first = min(batches[owner])
     others = {ledger for ledger, own in batches.items() if ledger != owner and max(own) >= first}
 
@@ -488,50 +488,52 @@ def _trusted(facts: LakeFacts) -> tuple[LakeFacts, list[str]]:
         for other in sorted(others)
     ]
     trusted = tuple(record for record in records if counts(record.batch, record.ledger))
-    return replace(facts, owner=owner, told=trusted, mirrors=mirrors), doubts
+    return replace(facts, owner=owner, records=trusted, mirrors=mirrors), doubts
 
 
 def _points(facts: LakeFacts) -> list[BatchRecord]:
     """Return the most complete record of each batch after which a ledger can continue."""
     shown = max((version.last for mirror in facts.mirrors for version in mirror.shown), default=-1)
-    if not facts.complete and any(record.whole for record in facts.told):
+    if not facts.complete and any(record.whole for record in facts.records):
         shown = -1
     points: dict[int, BatchRecord] = {}
     for record in sorted(
-        facts.told, key=lambda told: (told.whole, told.cursor.gtids is not None), reverse=True
+        facts.records,
+        key=lambda record: (record.whole, record.cursor.gtids is not None),
+        reverse=True,
     ):
         if record.whole or record.batch <= shown:
             points.setdefault(record.batch, record)
     return list(points.values())
 
 
-def _as_of(facts: LakeFacts, told: BatchRecord) -> RecoveryPlan:
+def _as_of(facts: LakeFacts, lake_end: BatchRecord) -> RecoveryPlan:
     """Return the plan for a ledger that continues after one batch."""
     said = max(
-        (record for record in facts.told if record.whole and record.batch <= told.batch),
+        (record for record in facts.records if record.whole and record.batch <= lake_end.batch),
         key=lambda record: record.batch,
         default=None,
     )
     adopted, reloads, left = [], [], []
-    for mirror in newest_of_each(facts.mirrors, told.batch):
-        shown = _exact(facts, mirror, told.batch)
+    for mirror in newest_of_each(facts.mirrors, lake_end.batch):
+        shown = _exact(facts, mirror, lake_end.batch)
         condition = None if said is None else said.still.get(mirror.table)
         resumed = said is not None and shown is not None and shown.last > said.batch
         if condition == DROPPED and not resumed:
             left.append(mirror)
         elif condition is not None and not resumed:
             reloads.append((mirror.table, f"it was {condition} by then"))
-        elif min(_touching(facts, mirror), default=0) > told.batch:
+        elif min(_touching(facts, mirror), default=0) > lake_end.batch:
             continue
         elif shown is None:
-            why = f"no version of its mirror shows exactly the table at {told.at}"
+            why = f"no version of its mirror shows exactly the table at {lake_end.at}"
             reloads.append((mirror.table, why))
         else:
             adopted.append(Adopted(mirror, shown))
     for table, first in facts.unmirrored:
-        if first <= told.batch:
+        if first <= lake_end.batch:
             reloads.append((table, "it has no mirror in the lake"))
-    return RecoveryPlan(told, tuple(adopted), tuple(reloads), tuple(left))
+    return RecoveryPlan(lake_end, tuple(adopted), tuple(reloads), tuple(left))
 
 
 def _exact(facts: LakeFacts, mirror: MirrorFacts, batch: int) -> ShownBatch | None:
@@ -546,7 +548,7 @@ def _touching(facts: LakeFacts, mirror: MirrorFacts) -> Iterator[int]:
     """Yield the batches that concern the mirror's table."""
     yield from mirror.published
     yield from mirror.begins
-    for record in facts.told:
+    for record in facts.records:
         if mirror.table in record.touched:
             yield record.batch
 
@@ -554,25 +556,25 @@ def _touching(facts: LakeFacts, mirror: MirrorFacts) -> Iterator[int]:
 def _numbers(facts: LakeFacts) -> Iterator[int]:
     yield facts.highest
     yield from (span.through for span in facts.void)
-    yield from (record.batch for record in facts.told)
+    yield from (record.batch for record in facts.records)
     for mirror in facts.mirrors:
         yield from (version.last for version in mirror.shown)
         yield from mirror.published
         yield from mirror.begins
 
 
-def _doubts(facts: LakeFacts, told: BatchRecord) -> Iterator[str]:
-    if not told.whole:
+def _doubts(facts: LakeFacts, lake_end: BatchRecord) -> Iterator[str]:
+    if not lake_end.whole:
         yield (
             "no commit to _transactions describes this batch, so it is unknown which tables were "
             "quarantined or partial"
         )
-    if not facts.complete and not told.whole:
+    if not facts.complete and not lake_end.whole:
         yield (
             "the folder's claim may lack batches that were undone, and this one may be among them"
         )
-    if told.prepared:
+    if lake_end.prepared:
         yield (
-            f"{told.prepared} XA transactions were prepared by then: a run that finds one of them "
-            "committed stops there"
+            f"{lake_end.prepared} XA transactions were prepared by then: a run that finds one of "
+            "them committed stops there"
         )

@@ -45,13 +45,14 @@ def together(batches: Iterable[Pairs]) -> Pairs:
 @dataclass(frozen=True, slots=True)
 class WrongRows:
     """Wrong rows, by the hashes of their keys: rows that only one side has, and rows with different
-    values. `untold`: number of rows that cannot be compared, because the log lacks some of their
-    columns. `kept`: number of deleted rows that the mirror keeps as configured; these are right."""
+    values. `incomplete`: number of rows that cannot be compared, because the log lacks some of
+    their columns. `kept`: number of deleted rows that the mirror keeps as configured; these are
+    right."""
 
     only_source: frozenset[int] = frozenset()
     only_lake: frozenset[int] = frozenset()
     different: frozenset[int] = frozenset()
-    untold: int = 0
+    incomplete: int = 0
     kept: int = 0
 
     @property
@@ -63,7 +64,7 @@ class WrongRows:
             self.only_source | other.only_source,
             self.only_lake | other.only_lake,
             self.different | other.different,
-            self.untold + other.untold,
+            self.incomplete + other.incomplete,
             self.kept + other.kept,
         )
 
@@ -74,18 +75,19 @@ class WrongRows:
             self.only_source & some,
             self.only_lake & some,
             self.different & some,
-            self.untold,
+            self.incomplete,
             self.kept,
         )
 
 
 @dataclass(slots=True)
 class RowsBeforeLog:
-    """Rows as they were before the log first changed them. `was`: by the hash of the key, the hash
-    of the row; None if it did not exist. `untold`: keys of rows of which the log lacks columns."""
+    """Rows as they were before the log first changed them. `was`: by the hash of the key, the
+    hash of the row; None if it did not exist. `incomplete`: keys of rows of which the log lacks
+    columns."""
 
     was: dict[int, int | None] = field(default_factory=dict)
-    untold: set[int] = field(default_factory=set)
+    incomplete: set[int] = field(default_factory=set)
 
     def put(
         self, keys: Hashes, rows: Hashes, comes: npt.NDArray[np.bool_], whole: npt.NDArray[np.bool_]
@@ -99,7 +101,7 @@ class RowsBeforeLog:
                 continue
             self.was[key] = None if comes[at] else int(rows[at])
             if not comes[at] and not whole[at]:
-                self.untold.add(key)
+                self.incomplete.add(key)
 
     def shares(self, of: int) -> list[RowsBeforeLog]:
         """Divide the rows into `of` shares, as `share_of` does."""
@@ -107,27 +109,27 @@ class RowsBeforeLog:
         numbers = share_of(np.array(list(self.was), np.uint64), of).tolist()
         for number, (key, row) in zip(numbers, self.was.items(), strict=True):
             shares[number].was[key] = row
-            if key in self.untold:
-                shares[number].untold.add(key)
+            if key in self.incomplete:
+                shares[number].incomplete.add(key)
         return shares
 
     def among(self, keys: Iterable[int]) -> RowsBeforeLog:
         """Return only the rows with these keys."""
         chosen = set(keys)
         was = {key: row for key, row in self.was.items() if key in chosen}
-        return RowsBeforeLog(was, self.untold & chosen)
+        return RowsBeforeLog(was, self.incomplete & chosen)
 
     def wrong(self, source: Pairs, lake: Pairs, *, keeps: bool = False) -> WrongRows:
         """Return the wrong rows. `source`: the source's rows as read now; `lake`: the mirror's
         rows. `keeps`: the mirror keeps deleted rows, so it may have one row of a key that the
         source lacks."""
         touched = np.array(sorted(self.was), np.uint64)
-        untold = np.array(sorted(self.untold), np.uint64)
+        incomplete = np.array(sorted(self.incomplete), np.uint64)
         was = [(key, row) for key, row in self.was.items() if row is not None]
         before = np.array(was, PAIR) if was else np.empty(0, PAIR)
         truth = np.concatenate([source[~np.isin(source["key"], touched)], before])
-        truth = truth[~np.isin(truth["key"], untold)]
-        comparable = lake[~np.isin(lake["key"], untold)]
+        truth = truth[~np.isin(truth["key"], incomplete)]
+        comparable = lake[~np.isin(lake["key"], incomplete)]
         unequal, surplus = counted(truth, comparable)
         in_source = frozenset(unequal["key"][surplus > 0].tolist())
         in_lake = frozenset(unequal["key"][surplus < 0].tolist())
@@ -137,7 +139,9 @@ class RowsBeforeLog:
             keys, counts = np.unique(comparable["key"], return_counts=True)
             deleted = keys[(counts == 1) & ~np.isin(keys, truth["key"])]
             kept = in_lake & frozenset(deleted.tolist())
-        return WrongRows(in_source - both, in_lake - both - kept, both, len(self.untold), len(kept))
+        return WrongRows(
+            in_source - both, in_lake - both - kept, both, len(self.incomplete), len(kept)
+        )
 
 
 @dataclass(slots=True)
@@ -150,10 +154,10 @@ class RowTally:
     before: dict[int, int] = field(default_factory=dict)
     since: dict[int, list[int]] = field(default_factory=dict)
 
-    def put(self, rows: Hashes, signs: Sequence[int], *, behind_low: bool) -> None:
-        """Add images. `behind_low`: they come after the low mark."""
+    def put(self, rows: Hashes, signs: Sequence[int], *, after_low: bool) -> None:
+        """Add images. `after_low`: they come after the low mark."""
         for row, sign in zip(rows.tolist(), signs, strict=True):
-            if not behind_low:
+            if not after_low:
                 self.before[row] = self.before.get(row, 0) + sign
                 continue
             sums = self.since.setdefault(row, [self.before.get(row, 0)])

@@ -76,14 +76,14 @@ class FileTotal:
 class MirrorFiles:
     """The files of a mirror's newest version. `sizes`: in bytes. `rows`: number of rows in them;
     `deleted`: how many of these are marked as deleted; None if unknown. `unneeded`: files that no
-    promised version needs; `untold`: why these are unknown. `free`: free bytes in the lake, None if
-    unknown."""
+    promised version needs; `why_unknown`: why these are unknown. `free`: free bytes in the lake,
+    None if unknown."""
 
     sizes: tuple[int, ...]
     rows: int | None
     deleted: int | None
     unneeded: FileTotal = FileTotal()
-    untold: str | None = None
+    why_unknown: str | None = None
     free: int | None = None
 
 
@@ -146,8 +146,8 @@ def decide(files: MirrorFiles, policy: UpkeepPolicy, doubt: str | None = None) -
             )
         else:
             left.append(f"{_files(files.unneeded.files)} that nothing needs stay: {doubt}")
-    if files.untold is not None:
-        left.append(files.untold)
+    if files.why_unknown is not None:
+        left.append(files.why_unknown)
     return UpkeepPlan(tuple(steps), tuple(left))
 
 

@@ -144,7 +144,7 @@ def test_upkeep_does_enough_and_comes_to_an_end(
     kinds = [step.kind for step in plan.steps]
     assert kinds == [kind for kind in StepKind if kind in kinds]
     assert (StepKind.VACUUM in kinds) == (found.unneeded.files > 0 and doubt is None)
-    told = [found.untold is not None, found.unneeded.files > 0 and doubt is not None]
+    told = [found.why_unknown is not None, found.unneeded.files > 0 and doubt is not None]
     roomy = decide(replace(found, free=None), policy, doubt)
     lacking = len(roomy.steps) - len(plan.steps)
     assert len(plan.left) == sum(told) + lacking

@@ -81,9 +81,9 @@ def differences(
     for share in _wrong(work, cursor, side, min(shares, MOST_SHARES)):
         total.add(share)
     wrong = total.sample
-    if wrong.untold and not wrong.all:
+    if wrong.incomplete and not wrong.all:
         raise SourceMoving(
-            f"{wrong.untold:,} rows changed since {cursor.position}, and the log lacks some of "
+            f"{wrong.incomplete:,} rows changed since {cursor.position}, and the log lacks some of "
             "their columns",
             hint="`lockstep run`, then `lockstep verify` at once; or set global binlog_row_image "
             "= FULL at the source",

@@ -271,7 +271,7 @@ class TallyReader:
         for numbers, signs, hashes in taken:
             for after_low in (False, True):
                 chosen = (numbers >= first_after) == after_low
-                self.tally.put(hashes[chosen], signs[chosen].tolist(), behind_low=after_low)
+                self.tally.put(hashes[chosen], signs[chosen].tolist(), after_low=after_low)
 
 
 @dataclass(slots=True)

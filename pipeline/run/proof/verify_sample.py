@@ -227,7 +227,7 @@ def _compared(
         Proof.SAMPLE,
         place_of(cursor),
         rows,
-        compared=len(keys) - wrong.untold,
+        compared=len(keys) - wrong.incomplete,
         kept=wrong.kept,
     )
 

@@ -223,7 +223,7 @@ def _job(aside: Workplace, origin: RebuildOrigin) -> Job:
         folders=_folders(aside, origin),
         after=0 if based else -1,
         emptied=emptied_stamps(aside, origin.table, origin.plan, batches),
-        read=read_stamp(aside, origin.table, origin.plan, batches, stamped=bool(line.stamps)),
-        again=again,
+        read_stamp=read_stamp(aside, origin.table, origin.plan, batches, stamped=bool(line.stamps)),
+        may_repeat=again,
         all_new=not again and not aside.ledger.gaps(source),
     )

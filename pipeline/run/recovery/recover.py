@@ -85,15 +85,15 @@ from lockstep.pipeline.values.table import TableName
 
 @dataclass(frozen=True, slots=True)
 class RecoveryOutcome:
-    """The outcome of a recovery. `told`: how the ledger and the lake disagree. `plan`: where a
-    ledger that is made from the lake continues. `reloads`: tables whose rows the lake does not
-    have, and why. `tables`: what the next run does with tables, only if the recovery is merely
+    """The outcome of a recovery. `disagreement`: how the ledger and the lake disagree. `plan`:
+    where a ledger that is made from the lake continues. `reloads`: tables whose rows the lake does
+    not have, and why. `tables`: what the next run does with tables, only if the recovery is merely
     shown. `cut`: changelogs that stop listing files of later batches. For a ledger that continues
     as it is: `restated`, the changed changelogs by folder; `moved_to`, the new places of folders
     that were moved away, relative to the lake."""
 
     case: Case
-    told: str | None = None
+    disagreement: str | None = None
     plan: RecoveryPlan | None = None
     reloads: tuple[tuple[TableName, str], ...] = ()
     tables: TablePlans = field(default_factory=TablePlans, compare=False)
@@ -103,13 +103,13 @@ class RecoveryOutcome:
 
 
 def plan_recovery(
-    work: Workplace, behind: int | None = None, *, start_over: bool = False
+    work: Workplace, after_batch: int | None = None, *, start_over: bool = False
 ) -> RecoveryOutcome:
-    """Return what a recovery would do; nothing is written. `behind`: the batch after which the
+    """Return what a recovery would do; nothing is written. `after_batch`: the batch after which the
     ledger is to continue. With it, the outcome is shown even if the ledger still has the source,
     which `recover` refuses. Raise `ForeignCommit`, `PositionPurged` or `VersionSetUnknown` if a
     recovery is impossible."""
-    outcome, basis = _foreseen(work, behind, start_over, only_shown=True)
+    outcome, basis = _foreseen(work, after_batch, start_over, only_shown=True)
     return replace(outcome, tables=_tables_after(work, outcome, basis))
 
 
@@ -140,19 +140,19 @@ def recover(
     *,
     author: str,
     reason: str = "",
-    behind: int | None = None,
+    after_batch: int | None = None,
     start_over: bool = False,
 ) -> RecoveryOutcome:
     """Carry out the recovery, and record who ordered it and why."""
-    done, basis = _foreseen(work, behind, start_over, only_shown=False)
+    done, basis = _foreseen(work, after_batch, start_over, only_shown=False)
     if basis is not None:
         return _from_lake(work, lease, basis, done, author, reason)
     if done.case is Case.FINISH:
         _end(work, lease)
     if done.case in (Case.KEEP_LEDGER, Case.START_OVER):
         reread = [str(table) for table, _ in done.reloads]
-        facts = {"disagreement": done.told, "reread": reread}
-        why = reason or done.told or "the source starts over"
+        facts = {"disagreement": done.disagreement, "reread": reread}
+        why = reason or done.disagreement or "the source starts over"
         work.ledger.decide(lease, Decision(KIND, done.case, why, facts, author))
     if done.case is Case.KEEP_LEDGER:
         restated, moved_to = keep_ledger(work, lease, done.reloads)
@@ -178,7 +178,7 @@ def _foreseen(
         raise _holds(work)
     if case in (Case.FROM_LAKE, Case.REFUSED):
         basis = _basis(work, after_batch)
-        return _told(work, case, basis), basis
+        return _outcome_from_lake(work, case, basis), basis
     if case is Case.START_OVER:
         trouble = lake_trouble(work)
         return RecoveryOutcome(case, None if trouble is None else trouble.message), None
@@ -228,14 +228,14 @@ def _from_lake(
 ) -> RecoveryOutcome:
     held = partial(work.ledger.require_held, lease)
     assert recovery.plan is not None, "the ledger is made from the lake"
-    claim = claim_of(work, recovery.plan.told.ledger)
+    claim = claim_of(work, recovery.plan.lake_end.ledger)
     held()
-    work.claims.write(claim.going_back(recovery.plan.told.batch, recovery.plan.batch))
+    work.claims.write(claim.going_back(recovery.plan.lake_end.batch, recovery.plan.batch))
     adopted, refused = restore_mirrors(work, recovery.plan.adopted, held)
     looked = basis.gathered.folders | {
         adoption.mirror.folder: version for adoption, version in adopted
     }
-    looked |= cut_changelogs(work, basis.gathered, basis.plan.told, held)
+    looked |= cut_changelogs(work, basis.gathered, basis.plan.lake_end, held)
     reloads = (*recovery.reloads, *refused)
     # Loads are ordered first: once the batch is recorded, a repeated recovery only does `_end`.
     for table, why in reloads:
@@ -289,11 +289,11 @@ def _basis(work: Workplace, after_batch: int | None) -> RecoveryBasis:
             hint=f"`lockstep recover --start-over --source {work.source.name}` moves the folder "
             "to _before, and the next run reads the tables",
         )
-    placed = places.found[plan.told.batch]
+    placed = places.found[plan.lake_end.batch]
     return RecoveryBasis(gathered, plan, placed, structures_of(work, gathered, plan, placed))
 
 
-def _told(work: Workplace, case: Case, basis: RecoveryBasis) -> RecoveryOutcome:
+def _outcome_from_lake(work: Workplace, case: Case, basis: RecoveryBasis) -> RecoveryOutcome:
     structures, plan = basis.structures, basis.plan
     adopted = tuple(
         adoption for adoption in plan.adopted if adoption.mirror.table in structures.adopted
@@ -306,13 +306,13 @@ def _told(work: Workplace, case: Case, basis: RecoveryBasis) -> RecoveryOutcome:
     cut = tuple(
         changelog.folder
         for changelog in basis.gathered.listed
-        if changelog.changes(plan.told.batch)
+        if changelog.changes(plan.lake_end.batch)
     )
     return RecoveryOutcome(case, plan=plan, reloads=structures.reloads, cut=cut)
 
 
 def _mixed(work: Workplace, basis: RecoveryBasis) -> Iterator[str]:
-    batch = basis.plan.told.batch
+    batch = basis.plan.lake_end.batch
     for changelog in basis.gathered.listed:
         if lost := lost_with(work, changelog, batch):
             yield (
@@ -437,17 +437,17 @@ def record_basis(
         lease,
         batch=plan.batch,
         txn_version=basis.gathered.txn_version,
-        inherited=basis.gathered.facts.counting(plan.told.batch),
+        inherited=basis.gathered.facts.counting(plan.lake_end.batch),
     )
     facts = {
-        "batch": plan.told.batch,
-        "of_ledger": plan.told.ledger,
+        "batch": plan.lake_end.batch,
+        "of_ledger": plan.lake_end.ledger,
         "highest_batch": plan.batch,
         "adopted": [str(adoption.mirror.table) for adoption, _ in adopted],
         "read_again": [str(table) for table, _ in basis.structures.reloads],
         "doubts": list(plan.doubts),
     }
-    origin = f"made from the lake, which shows batch {plan.told.batch} up to {plan.told.at}"
+    origin = f"made from the lake, which shows batch {plan.lake_end.batch} up to {plan.lake_end.at}"
     reason = f"{origin}: {why}" if why else origin
     decision = ledger.decide(lease, Decision("start", RULE, reason, facts, author))
     start: Position = placed.position
@@ -458,15 +458,15 @@ def record_basis(
     record = CaptureRecord(
         end=start,
         anchor=placed.anchor,
-        changes=plan.told.cursor.sequence,
+        changes=plan.lake_end.cursor.sequence,
         tables=tuple(handover.adopted() for handover in handovers),
         by_gtid=placed.by_gtid,
         history=History((), basis.structures.versions, basis.structures.databases),
         handovers=tuple(handovers),
         extents=tuple(
-            Extent(adoption.mirror.table, plan.told.partial[adoption.mirror.table])
+            Extent(adoption.mirror.table, plan.lake_end.partial[adoption.mirror.table])
             for adoption, _ in adopted
-            if adoption.mirror.table in plan.told.partial
+            if adoption.mirror.table in plan.lake_end.partial
         ),
         scope=work.source.patterns,
     )
@@ -499,13 +499,13 @@ def _end(work: Workplace, lease: Lease) -> None:
 
 @dataclass(frozen=True, slots=True)
 class UndoneRun:
-    """A run to undo. `run`: its full id. `first`: its first batch. `behind`: the batch before that
+    """A run to undo. `run`: its full id. `first`: its first batch. `before`: the batch before that
     one, to which the ledger goes back. `later`: number of batches that other runs captured
     afterwards, which are undone too."""
 
     run: str
     first: int
-    behind: int
+    before: int
     later: int
 
 

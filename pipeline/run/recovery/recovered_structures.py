@@ -346,7 +346,7 @@ def structures_of(
         unknown |= {name} if schema is None else set()
         version = _version(work, name, schema, placed.lake_end.at)
         changelogs = [changelog for changelog in gathered.listed if changelog.table == name]
-        generation = _generation(work, changelogs, version, plan.told.batch)
+        generation = _generation(work, changelogs, version, plan.lake_end.batch)
         versions.append(replace(version, generation=generation))
     adopted = {name for name in adoptions if name not in unknown}
     adopted -= set(_unfit(work, {name: adoptions[name] for name in adopted}, versions))
@@ -459,12 +459,12 @@ def _kept(
     without one."""
     keys = [
         (lake_end.batch, lake_end.structures)
-        for lake_end in gathered.facts.told
+        for lake_end in gathered.facts.records
         if lake_end.structures
     ]
     keys += [(shown.last, shown.structure) for shown in adoption.mirror.shown if shown.structure]
     for batch, key in sorted(keys, reverse=True):
-        if batch > plan.told.batch or key is None:
+        if batch > plan.lake_end.batch or key is None:
             continue
         for schema in work.claims.structures(work.source.name, key) or ():
             if schema.name == adoption.mirror.table:

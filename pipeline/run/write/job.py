@@ -96,7 +96,7 @@ class Task:
         return sum((segment.counts for segment in self.plan.segments), RowCounts())
 
     @property
-    def read(self) -> int:
+    def rows_read(self) -> int:
         """Number of rows that were read from the source for this write."""
         parts = (self.plan.snapshot, self.plan.completion)
         return sum(file.images for part in parts if part is not None for file in part.files)
@@ -112,11 +112,11 @@ class Job:
     `above` are merged. `folders`: the changelog's folder of each version. `after`: the Delta
     version that the table's last finished write made; before the first write, that of the mirror
     that the ledger took over, or -1. `emptied`: the changes after which the table had no row; empty
-    unless the mirror keeps deleted rows. `read`: the change with which the plan's snapshot, or the
-    copied rows, came; None without either. `again`: earlier batches may have read and merged some
-    of the changes. `all_new`: no row that the log inserts can be in the mirror yet. `forgets`:
-    deleted rows that the mirror kept are removed too, because they show more than the settings
-    allow.
+    unless the mirror keeps deleted rows. `read_stamp`: the change with which the plan's snapshot,
+    or the copied rows, came; None without either. `may_repeat`: earlier batches may have read and
+    merged some of the changes. `all_new`: no row that the log inserts can be in the mirror yet.
+    `forgets`: deleted rows that the mirror kept are removed too, because they show more than the
+    settings allow.
     """
 
     task: Task
@@ -127,8 +127,8 @@ class Job:
     folders: Mapping[int, str]
     after: int
     emptied: tuple[Stamp, ...]
-    read: Stamp | None
-    again: bool
+    read_stamp: Stamp | None
+    may_repeat: bool
     all_new: bool
     forgets: bool = False
 
@@ -355,8 +355,10 @@ def prepare_job(work: Workplace, books: TableRecords, task: Task) -> Job:
         folders=folders,
         after=after,
         emptied=emptied_stamps(work, task.state.table, plan, task.batches),
-        read=read_stamp(work, task.state.table, plan, task.batches, stamped=bool(line.stamps)),
-        again=again,
+        read_stamp=read_stamp(
+            work, task.state.table, plan, task.batches, stamped=bool(line.stamps)
+        ),
+        may_repeat=again,
         all_new=not again and not work.ledger.gaps(work.source.name),
         forgets=books.forgets,
     )

@@ -117,7 +117,7 @@ def segment_parts(work: Workplace, job: Job) -> tuple[SegmentPart, ...]:
                 version,
                 tuple(work.mirrors.path(f"{job.folders[version]}/{file.path}") for file in files),
                 # Versions of former names have numbers up to 0; they get the RENAME's stamp.
-                stamp=None if version > 0 else job.read,
+                stamp=None if version > 0 else job.read_stamp,
                 above=job.above,
                 through=job.task.plan.through,
                 partial=partial,
@@ -264,12 +264,12 @@ def _snapshot(work: Workplace, job: Job) -> Snapshot:
     if copied is not None and copied.pinned is not None:
         path, version = work.mirrors.path(copied.pinned.mirror), copied.pinned.delta_version
         columns = job.lineage.mirror
-        if job.read is not None:
-            columns = job.lineage.stamped(columns, job.read)
+        if job.read_stamp is not None:
+            columns = job.lineage.stamped(columns, job.read_stamp)
         return (MirrorRows(path, version, columns),)
     if part is None:
         return ()
-    return (job.lineage.part(part.version, snapshot_paths(work, part), read=job.read),)
+    return (job.lineage.part(part.version, snapshot_paths(work, part), read=job.read_stamp),)
 
 
 def _completion(work: Workplace, job: Job) -> StagedFiles | None:
@@ -401,7 +401,7 @@ def folded_changes(
         parts=tuple(part.part for part in parts),
         marks=_marks(job),
         numbered=bool(job.lineage.asked),
-        doubtful=sys.maxsize if job.again else job.task.plan.read_until,
+        doubtful=sys.maxsize if job.may_repeat else job.task.plan.read_until,
         ignored=job.ignores_deletes,
         unmarked=0 if job.task.copied is None else job.task.copied.through,
     )
