@@ -74,6 +74,7 @@ class Entry:
 
     @property
     def marks(self) -> dict[str, str]:
+        """The properties that mark the entry as Lockstep's."""
         return {
             SOURCE_MARK: self.source,
             TABLE_MARK: str(self.table),
@@ -122,19 +123,19 @@ def place(location: str) -> str:
     return re.sub(r"^s3[an]:", "s3:", location).rstrip("/")
 
 
-def marked(found: CatalogEntry, source: str, root: str, known: Registered | None) -> bool:
+def marked(entry: CatalogEntry, source: str, root: str, registered: Registered | None) -> bool:
     """Return whether an entry was made by Lockstep for this source and this lake. Another project
     may have a source of the same name, so the marks alone are no proof: the location must also be
     below `root`, or be the one that the ledger recorded."""
-    if found.location is None or found.source != source:
+    if entry.location is None or entry.source != source:
         return False
-    below = place(found.location).startswith(f"{place(root)}/")
-    return below or (known is not None and at_one_of(found, (known.location,)))
+    below = place(entry.location).startswith(f"{place(root)}/")
+    return below or (registered is not None and at_one_of(entry, (registered.location,)))
 
 
-def at_one_of(found: CatalogEntry, locations: Iterable[str]) -> bool:
+def at_one_of(entry: CatalogEntry, locations: Iterable[str]) -> bool:
     """Return whether the catalog's entry is a table at one of these locations."""
-    return found.location is not None and place(found.location) in map(place, locations)
+    return entry.location is not None and place(entry.location) in map(place, locations)
 
 
 DATABASE, SOURCE = "{database}", "{source}"

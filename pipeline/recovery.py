@@ -5,12 +5,12 @@ continues. Pure.
 Not here: finding the batch's end in a log, and structures (`pipeline.run.recovery.recover`).
 
 A batch is the part of the log that one run captured; batches are numbered. A mirror is the Delta
-table with a table's current rows. A mirror shows exactly the end of batch N if two things hold: it
-has a version whose last batch is N or earlier, and none of the batches between that one and N, nor
-N, concerns the table. A batch concerns it if the table's changelog has files of the batch, if the
-batch's commit to `_transactions` lists the table, or if a later write begins with the batch. The
-new ledger continues with that version; if the mirror has a newer one, the mirror is restored to it.
-So no change is applied twice, even to rows without a key, whatever happened to the columns. A table
+table with a table's current rows. A mirror shows exactly the end of batch N if it has a version
+whose last batch is M, at most N, and no batch from M + 1 to N concerns the table. A batch concerns
+it if the table's changelog has files of the batch, if the batch's commit to `_transactions` (the
+lake's table of transactions) lists the table, or if a later write begins with the batch. The new
+ledger continues with that version; if the mirror has a newer one, the mirror is restored to it. So
+no change is applied twice, even to rows without a key, whatever happened to the columns. A table
 that occurs only in later batches is captured as a new one.
 
 N is one of the `NEAR` newest batches: the one for which the fewest tables must be read from the
@@ -20,8 +20,8 @@ it. If a person names a batch to go back to, N is the newest such batch up to th
 
 If a run was undone, or another ledger continued from an earlier batch, the lake went back to that
 batch. Later batches that it still has are void. The folder's claim, a file that names the owning
-ledger, lists them (`pipeline.model.claim`). If the claim may be incomplete, N is a batch that
-`_transactions` has, because void batches are not listed there.
+ledger, lists them (`pipeline.model.claim`). A claim may be incomplete. Then N is a batch that
+`_transactions` has, because that table does not list void batches.
 
 | commits of | |
 |---|---|
@@ -284,6 +284,8 @@ class _Log:
             self.generation = max(self.generation, int(match["generation"]))
 
     def _shows(self, commit: LakeCommit, *, restored: bool = False) -> None:
+        """Take a commit's record: the mirror shows the end of its last batch, unless another
+        program's changes are in it."""
         said = commit.said or {}
         record = record_of(commit)
         if record is None:

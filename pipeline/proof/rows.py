@@ -27,6 +27,7 @@ Pairs = npt.NDArray[np.void]
 
 
 def pairs(keys: Hashes, rows: Hashes) -> Pairs:
+    """Return the pairs of these hashes, row by row."""
     result = np.empty(len(keys), PAIR)
     result["key"], result["row"] = keys, rows
     return result
@@ -39,6 +40,7 @@ def share_of(keys: Hashes, of: int) -> npt.NDArray[np.intp]:
 
 
 def together(batches: Iterable[Pairs]) -> Pairs:
+    """Return the pairs of all batches in one array."""
     return np.concatenate([np.empty(0, PAIR), *batches])
 
 

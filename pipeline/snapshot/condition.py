@@ -170,6 +170,8 @@ def _outside(part: Sequence[_Item]) -> Iterator[_Item]:
 
 
 def _limit_of(part: Sequence[_Item]) -> Limit | None:
+    """Return the limit of `column sign literal`, its mirror image, BETWEEN or IN; None for any
+    other form."""
     match part:
         case [
             Token(is_name=True) as name,

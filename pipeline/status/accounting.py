@@ -69,12 +69,12 @@ def accounts(
     """Return the account of each batch, in their order. `rows`, `events` and `writes` may include
     those of other batches. `following`: tables that are captured and merged now."""
     intents = [write.intent for write in writes if write.intent.step != REPLAY]
-    found = []
+    results = []
     for batch in batches:
         own = [row for row in rows if row.batch == batch.id]
         merged = {i.table for i in intents if i.first_batch <= batch.id <= i.last_batch}
         lacks = [row for row in own if row.table not in merged and row.images]
-        found.append(
+        results.append(
             Account(
                 batch=batch.id,
                 read=batch.changes,
@@ -86,7 +86,7 @@ def accounts(
                 unmerged=tuple(row.table for row in lacks if row.table in following),
             )
         )
-    return tuple(found)
+    return tuple(results)
 
 
 def _marks(batch: Batch, events: Sequence[TableEvent]) -> int:

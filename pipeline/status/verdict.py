@@ -99,8 +99,8 @@ def verdict(standing: Standing, now: datetime, pause: timedelta | None) -> Verdi
     """Return the most important verdict. `pause`: the longest time between two scheduled runs; None
     without a schedule."""
     for judge in (_busy, _lake_refused, _next_refused, _failed, _unreachable, _never_ran, _chosen):
-        if (found := judge(standing, now)) is not None:
-            return found
+        if (result := judge(standing, now)) is not None:
+            return result
     room = standing.headroom
     risk = None if room is None else at_risk(standing.source, room, pause)
     return risk or _with_lake(standing, pause)
@@ -230,6 +230,7 @@ def at_risk(source: str, room: Headroom, pause: timedelta | None) -> Verdict | N
 
 
 def _with_lake(standing: Standing, pause: timedelta | None) -> Verdict:
+    """Return the verdict on the tables and the lake, once nothing is wrong with server and runs."""
     back = standing.ordered_back
     back |= {stopped.table for stopped in standing.quarantined if stopped.by_itself}
     waiting = [stopped for stopped in standing.quarantined if stopped.table not in back]

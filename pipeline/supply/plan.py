@@ -1,21 +1,20 @@
 """Decides how a table's mirror (the Delta table with the current rows) is brought up to a place in
 the log: one table of rules from facts to steps, with reasons.
 
-Every run, and every command about one table, asks the same question: what does the mirror have
-(`Have`), what is wanted (`Want`), and how far do the supplies of the difference reach (`Reach`)?
-There are four supplies. The *log* has the changes after a place, as far back as the server keeps
-it. The *changelog* (every change that was captured) has all changes since the table was empty,
-unless it is incomplete. The *server* has the current rows: all of them, or some columns by key. A
-*mirror* has the rows that it had at a version.
+Every run, and every command about one table, asks the same questions: what does the mirror have
+(`Have`), what is wanted (`Want`), and who can supply the difference (`Reach`)? There are four
+supplies. The *log* has the changes after a place, as far back as the server keeps it. The
+*changelog* (every change that was captured) has all changes since the table was empty, unless it is
+incomplete. The *server* has the current rows: all of them, or some columns by key. A *mirror* has
+the rows that it had at a version.
 
 The log is preferred where it reaches back to the table's place, because only the log has the
 changes in between. What the log cannot supply comes from another supply in addition; if the log
 cannot be read, another supply replaces it. Only reading the server's tables costs MySQL much, so
 that comes last, and columns are read rather than rows where they are enough.
 
-What a mirror lacks is a `Need`, which the ledger keeps, because nothing else says it. A table that
-waits for a person has no need but a state, which only that person ends; it is planned once it is
-resumed.
+What a mirror lacks is a `Need`. The ledger keeps needs, because nothing else says what is missing.
+A table that a person must resume is not planned before that.
 
 The first rule that applies decides. docs/tables.md shows `RULES`.
 """
@@ -82,9 +81,8 @@ class Want:
 @dataclass(frozen=True, slots=True)
 class LogSpan:
     """The part of the log that a table lacks, from the place `low` on. `batch`: the batch that read
-    the log at that place. `start`: where reading begins, which is the beginning or the end of
-    `batch`; the structures of that place are used. `anchor`: the checksum of the event before
-    `start`."""
+    the log at `low`. `start`: where reading begins, which is the beginning or the end of `batch`;
+    the structures of that place are used. `anchor`: the checksum of the event before `start`."""
 
     batch: Batch
     start: Position

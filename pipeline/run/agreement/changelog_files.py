@@ -255,6 +255,8 @@ def _once(
     looked: int | None,
     so_far: Agreement,
 ) -> Agreement:
+    """Examine the changelog once, and correct it by at most one commit. `so_far`: the result of
+    earlier rounds."""
     folder, commits = changelog.folder, so_far.commits
     look = LogAbove(None) if looked is None else work.changelog.look(folder, looked)
     error = so_far.error
@@ -338,6 +340,7 @@ def _listed_again(
     surplus: Sequence[str],
     back: Sequence[SegmentFile],
 ) -> int:
+    """List recorded files (`back`) and stop listing `surplus` in one commit; return its version."""
     work.progress.note(
         f"{changelog.folder} lists the captured files again: {len(back)} of them were not listed, "
         f"and {len(surplus)} files of somebody else were"
@@ -393,5 +396,6 @@ def columns_of(
 
 
 def _newest(work: Workplace) -> int:
+    """Return the newest captured batch, or 0."""
     cursor = work.ledger.cursors(work.source.name).captured
     return 0 if cursor is None else cursor.batch

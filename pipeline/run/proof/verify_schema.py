@@ -121,8 +121,8 @@ def recorded_batches(ledger: Ledger, source: str) -> Iterator[RecordedBatch]:
     }
     for number in sorted({*statements, *versions}):
         batch = batches[number]
-        made = sorted(versions[number], key=lambda version: (version.since, version.version))
-        yield _recorded(ledger, batch, statements[number], made, batches.values())
+        ordered = sorted(versions[number], key=lambda version: (version.since, version.version))
+        yield _recorded(ledger, batch, statements[number], ordered, batches.values())
 
 
 def _recorded(
@@ -132,6 +132,8 @@ def _recorded(
     versions: list[SchemaVersion],
     batches: Iterable[Batch],
 ) -> RecordedBatch:
+    """Return what a batch recorded. If it did not continue its predecessor, add the databases at
+    its start, so that its statements can be applied without earlier batches."""
     content = tuple(statements), tuple(versions)
     if batch.predecessor is not None or (batch.catches_up and not content[0]):
         return RecordedBatch(batch.id, *content)
@@ -179,6 +181,7 @@ def _now(work: Workplace, run_start: RunStart) -> tuple[Baseline, SchemaTracker]
 def _differing(
     work: Workplace, baseline: Baseline, versions: dict[TableName, SchemaVersion | None]
 ) -> Iterator[Disagreement]:
+    """Yield a disagreement for each table whose newest version is not the server's structure."""
     schemas = {schema.name: schema for schema in baseline.tables}
     for name, table in sorted(schemas.items()):
         version = versions[name]

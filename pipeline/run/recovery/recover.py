@@ -166,6 +166,8 @@ def recover(
 def _foreseen(
     work: Workplace, after_batch: int | None, start_over: bool, *, only_shown: bool
 ) -> tuple[RecoveryOutcome, RecoveryBasis | None]:
+    """Return the outcome of a recovery, and its basis if a ledger is made from the lake. Raise an
+    error if that is refused; `only_shown` shows it for a named batch all the same."""
     disagreement = cache(lambda: lake_disagreement(work))
     case = case_of(
         _standing(work),
@@ -226,6 +228,7 @@ def _from_lake(
     author: str,
     reason: str,
 ) -> RecoveryOutcome:
+    """Make the ledger from the lake, in the order that the module describes."""
     held = partial(work.ledger.require_held, lease)
     assert recovery.plan is not None, "the ledger is made from the lake"
     claim = claim_of(work, recovery.plan.lake_end.ledger)
@@ -258,6 +261,8 @@ class RecoveryBasis:
 
 
 def _basis(work: Workplace, after_batch: int | None) -> RecoveryBasis:
+    """Choose the batch after which a ledger made from the lake continues, and find its end in the
+    server's log. Raise an error with a hint if there is no such batch."""
     gathered = gather(work)
     if not gathered.facts.mirrors:
         raise ForeignCommit(
@@ -294,6 +299,7 @@ def _basis(work: Workplace, after_batch: int | None) -> RecoveryBasis:
 
 
 def _outcome_from_lake(work: Workplace, case: Case, basis: RecoveryBasis) -> RecoveryOutcome:
+    """Return the outcome with only those adopted tables whose structures are known at the place."""
     structures, plan = basis.structures, basis.plan
     adopted = tuple(
         adoption for adoption in plan.adopted if adoption.mirror.table in structures.adopted
@@ -312,6 +318,7 @@ def _outcome_from_lake(work: Workplace, case: Case, basis: RecoveryBasis) -> Rec
 
 
 def _mixed(work: Workplace, basis: RecoveryBasis) -> Iterator[str]:
+    """Yield a doubt for each changelog that another program rewrote."""
     batch = basis.plan.lake_end.batch
     for changelog in basis.gathered.listed:
         if lost := lost_with(work, changelog, batch):

@@ -262,6 +262,8 @@ class Places:
 
 
 def _placed(work: Workplace, lake_end: BatchRecord, facts: ServerFacts) -> PlacedRecovery:
+    """Return the end of a batch as a place in this server's log, by file and offset or by GTIDs.
+    Raise an error if neither proves it."""
     cursor = lake_end.cursor
     if cursor.server == facts.server_uuid and facts.lists(lake_end.at.file):
         return _at_place(work, lake_end, facts)
@@ -280,6 +282,7 @@ def _placed(work: Workplace, lake_end: BatchRecord, facts: ServerFacts) -> Place
 
 
 def _at_place(work: Workplace, lake_end: BatchRecord, facts: ServerFacts) -> PlacedRecovery:
+    """Return the place by file and offset, which the anchor proves."""
     proven = find_place(work, lake_end.at, facts)
     cursor, anchor = lake_end.cursor, proven.anchor
     if proven.at != lake_end.at or anchor is None:

@@ -230,6 +230,8 @@ class SpanFacts:
         return None
 
     def structures(self, batch: Batch) -> FirstStructures:
+        """Return the structures at a batch's start; those of the batch before if nothing changed
+        since."""
         if self._known is not None:
             before, structures = self._known
             since = range(before.id, batch.id + 1)
@@ -272,6 +274,8 @@ def recapture(work: Workplace, batch: Batch, facts: SpanFacts) -> tuple[Segment,
 
 
 def _recaptured(work: Workplace, batch: Batch, facts: SpanFacts) -> tuple[Segment, ...] | str:
+    """Capture a batch again under the conditions of its first capture, and compare the result with
+    what was recorded."""
     assert batch.end is not None, "it is acknowledged"
     ledger, source = work.ledger, work.source.name
     then = _as_then(work, batch)
@@ -321,6 +325,7 @@ def _as_then(work: Workplace, batch: Batch) -> Workplace:
 
 
 def _begun(work: Workplace, batch: Batch, facts: ServerFacts) -> RunStart:
+    """Return where reading begins: at the batch's start, proven by its predecessor's anchor."""
     anchor = None
     if batch.follows is not None:
         before = work.ledger.live_batches(work.source.name, batch.follows, batch.follows)

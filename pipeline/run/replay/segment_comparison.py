@@ -135,6 +135,7 @@ class SegmentComparison:
         fresh: Segment,
         details: Details,
     ) -> SegmentResult:
+        """Add the rows that differ, at most `details.most`, to a result."""
         version = self.work.ledger.schema_version(
             self.work.source.name, segment.table, segment.schema_version
         )

@@ -124,6 +124,8 @@ def _in_words(position: Position) -> str:
 
 
 def _chosen(batches: Sequence[Batch], place: Place | None) -> Batch | None:
+    """Return the last batch whose end shows nothing after the place; None if there is none. For
+    GTIDs, return the first batch that has all of them."""
     match place:
         case None | Latest():
             return batches[-1]

@@ -61,7 +61,8 @@ class CopiedRows:
     batches: tuple[int, ...]
 
     @property
-    def told(self) -> str:
+    def sentence(self) -> str:
+        """What is copied, as a sentence."""
         if not self.links:
             return f"its mirror is written again from {self.pinned} and its changelog since"
         if self.pinned is None:
@@ -145,7 +146,7 @@ def _base(work: Workplace, intent: Intent, table: TableName, batch: int) -> Mirr
     if state is None:
         return None
     mirrors = (replace(state, mirror_generation=n + 1) for n in range(state.mirror_generation))
-    applications = [application_id(source, one, "mirror") for one in mirrors]
+    applications = [application_id(source, mirror, "mirror") for mirror in mirrors]
     return ledger.pinned(source, applications=applications, before=batch)
 
 

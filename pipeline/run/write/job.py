@@ -1,24 +1,24 @@
 """Prepares a table's write to its mirror (the Delta table with the current rows): reads from the
 ledger everything that the merge needs.
 
-A batch is the part of the log that one run captured. While a table is stopped, batches are
-acknowledged without it, and its mirror lacks them. Their row images are in the table's changelog
-(the files with all its changes) and are merged like others. Rows that such a batch read from the
-source by SELECT are deleted by then, so the table has to be read again.
+A batch is the part of the log that one run captured. Its segments are files with the changes of one
+table. While a table is stopped, batches are acknowledged without it, and its mirror lacks them.
+Their segments are in the table's changelog and are merged like others. Rows that such a batch read
+from the source by SELECT are deleted by then, so the table has to be read again.
 
-The structure of a table is followed also while the table is stopped. A later batch then reads its
-rows from the same part of the log (`pipeline.run.catch_up`). That batch may know the structure
-better: a person gave it, or Lockstep now follows a statement that it did not follow then. The batch
-records schema versions of its own from that place on. They overrule the versions that earlier
-batches recorded for later places, under which no row was ever captured.
+The structure of a table is followed also while the table is stopped. A later batch then reads the
+table's rows from the same part of the log (`pipeline.run.catch_up`). That batch may know the
+structure better: a person gave it, or Lockstep now follows a statement that it did not follow then.
+The batch records schema versions of its own from that place on. They overrule the versions that
+earlier batches recorded for later places, under which no row was ever captured.
 
 An overlap is a part of the log that an earlier batch has read already. It may span several batches:
-a budget may end the first of them early, and the next one continues within the overlap.
+a run's limit may end the first of them early, and the next one continues within the overlap.
 
 A TRUNCATE and a re-read each leave a row in the changelog, which says when the table's rows went.
-For DROP, CREATE and the old name of a RENAME, the schema history has the statement. So these
-moments do not depend on how batches are grouped into merges, nor do the stamps (commit time, number
-and GTID of a row's last change).
+For DROP, CREATE and the old name of a RENAME, the schema history has the statement. So these times
+do not depend on how batches are grouped into merges. The stamps of rows (commit time, number and
+GTID of the last change) do not depend on it either.
 """
 
 from __future__ import annotations
@@ -78,9 +78,10 @@ from lockstep.pipeline.values.table import TableName
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One table's write, as far as the ledger alone determines it. `batches`: the batches with
-    anything of the table, oldest first. `metadata`: the user metadata of the commit. `structure`:
-    the structure that the mirror shows after the write; None if it is unknown. `copied`: rows of
+    """One table's write, as far as the ledger alone determines it. `intent`: the ledger's record of
+    the write, made before the write. `batches`: the batches with anything of the table, oldest
+    first. `plan`: what is merged. `metadata`: the user metadata of the commit. `structure`: the
+    structure that the mirror shows after the write; None if it is unknown. `copied`: rows of
     another mirror version with which this one begins; None without any."""
 
     intent: Intent
@@ -224,7 +225,7 @@ def table_records(
 
 def task_of(
     work: Workplace,
-    books: TableRecords,
+    records: TableRecords,
     intent: Intent,
     state: TableState,
     batches: Sequence[Batch],
@@ -234,7 +235,7 @@ def task_of(
     covered = [batch for batch in batches if intent.first_batch <= batch.id <= intent.last_batch]
     if not covered:
         raise read_by_next_run("a write of it was begun, and its changes are gone")
-    parts, origin = _parts(work, books, covered, intent)
+    parts, origin = _parts(work, records, covered, intent)
     plan = plan_merge(parts)
     if plan.dropped and plan.copied is not None:
         # The table was dropped in the same write, so its rows are never shown.
@@ -251,15 +252,15 @@ def task_of(
     if copied is not None and copied.pinned is not None:
         intent = replace(intent, copies=copied.pinned.write)
     if plan.dropped:
-        plan = _without_lost(work, books, intent.table, plan)
+        plan = _without_lost(work, records, intent.table, plan)
     if not plan.final:
-        plan = replace(plan, final=state.mirror_version or _last_known(books))
+        plan = replace(plan, final=state.mirror_version or _last_known(records))
     segments = [*(() if copied is None else copied.segments), *plan.segments]
     files = [file for segment in segments for file in segment.files]
     read = [part for part in (plan.snapshot, plan.completion) if part is not None]
     files += [file for part in read for file in part.files]
     kind = WriteKind.REWRITE if plan.replaces else WriteKind.MERGE
-    final = books.versions.get(plan.final)
+    final = records.versions.get(plan.final)
     if final is None:  # its batch was abandoned
         final = work.ledger.schema_version(work.source.name, intent.table, plan.final)
     metadata = commit_metadata(
@@ -269,11 +270,11 @@ def task_of(
 
 
 def _without_lost(
-    work: Workplace, books: TableRecords, table: TableName, plan: MergePlan
+    work: Workplace, records: TableRecords, table: TableName, plan: MergePlan
 ) -> MergePlan:
     """Return the plan of a dropped table; if files of its changes are lost, without any changes. A
     dropped table cannot be read from the source again, so its mirror ends as it is."""
-    folders = folders_of(work, plan.versions, books.versions)
+    folders = folders_of(work, plan.versions, records.versions)
     for segment in plan.segments:
         # The other files may change rows whose INSERT is lost, so none is merged.
         if lost := work.segments.damaged(folders[segment.schema_version], segment.files):
@@ -286,13 +287,13 @@ def _without_lost(
 
 
 def _parts(
-    work: Workplace, books: TableRecords, covered: Sequence[Batch], intent: Intent
+    work: Workplace, records: TableRecords, covered: Sequence[Batch], intent: Intent
 ) -> tuple[Sequence[TableContent], ChangelogOrigin | None]:
     """Return the table's content of the covered batches, and None. If these batches rebuild the
     mirror, return all content since the table was empty, and None; or the content since an earlier
     version of the mirror, and that version as an origin."""
     numbers = {batch.id for batch in covered}
-    parts = [part for part in books.parts if part.batch in numbers]
+    parts = [part for part in records.parts if part.batch in numbers]
     events = [event for part in parts for event in part.events]
     rebuilt = [event for event in events if event.kind is TableEventKind.REBUILT]
     if not rebuilt or any(event.kind in SETTLES for event in events):
@@ -306,25 +307,25 @@ def _parts(
     return origin.parts, origin
 
 
-def _last_known(books: TableRecords) -> int:
+def _last_known(records: TableRecords) -> int:
     """Return the last known version of a table that was dropped before anything of it was merged:
     its mirror is created empty, with that structure."""
-    known = [v.version for v in books.history if v.knowledge is Knowledge.KNOWN]
-    if not known:
+    numbers = [v.version for v in records.history if v.knowledge is Knowledge.KNOWN]
+    if not numbers:
         raise read_by_next_run("it is gone, and its structure was never known")
-    return known[-1]
+    return numbers[-1]
 
 
-def prepare_job(work: Workplace, books: TableRecords, task: Task) -> Job:
+def prepare_job(work: Workplace, records: TableRecords, task: Task) -> Job:
     """Return the job for a task. Raise `TableError` if the mirror cannot follow."""
-    plan, state, settled = task.plan, task.state, books.newest.settled
-    _require_snapshot(books, task)
+    plan, state, settled = task.plan, task.state, records.newest.settled
+    _require_snapshot(records, task)
     begun = -1 if state.adopted is None else state.adopted
     after = begun if settled is None else settled.delta_version
-    versions, segments = _versions(work, books, plan, state, after), plan.segments
+    versions, segments = _versions(work, records, plan, state, after), plan.segments
     if task.copied is not None:
         versions, segments = _with_former(work, task.copied, versions, segments)
-    line = _lineage(work, books, task, versions, after)
+    line = _lineage(work, records, task, versions, after)
     completion = plan.completion if line.asked else None
     numbers = {segment.schema_version for segment in segments}
     key = line.key_of(numbers if completion is None else numbers | {completion.version})
@@ -332,15 +333,15 @@ def prepare_job(work: Workplace, books: TableRecords, task: Task) -> Job:
         raise read_by_next_run("no key tells its rows apart in every version it had")
     if completion is not None:
         _require_complete(plan, line, key)
-    known = {version.version: version for version in versions}
-    folders = folders_of(work, numbers, known)
+    by_number = {version.version: version for version in versions}
+    folders = folders_of(work, numbers, by_number)
     _require_files(work, task, segments, folders)
     again = reads_again(work, task.batches)
     if task.copied is not None:
         require_copyable(
             work,
             state.table,
-            task.copied.told,
+            task.copied.sentence,
             sorted({*task.copied.batches, *(batch.id for batch in task.batches)}),
             segments,
         )
@@ -360,7 +361,7 @@ def prepare_job(work: Workplace, books: TableRecords, task: Task) -> Job:
         ),
         may_repeat=again,
         all_new=not again and not work.ledger.gaps(work.source.name),
-        forgets=books.forgets,
+        forgets=records.forgets,
     )
 
 
@@ -377,12 +378,12 @@ def _require_complete(plan: MergePlan, line: ColumnLineage, key: tuple[str, ...]
         )
 
 
-def _require_snapshot(books: TableRecords, task: Task) -> None:
+def _require_snapshot(records: TableRecords, task: Task) -> None:
     """Raise `TableError` if the plan needs rows that a batch read from the source, and the
     acknowledgement of that batch deleted them."""
     needed = {task.plan.snapshot, task.plan.completion} - {None}
     gone = {batch.id for batch in task.batches if batch.state is BatchState.ACKNOWLEDGED}
-    if any(part.batch in gone and part.snapshot in needed for part in books.parts):
+    if any(part.batch in gone and part.snapshot in needed for part in records.parts):
         raise read_by_next_run("what was read of it was not merged in time")
 
 
@@ -401,7 +402,7 @@ def _require_files(
 
 def _lineage(
     work: Workplace,
-    books: TableRecords,
+    records: TableRecords,
     task: Task,
     versions: Sequence[SchemaVersion],
     after: int,
@@ -411,15 +412,15 @@ def _lineage(
     if task.copied is not None:
         pinned = task.copied.pinned
         if pinned is not None and (why := why_unreadable(work, pinned)) is not None:
-            raise read_by_next_run(f"{task.copied.told}, and {pinned} cannot be read: {why}")
+            raise read_by_next_run(f"{task.copied.sentence}, and {pinned} cannot be read: {why}")
         return lineage_of_copy(work, pinned, versions)
     mirror = None
     if after >= 0 and not task.plan.replaces:
-        mirror = work.mirrors.schema(task.state.mirror, _readable(work, books, task, after))
+        mirror = work.mirrors.schema(task.state.mirror, _readable(work, records, task, after))
     read, part = None, task.plan.completion
     if part is not None and not task.plan.replaces:
         read = ColumnsRead(part.version, part.columns)
-    line = lineage_over(work, versions, mirror=mirror, read=read, known=books.statements)
+    line = lineage_over(work, versions, mirror=mirror, read=read, statements=records.statements)
     if line.reread:
         raise read_by_next_run(line.reread[0])
     return line
@@ -470,45 +471,45 @@ def _with_former(
 def require_copyable(
     work: Workplace,
     table: TableName,
-    told: str,
+    copied: str,
     numbers: Sequence[int],
     segments: Iterable[Segment],
 ) -> None:
     """Raise `TableError` if changes cannot be merged into rows that are copied from a mirror.
-    `told`: a sentence that says what is copied; `numbers`: the batches of the changes, ascending.
-    """
+    `copied`: a sentence that says what is copied; `numbers`: the batches of the changes,
+    ascending."""
     live = work.ledger.live_batches(work.source.name, numbers[0], numbers[-1]) if numbers else []
     batches = [batch for batch in live if batch.id in numbers]
     if batches and reads_again(work, batches):
-        raise read_by_next_run(f"{told}, and part of the log was read twice")
+        raise read_by_next_run(f"{copied}, and part of the log was read twice")
     soft = work.source.policies_of(table).deletes is Deletes.SOFT
     if soft and any(file.partial for segment in segments for file in segment.files):
-        raise read_by_next_run(f"{told}, and row images leave columns out")
+        raise read_by_next_run(f"{copied}, and row images leave columns out")
 
 
-def _readable(work: Workplace, books: TableRecords, task: Task, after: int) -> int:
+def _readable(work: Workplace, records: TableRecords, task: Task, after: int) -> int:
     """Return the Delta version to read in place of `after`. It is a later one, with the same rows
     and columns, if upkeep cut the mirror's log after `after`."""
-    if books.upkept > after:
-        commit = work.mirrors.look(task.state.mirror, books.upkept).base
+    if records.upkept > after:
+        commit = work.mirrors.look(task.state.mirror, records.upkept).base
         if commit is not None and commit.repeats == after:
-            return books.upkept
+            return records.upkept
     return after
 
 
 def _versions(
-    work: Workplace, books: TableRecords, plan: MergePlan, state: TableState, after: int
+    work: Workplace, records: TableRecords, plan: MergePlan, state: TableState, after: int
 ) -> Sequence[SchemaVersion]:
     """Return the schema versions that the write goes through: from the one that the mirror shows,
     or the first of the plan, to the last."""
-    numbers = [version.version for version in books.history]
+    numbers = [version.version for version in records.history]
     first = plan.first
     if first is None and after >= 0:
         # A mirror without a recorded version shows the first one: no statement changed it since.
         first = state.mirror_version or numbers[0]
     elif first is None:
         first = min(plan.versions, default=plan.final)
-    return _known(work, books.history, first, plan.final)
+    return _known(work, records.history, first, plan.final)
 
 
 def versions_between(
@@ -540,11 +541,13 @@ def _catching_up(work: Workplace, versions: Sequence[SchemaVersion]) -> set[int]
 
 
 def folders_of(
-    work: Workplace, numbers: Iterable[int], known: Mapping[int, SchemaVersion]
+    work: Workplace, numbers: Iterable[int], versions: Mapping[int, SchemaVersion]
 ) -> dict[int, str]:
-    """Return the changelog's folder for each of these versions."""
+    """Return, for each of these version numbers, the folder of its changelog."""
     return {
-        number: changelog_path(work.source.name, known[number].table, known[number].generation)
+        number: changelog_path(
+            work.source.name, versions[number].table, versions[number].generation
+        )
         for number in numbers
     }
 
@@ -556,11 +559,11 @@ def lineage_over(
     *,
     mirror: pa.Schema | None = None,
     read: ColumnsRead | None = None,
-    known: Mapping[int, SchemaStatement] = MappingProxyType({}),
+    statements: Mapping[int, SchemaStatement] = MappingProxyType({}),
 ) -> ColumnLineage:
-    """Return the `lineage` of consecutive versions, with the times of their statements. Statements
-    that are not in `known` are read from the ledger."""
-    moments = _moments_of(work, versions, known)
+    """Return the `lineage` of consecutive versions, with the times at which their statements ran.
+    Statements that are missing in `statements` are read from the ledger."""
+    moments = _moments_of(work, versions, statements)
     policies = policies or work.source.policies_of(versions[-1].table)
     return lineage(versions, policies, mirror=mirror, moments=moments, read=read)
 

@@ -198,7 +198,7 @@ def _facts(work: Workplace, job: Job, parts: Sequence[SegmentPart]) -> Facts:
         keyed=bool(job.key),
         keeps=policies.keeps_rows,
         replaces=job.task.plan.replaces,
-        copied="" if job.task.copied is None else job.task.copied.told,
+        copied="" if job.task.copied is None else job.task.copied.sentence,
         partial=any(part.part.present is not None for part in parts),
         images=sum(file.images for part in parts for file in part.files),
         unpacked=sum(work.segments.unpacked(part.folder, part.files) for part in parts),
