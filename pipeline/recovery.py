@@ -486,7 +486,7 @@ def _trusted(facts: LakeFacts) -> tuple[LakeFacts, list[str]]:
         for mirror in facts.mirrors
     )
     doubts = [
-        f"the ledger {other} wrote to this lake too, besides {owner}: what it wrote does not count"
+        f"the ledger {other} wrote to this lake as well as {owner}: its commits do not count"
         for other in sorted(others)
     ]
     trusted = tuple(record for record in records if counts(record.batch, record.ledger))

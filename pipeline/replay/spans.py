@@ -499,7 +499,7 @@ def _after_gtids(place: Place, chain: Sequence[Batch], gtids: GtidSet) -> PlaceI
 
 def _not_read(place: Place, last: Batch) -> PastRefused:
     return PastRefused(
-        f"the lake does not know yet what {place} has: it ends at {end_of(last)}",
+        f"the lake does not show {place} yet: it ends at {end_of(last)}",
         hint="`lockstep run` reads on; `--as-of latest` is where it ends",
     )
 

@@ -129,7 +129,7 @@ def changelog_error(
             ends = "is missing" if newest is None else f"ends at version {newest}"
             return TableError(
                 f"the changelog {folder} {ends}, and version {expected} of it is in the ledger: "
-                "what it had beyond that is lost. The mirror has everything",
+                "its later changes are lost. The mirror has all rows",
                 hint=f"mount or restore the folder before the next run; {keep}",
             )
         case Foreign(commit, how):

@@ -136,7 +136,7 @@ def _written(mirror: _MirrorComparison, lease: Lease, changes: pa.Table) -> int:
         done = work.mirrors.write(write, lambda: work.ledger.require_held(lease))
     finally:
         work.mirrors.unstage(path)
-    reason = f"a replay: {changes.num_rows} keys were not what the changelog says"
+    reason = f"a replay: {changes.num_rows} rows differed from the changelog"
     work.ledger.settle(lease, intent, done.delta_version, reason=reason, table_id=done.table_id)
     work.ledger.note_looked(lease, {state.mirror: done.delta_version})
     return done.delta_version

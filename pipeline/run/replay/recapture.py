@@ -187,13 +187,13 @@ class SpanFacts:
     """The facts that a replay needs from the server and the ledger, read once for all its batches.
     `server`: the server's state when the replay began. `firsts`: each table's first batch with
     changes or events. `marks`: what the ledger marks batches with, such as rows from elsewhere.
-    `speaks`: by batch, a later batch whose anchor proves the same log file."""
+    `later_anchors`: by batch, a later batch whose anchor proves the same log file."""
 
     work: Workplace
     server: ServerFacts
     firsts: Mapping[TableName, int]
     marks: SpanMarks
-    speaks: Mapping[int, Batch]
+    later_anchors: Mapping[int, Batch]
     _read: dict[int, AnchorReading] = field(default_factory=dict)
     _known: tuple[Batch, FirstStructures] | None = None
 
@@ -207,7 +207,7 @@ class SpanFacts:
             work.server.facts(),
             ledger.touched(source, 1, last),
             ledger.marks_within(source, chosen[0].id, last),
-            _speakers(chosen),
+            _later_anchors(chosen),
         )
 
     def why_not(self, batch: Batch) -> str | None:
@@ -218,13 +218,13 @@ class SpanFacts:
         if (elsewhere := self.marks.elsewhere.get(batch.id)) is not None:
             return _ELSEWHERE[elsewhere]
         if batch.start.server_uuid != self.server.server_uuid:
-            return "another server answers now than the one that it was captured from"
+            return "it was captured from another server than the one that answers now"
         assert batch.end is not None, "it is acknowledged"
         files = {log.file for log in self.server.binlogs}
         for file in (batch.start.at.file, batch.end.at.file):
             if file not in files:
                 return f"its log is gone from the server ({file})"
-        readings = (self._anchor(end) for end in (self.speaks.get(batch.id, batch), batch))
+        readings = (self._anchor(end) for end in (self.later_anchors.get(batch.id, batch), batch))
         if all(reading is not AnchorReading.SAME for reading in readings):
             return "the server's log is not the one that was captured"
         return None
@@ -249,15 +249,15 @@ class SpanFacts:
         return self._read[batch.id]
 
 
-def _speakers(chosen: Sequence[Batch]) -> dict[int, Batch]:
+def _later_anchors(chosen: Sequence[Batch]) -> dict[int, Batch]:
     """Return, for each batch, the last batch of the chain that continues from its end and ends in
     the same file."""
-    speakers: dict[int, Batch] = {}
+    anchors: dict[int, Batch] = {}
     for before, later in reversed(list(pairwise(chosen))):
         assert before.end is not None and later.end is not None, "they are acknowledged"
         if later.predecessor == before.id and later.end.at.file == before.end.at.file:
-            speakers[before.id] = speakers.get(later.id, later)
-    return speakers
+            anchors[before.id] = anchors.get(later.id, later)
+    return anchors
 
 
 def recapture(work: Workplace, batch: Batch, facts: SpanFacts) -> tuple[Segment, ...] | str:

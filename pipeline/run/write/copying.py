@@ -129,7 +129,7 @@ def _link(work: Workplace, intent: Intent, event: TableEvent, batch: int) -> _Li
     plan = plan_merge(parts)
     kinds = {event.kind for part in parts for event in part.events}
     if plan.snapshot or plan.completion or TableEventKind.REBUILT in kinds:
-        raise read_by_next_run(f"what was read of it as {table} had not been merged")
+        raise read_by_next_run(f"rows that were read of it as {table} had not been merged")
     if not plan.replaces and base is None:
         raise read_by_next_run(f"no version of the mirror that it had as {table} is known")
     return _Link(table, plan, parts, None if plan.replaces else base, event.sequence)

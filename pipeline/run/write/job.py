@@ -234,7 +234,7 @@ def task_of(
     the write covers those of its intent. Raise `TableError` if none of them is left."""
     covered = [batch for batch in batches if intent.first_batch <= batch.id <= intent.last_batch]
     if not covered:
-        raise read_by_next_run("a write of it was begun, and its changes are gone")
+        raise read_by_next_run("a write to its mirror was begun, and the changes for it are gone")
     parts, origin = _parts(work, records, covered, intent)
     plan = plan_merge(parts)
     if plan.dropped and plan.copied is not None:
@@ -312,7 +312,7 @@ def _last_known(records: TableRecords) -> int:
     its mirror is created empty, with that structure."""
     numbers = [v.version for v in records.history if v.knowledge is Knowledge.KNOWN]
     if not numbers:
-        raise read_by_next_run("it is gone, and its structure was never known")
+        raise read_by_next_run("it was dropped, and its structure was never known")
     return numbers[-1]
 
 
@@ -384,7 +384,7 @@ def _require_snapshot(records: TableRecords, task: Task) -> None:
     needed = {task.plan.snapshot, task.plan.completion} - {None}
     gone = {batch.id for batch in task.batches if batch.state is BatchState.ACKNOWLEDGED}
     if any(part.batch in gone and part.snapshot in needed for part in records.parts):
-        raise read_by_next_run("what was read of it was not merged in time")
+        raise read_by_next_run("rows that were read of it were not merged in time")
 
 
 def _require_files(
