@@ -1,6 +1,5 @@
 """Decides how mirrors (the Delta tables with the current rows) are entered in a catalog: which
-entries there should be, and the steps that lead there from the entries that the ledger recorded.
-Pure.
+entries there should be, and by which steps the recorded entries become these. Pure.
 
 Catalogs do not distinguish `Orders` from `orders`, so names are in lower case. Of two tables whose
 names differ only in case, one is registered: the one that already is, otherwise the first.

@@ -67,8 +67,8 @@ class RecordedCursor:
 @dataclass(frozen=True, slots=True)
 class BatchRecord:
     """A commit's record of a batch. `at`: where the batch ends in the log. `whole`: the commit was
-    made to `_transactions`, which is the last step of publishing. Only such a record has the fields
-    below.
+    made to `_transactions`, which is the last step of publishing. Only a whole record has the
+    fields below.
 
     `touched`: tables with anything in the batch. `still`: tables that were no longer captured at
     its end, with their conditions (quarantined, dropped). `partial`: tables whose mirrors lack
@@ -257,9 +257,9 @@ class _Log:
     records: dict[int, BatchRecord] = field(default_factory=dict)
 
     def take(self, commit: LakeCommit) -> None:
-        """Read the next commit. A ledger can continue with its version if that shows the end of a
-        batch, or if the commit left the rows of such a version unchanged, as OPTIMIZE does. Another
-        program's changes stay in all later versions until all rows are replaced."""
+        """Read the next commit. A ledger can continue with a version that shows the end of a batch.
+        It can also if later commits left the rows of such a version unchanged, as OPTIMIZE does.
+        Another program's changes stay in all later versions until all rows are replaced."""
         for name in commit.transactions:
             self._wrote(name)
         before, self.now = self.now, None
@@ -312,7 +312,7 @@ class _Log:
         self.shown.append(self.now)
 
     def _go_back(self, last: int) -> None:
-        """Forget the writes that a RESTORE undid: those of batches after `last`."""
+        """Forget the writes of batches after `last`, because a RESTORE undid them."""
         self.begins = {begin for begin in self.begins if begin <= last}
         self.shown = [version for version in self.shown if version.last <= last]
         self.records = {batch: record for batch, record in self.records.items() if batch <= last}
@@ -396,7 +396,8 @@ class Case(StrEnum):
     START_OVER = "start-over"
     """It moves the folder away, so that the next run is the first one."""
     REFUSED = "refused"
-    """It refuses until the ledger is given up, but can show what it would do then."""
+    """It refuses, because the ledger still has the source. It can only show what it would do if the
+    ledger were given up."""
 
 
 def case_of(

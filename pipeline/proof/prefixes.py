@@ -2,8 +2,8 @@
 
 The source's rows were read at some moment between two marks: the ends of the log before and after
 the read. The sum of the mirror (the Delta table with the current rows) is carried through the log,
-transaction by transaction. If the mirror is right, its sum equals that of the source's rows after
-one of the transactions between the marks. If any row differs, it never does.
+transaction by transaction. If the mirror is right, it has the sum of the source's rows after one of
+the transactions between the marks. If any row differs, it never does.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Transactions(Protocol):
         """Return how many of the transactions end at or before a place."""
 
     def gtids(self, number: int) -> str:
-        """Return all GTIDs up to and including those of a transaction, as text."""
+        """Return all GTIDs up to a transaction, including its own, as text."""
 
 
 @dataclass(frozen=True, slots=True)

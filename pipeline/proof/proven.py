@@ -49,8 +49,8 @@ class Compared:
 @dataclass(frozen=True, slots=True)
 class TableProof:
     """A table's comparisons of all rows (`whole`), or of samples. `compared_at`: when it was last
-    compared, and `differing`: how many rows differed then. `proven_at`: when no row last differed;
-    `proven`: the proof of that."""
+    compared, and `differing`: how many rows differed then. `proven`, `proven_at`: the newest proof
+    that no row differed, and its time; None without one."""
 
     table: TableName
     whole: bool

@@ -66,7 +66,7 @@ def wrong_rows(
 class ReplayDifference:
     """A row that differs between log and lake. `kind`: different, missing or surplus. `key`: its
     key as text. `columns`: the columns that differ if both sides have the row. `told`: the values
-    of its newest change, `shown`: those of the lake, both as text by column name; None unless
+    by its newest change; `shown`: the values in the lake; both as text by column name, None unless
     values were asked for."""
 
     kind: str

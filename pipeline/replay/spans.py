@@ -208,8 +208,9 @@ def _before(
 
 
 def _ending_after(at: Coordinates, chain: Sequence[Batch]) -> list[Batch]:
-    """Return the batches that end after a place of a log. A batch of another server's log counts if
-    its id is higher than that of the last batch that begins before the place."""
+    """Return the batches that end after a place of a log. A place cannot be compared with another
+    server's log. So a batch of another log counts if its id is above the id of the last batch that
+    begins before the place."""
     same_log = {batch.id for batch in _of_log(chain, at)}
     pivot = _last_begun(chain, at)
     return [

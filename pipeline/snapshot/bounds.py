@@ -35,8 +35,7 @@ _ANY: Final = re.compile(
 class Bound:
     """A place in the order of `columns`, with one SQL literal for each column.
 
-    Raises ValueError for a literal of no key type, or if the number of literals is not that of
-    columns.
+    Raises ValueError for a literal of no key type, or if there are not as many literals as columns.
     """
 
     columns: tuple[str, ...]
@@ -150,8 +149,8 @@ def _columns(schema: TableSchema) -> list[ColumnSchema]:
 
 
 def _beyond(columns: Sequence[str], literals: Sequence[str], sign: str, last: str) -> str:
-    """Return a nested condition, which compares n columns in 2n - 1 comparisons. `sign`: the
-    comparison of all columns but the last, `last`: that of the last one."""
+    """Return a nested condition, which compares n columns in 2n - 1 comparisons. `last`: the
+    operator for the last column, `sign`: the operator for the others."""
     column, literal = columns[0], literals[0]
     if len(columns) == 1:
         return f"{column} {last} {literal}"

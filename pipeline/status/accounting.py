@@ -34,9 +34,9 @@ _MARKED: Final = (
 class Account:
     """The account of one batch. `read`, `images`: number of row images that were read, and that are
     in its files; `marks`: at most so many of them are marks, which stand for no row. `written`:
-    rows in its files; `merged`: those that finished writes cover; `stopped`: those of tables that
-    do not follow the source now. `unmerged`: tables that follow the source and have rows in this
-    batch that no finished write covers."""
+    rows in its files; `merged`: the rows that finished writes cover; `stopped`: the rows of tables
+    that do not follow the source now. `unmerged`: tables that follow the source and have rows in
+    this batch that no finished write covers."""
 
     batch: int
     read: int

@@ -188,8 +188,8 @@ class ColumnsRead:
 
 @dataclass(frozen=True, slots=True)
 class FromMirror:
-    """The rows that a table had under the name `origin` until a RENAME: a version of that name's
-    mirror, and the changes since from its changelog."""
+    """The rows that a table had under the name `origin` until a RENAME: a version of the mirror of
+    that name, and the later changes from its changelog."""
 
     origin: TableName
 
@@ -466,7 +466,7 @@ def copied(former: FormerName) -> FromMirror | str:
 
 OLDER: Final = "it is older than what is read of the log"
 LOG_LOST: Final = "log lost"
-"""Name of the rule for tables that miss changes in a part of the log that nobody read."""
+"""Name of the rule for tables that lack changes from a part of the log that nobody read."""
 
 RULES: Final[tuple[Rule, ...]] = (
     Rule(

@@ -191,7 +191,7 @@ Rows = dict[int, pa.RecordBatch]
 
 def _both(work: Workplace, cursor: Cursor, side: Side, wrong: WrongRows) -> tuple[Rows, Rows, bool]:
     """Return at most `DETAILS` of the differing rows, from the source and from the mirror. The flag
-    is set if the mirror has several rows of one key, which a merge of that key would not remove."""
+    says that the mirror has several rows of one key; a merge would not remove them."""
     if not wrong.all:
         return {}, {}, False
     wanted = np.array(sorted(wrong.all)[:DETAILS], np.uint64)

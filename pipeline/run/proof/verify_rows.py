@@ -66,8 +66,8 @@ class LakeShown:
 
 
 def lake_shown(work: Workplace) -> LakeShown:
-    """Return the lake at a moment when no captured batch waits for its merge. Raise `SourceMoving`
-    if there is no such moment. While a run is active, wait for one."""
+    """Return the lake at a moment when no captured batch waits for its merge. While a run is
+    active, wait for such a moment. Raise `SourceMoving` if there is none."""
     ledger, source = work.ledger, work.source.name
     cursor = None
     for _ in RUN_ENDED.tries(work.pause):

@@ -170,7 +170,8 @@ def _precedes(earlier: Batch, batch: Batch) -> bool:
 
 
 def _now(work: Workplace, run_start: RunStart) -> tuple[Baseline, SchemaTracker]:
-    """Return the server's structures, and the newest versions of the history at the same place."""
+    """Return the server's structures, and the newest versions of the history brought to the same
+    place."""
     structures = structures_at(work, run_start)
     baseline, between = quiet_baseline(work, run_start)
     for statement in between:

@@ -1,12 +1,12 @@
 """Recovers a ledger (the Postgres database with positions) that continues as it is, although its
-lake is ahead of it, behind it, or gone.
+lake is ahead of it, behind it, or missing.
 
 Nothing in the lake is trusted. Changelogs (the tables with all changes) list what the ledger
 acknowledged and no more. Tables whose mirrors (the tables with the current rows) differ are re-read
 from MySQL by the next run. Folders that the ledger does not know move to `_before`. The log is read
 from the ledger's position on.
 
-The lake may have batches and writes of another history: those of another ledger, or of this one
+The lake may have batches and writes of another history: another ledger made them, or this one
 before it was restored. The next batch and write get higher numbers than any of these, so that no
 file or transaction is mistaken for one of this ledger.
 """

@@ -252,7 +252,7 @@ def _from_lake(
 @dataclass(frozen=True, slots=True)
 class RecoveryBasis:
     """A planned recovery, and the facts from which it was decided. `placed`: where the ledger
-    continues in the server's log; `structures`: those of the tables at that place."""
+    continues in the server's log; `structures`: the tables' structures at that place."""
 
     gathered: GatheredLake
     plan: RecoveryPlan
@@ -262,7 +262,7 @@ class RecoveryBasis:
 
 def _basis(work: Workplace, after_batch: int | None) -> RecoveryBasis:
     """Choose the batch after which a ledger made from the lake continues, and find its end in the
-    server's log. Raise an error with a hint if there is no such batch."""
+    server's log. Raise an error with a hint if that is impossible."""
     gathered = gather(work)
     if not gathered.facts.mirrors:
         raise ForeignCommit(
@@ -381,8 +381,8 @@ def cut_changelogs(
 
 def files_up_to(work: Workplace, changelog: ListedChangelog, batch: int) -> list[SegmentFile]:
     """Return the files of batches up to `batch` that a changelog should list. If some of them are
-    gone, another program may have put their rows into files without rows of later batches. Such
-    files are then listed instead."""
+    missing, another program may have moved their rows to files of its own. Those files are listed
+    instead if they have no rows of later batches."""
     captured = [
         SegmentFile(path, file.rows or 0, file.size or 0, "")
         for path, file in changelog.own.items()
@@ -517,9 +517,9 @@ class UndoneRun:
 
 
 def undone_run(ledger: Ledger, source: str, run: str) -> UndoneRun:
-    """Return the batches of a run; `run` may be a shortened id. Raise `SpanRefused` if there is no
-    such run, if nothing was captured before it, or if mirrors would again show values that must
-    still be cleared."""
+    """Return the batches of a run; `run` may be a shortened id. Raise `SpanRefused` if the run is
+    unknown, or if nothing was captured before it. Raise it also if mirrors would again show values
+    that must still be cleared."""
     batch = batch_of_run(ledger, source, run)
     newest = ledger.cursors(source).captured
     assert newest is not None, "a run captured a batch"

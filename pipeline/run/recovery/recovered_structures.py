@@ -390,9 +390,9 @@ def structures_of(
 def _shown_otherwise(
     work: Workplace, version: SchemaVersion, mirrors: Mapping[TableName, MirrorFacts]
 ) -> bool:
-    """Return whether any version of a mirror shows its table differently from what the settings
-    make of that version's structure. The lost ledger may have recorded that hidden values must
-    still be cleared from such versions."""
+    """Return whether any version of a mirror shows more, or other, columns and rows than the
+    settings allow now. The lost ledger may have recorded that hidden values must still be cleared
+    from it."""
     for mirror_version in mirrors[version.table].shown:
         schemas = work.claims.structures(work.source.name, mirror_version.structure or "") or ()
         schema = next(

@@ -70,7 +70,7 @@ def after_kept_ledger(work: Workplace, lacking: Lacking) -> TablePlans:
 
 def tables_of_next_run(work: Workplace, known: KnownTables | None = None) -> TablePlans:
     """Return the plans of the next run, which continues where the ledger ends. `known`: the tables'
-    states; None for those of the ledger."""
+    states; None for the states in the ledger."""
     source = work.source.name
     cursor, override = work.ledger.cursors(source).captured, work.ledger.open_override(source)
     return planned_tables(work, foresee_start(work, cursor, override).run_start, known)

@@ -186,8 +186,9 @@ _ELSEWHERE: Final = MappingProxyType(
 class SpanFacts:
     """The facts that a replay needs from the server and the ledger, read once for all its batches.
     `server`: the server's state when the replay began. `firsts`: each table's first batch with
-    changes or events. `marks`: what the ledger marks batches with, such as rows from elsewhere.
-    `later_anchors`: by batch, a later batch whose anchor proves the same log file."""
+    changes or events. `marks`: batches with rows from elsewhere than the log, and batches that were
+    revised or recorded structures. `later_anchors`: by batch, a later batch whose anchor proves the
+    same log file."""
 
     work: Workplace
     server: ServerFacts
@@ -230,8 +231,8 @@ class SpanFacts:
         return None
 
     def structures(self, batch: Batch) -> FirstStructures:
-        """Return the structures at a batch's start; those of the batch before if nothing changed
-        since."""
+        """Return the structures at a batch's start. They are read again only if a batch in between
+        recorded new ones."""
         if self._known is not None:
             before, structures = self._known
             since = range(before.id, batch.id + 1)
@@ -356,9 +357,9 @@ def _states_then(
 def _policies_then(
     work: Workplace, events: Sequence[TableEvent], recorded: Sequence[Segment], table: TableName
 ) -> LakePolicies:
-    """Return the table's policies, as far as needed those of the first capture. The recorded events
-    show whether a TRUNCATE was followed or ignored then; the recorded files show whether updates
-    list the changed columns."""
+    """Return the table's policies, changed to what the first capture did. The recorded events show
+    whether it followed or ignored a TRUNCATE; the recorded files show whether it listed the changed
+    columns of updates."""
     policies = replace(work.source.policies_of(table), deletes=Deletes.REMOVE)
     files = [file for segment in recorded if segment.table == table for file in segment.files]
     if files:

@@ -1,6 +1,5 @@
 """Finishes a replay that was killed: its open write to a mirror (the Delta table with a table's
-current rows), and its open revision (new changelog files that replace those of captured batches).
-"""
+current rows), and its open revision (new changelog files in place of captured ones)."""
 
 from __future__ import annotations
 

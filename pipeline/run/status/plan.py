@@ -49,9 +49,9 @@ from lockstep.pipeline.values.table import TableName
 
 @dataclass(frozen=True, slots=True)
 class PlannedStart:
-    """The start of the next run. `rule`, `reason`: those of its decision. `position`: None for a
-    refusal. `continuity`, `gap_tables`: if the run does not continue the last batch, what lies
-    between them (a gap or an overlap), and which tables that concerns."""
+    """The start of the next run. `rule`, `reason`: which start rule decided, and why. `position`:
+    None for a refusal. `continuity`, `gap_tables`: if the run does not continue the last batch,
+    whether a gap or an overlap lies between them, and the tables that it concerns."""
 
     rule: str
     reason: str
@@ -152,7 +152,7 @@ def planned_tables(
 ) -> TablePlans:
     """Return, with prices, what a run with this start does to each table that it does not simply
     continue; nothing is written. `run_start`: None if the start is refused; then only stopped
-    tables are planned. `known`: the tables' states; None for those of the ledger."""
+    tables are planned. `known`: the tables' states; None for the states in the ledger."""
     tables = plan_returns(work, foreseen_orders(work, known), known=known)
     if run_start is not None:
         tables = plan_pasts(work, plan_readings(work, run_start, tables, known))
@@ -261,8 +261,8 @@ _PROPOSED = 0
 class Choice:
     """A chosen start, and what the next run makes of it. `abandoned`: the batches that it abandons;
     `position`: where it starts; `follows`: the end of what was captured; `continuity`,
-    `gap_tables`: what lies between these two, and which tables that concerns. `trouble`: why the
-    server could not be asked; then the rest is unknown."""
+    `gap_tables`: whether a gap or an overlap lies between these two, and the tables that it
+    concerns. `trouble`: why the server could not be asked; then the rest is unknown."""
 
     override: Override
     abandoned: tuple[int, ...] = ()

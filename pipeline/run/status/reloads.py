@@ -73,8 +73,7 @@ class Reload:
 
 
 class Reloading:
-    """The facts about tables that are to be reloaded. Each fact is read only once for all of
-    them."""
+    """The facts about tables that will be reloaded. Each fact is read only once for all of them."""
 
     def __init__(self, work: Workplace, tables: Collection[TableName]) -> None:
         self.work, self.tables = work, tables

@@ -73,8 +73,8 @@ def run_news(
 def comments_of(
     work: Workplace, tables: Collection[TableName]
 ) -> Mapping[TableName, Mapping[str, str]]:
-    """Return the comments on columns, by table and column: those of the source, if it answers, and
-    those of the columns that mirrors have in addition."""
+    """Return the comments on columns, by table and column: from the source, if it answers, and for
+    the columns that mirrors have in addition."""
     comments: Mapping[TableName, Mapping[str, str]] = {}
     with suppress(LockstepError):
         comments = work.server.comments(tables) if tables else {}

@@ -1,13 +1,13 @@
 """Deletes changes whose retention has ended, in four steps:
 
-1. The ledger records up to which batch (what one run captured) changes are deleted. Readers are
-given none of them any more.
+1. The ledger records up to which batch (what one run captured) changes are deleted. Readers get
+none of them any more.
 
 2. The changelogs (the tables with all changes) stop listing them, in one commit each,
-`_transactions` first. A ledger that is made from the lake continues after a batch that
-`_transactions` lists, and all changelogs must then list what came after that batch.
+`_transactions` first. If the ledger is lost, a new one continues after a batch that `_transactions`
+lists; all changelogs must then still list what came after it.
 
-3. Once no version of that time is promised any more, the files are deleted.
+3. Once no Delta version of that time is promised any more, the files are deleted.
 
 4. The ledger deletes its rows about these files, then the decisions of runs that captured nothing,
 then batches to which nothing refers. Each transaction deletes a limited number.

@@ -379,8 +379,8 @@ def _require_complete(plan: MergePlan, line: ColumnLineage, key: tuple[str, ...]
 
 
 def _require_snapshot(records: TableRecords, task: Task) -> None:
-    """Raise `TableError` if the plan needs rows that a batch read from the source, and the
-    acknowledgement of that batch deleted them."""
+    """Raise `TableError` if the plan needs rows that a batch read from the source and that are
+    deleted. They are deleted when the batch is acknowledged."""
     needed = {task.plan.snapshot, task.plan.completion} - {None}
     gone = {batch.id for batch in task.batches if batch.state is BatchState.ACKNOWLEDGED}
     if any(part.batch in gone and part.snapshot in needed for part in records.parts):
@@ -390,9 +390,9 @@ def _require_snapshot(records: TableRecords, task: Task) -> None:
 def _require_files(
     work: Workplace, task: Task, segments: Sequence[Segment], folders: Mapping[int, str]
 ) -> None:
-    """Raise `TableError` if a file with changes is missing or damaged. `repair` has checked the
-    files of batches that wait for their merge, but not those of batches that were merged without
-    this table."""
+    """Raise `TableError` if a file with changes is missing or damaged. Of batches that wait for
+    their merge, `repair` has checked the files. Of batches that were merged without this table,
+    nobody has."""
     waiting = {batch.id for batch in task.batches if batch.state is BatchState.CAPTURED}
     for segment in segments:
         files = [file for file in segment.files if batch_of(file.path) not in waiting]
@@ -407,8 +407,8 @@ def _lineage(
     versions: Sequence[SchemaVersion],
     after: int,
 ) -> ColumnLineage:
-    """Return the lineage from the mirror's columns, and those of these versions, to the columns of
-    the write."""
+    """Return how the columns of the mirror, and of these schema versions, become the columns of the
+    write."""
     if task.copied is not None:
         pinned = task.copied.pinned
         if pinned is not None and (why := why_unreadable(work, pinned)) is not None:
@@ -670,9 +670,9 @@ def read_stamp(
     *,
     stamped: bool,
 ) -> Stamp | None:
-    """Return the change with which the rows of the plan's snapshot, or those of another name, came.
-    A re-read or a RENAME leaves a row in the changelog, which has the time of that change. It is
-    looked up there only if rows are `stamped`."""
+    """Return the change with which the plan's snapshot, or the rows of another name, came. A
+    re-read or a RENAME leaves a row in the changelog with the time of that change. That row is
+    looked up only if rows are `stamped`."""
     if plan.copied is not None:
         # It is the first change under the new name: no file also has changes of the former name.
         number = min((segment.first_sequence for segment in plan.segments), default=plan.above)
@@ -716,8 +716,8 @@ def _end_of(work: Workplace, batches: Sequence[Batch]) -> datetime:
 def _dropped_before(
     work: Workplace, table: TableName, plan: MergePlan, batches: Sequence[Batch]
 ) -> Sequence[RowsLost]:
-    """Return the DROP of an earlier batch if these batches create the table again: its rows went
-    with that DROP."""
+    """Return the DROP of an earlier batch if these batches create the table again: that DROP
+    removed its rows."""
     first = plan.emptied[0].event
     if first.kind is TableEventKind.DROPPED or not batches:
         return ()

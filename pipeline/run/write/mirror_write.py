@@ -166,8 +166,8 @@ def commit_made(work: Workplace, task: Task) -> MirrorCommit | None:
 
 
 def write_once(work: Workplace, job: Job, held: RequireHeld) -> Written:
-    """Make the job's commit, or find it. Raise `CommitConflict` if another writer committed first.
-    Raise whatever `held` raises, such as `LeaseLost`. Each commit reads the mirror's newest version
+    """Make the job's commit, or find it. Raise `CommitConflict` if another writer committed first,
+    and any error of `held`, such as `LeaseLost`. Each commit reads the mirror's newest version
     before it calls `held`; so if another run takes the lease and commits after that call, this
     commit conflicts."""
     commit = commit_made(work, job.task)
@@ -281,10 +281,10 @@ def _completion(work: Workplace, job: Job) -> StagedFiles | None:
 
 @contextmanager
 def gone_rows(work: Workplace, job: Job) -> Iterator[FoldedChanges]:
-    """Yield the rows that went when the table was emptied, as far as the job's images are about
-    them. They are deletions or rows that stay (`Fold.emptied`), in files that exist until the
-    context ends. Yield no changes if some images lack columns: then these rows stay as the mirror
-    has them."""
+    """Yield the rows that were removed when the table was emptied, as far as the job's images
+    tell. They are deletions or rows that stay (`Fold.emptied`), in files that exist until the
+    context ends. Yield no changes if some images lack columns: then these rows stay as the
+    mirror has them."""
     parts = _emptied_parts(work, job) if job.emptied else []
     if not parts:
         yield FoldedChanges()
@@ -311,8 +311,8 @@ def _marks(job: Job) -> tuple[str, ...]:
 
 
 def _emptied_parts(work: Workplace, job: Job) -> Sequence[SegmentPart]:
-    """Return the files with images of rows that went when the table was emptied; none if some
-    images lack columns."""
+    """Return the files with images of rows that were removed when the table was emptied; none if
+    some images lack columns."""
     plan, table = job.task.plan, job.task.state.table
     if any(file.partial for segment in plan.gone for file in segment.files):
         return ()
@@ -332,7 +332,7 @@ def _emptied_parts(work: Workplace, job: Job) -> Sequence[SegmentPart]:
 def _emptied_part(job: Job, version: SchemaVersion) -> StagedFiles | None:
     """Return how the mirror's columns are made from the images of a version; None if the images
     lack its key. If the table was created again since, the lineage does not have this version: its
-    columns are then matched by name, as those of the mirror's own rows are."""
+    columns are then matched by name."""
     line, above = job.lineage, job.task.plan.above
     if version.version in line.versions:
         return line.part(version.version, through=above)
