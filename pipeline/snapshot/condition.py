@@ -104,7 +104,8 @@ def _limits(parsed: Sequence[Token]) -> Iterator[Limit]:
     """Yield the limits from the parts that AND joins. Only comparisons of a column with literals
     have one. If an OR may join parts, yield nothing."""
     parts = list(_parts(_items(parsed)))
-    if any(_is_unbounded(item) for part in parts for item in _outside(part)):
+    outside = (item for part in parts for item in _outside(part))
+    if any(_keyword(item) in _UNBOUNDED or _is(item, "||") for item in outside):
         return
     for part in parts:
         limit = _limit_of(part)
@@ -214,10 +215,6 @@ def _compared(column: str, sign: str, value: Literal) -> Limit | None:
         return None
     low, high = sign not in ("<", "<="), sign not in (">", ">=")
     return Limit(column, value if low else None, value if high else None)
-
-
-def _is_unbounded(item: _Item) -> bool:
-    return _keyword(item) in _UNBOUNDED or _is(item, "||")
 
 
 def _keyword(item: _Item) -> str:

@@ -102,12 +102,12 @@ class StepKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class UpkeepStep:
-    """A step of upkeep. `pile`: the files that it rewrites or deletes. `target`: target size of
+    """A step of upkeep. `total`: the files that it rewrites or deletes. `target`: target size of
     files in bytes. `deleted_share`: a compaction also rewrites files of which a larger part is
     deleted."""
 
     kind: StepKind
-    pile: FileTotal
+    total: FileTotal
     reason: str
     target: int = 0
     deleted_share: float = 1.0
@@ -128,11 +128,11 @@ def decide(files: MirrorFiles, policy: UpkeepPolicy, doubt: str | None = None) -
     for step in (_compact(files, policy), _purge(files, policy)):
         if step is None:
             continue
-        if files.free is None or files.free >= step.pile.bytes * _ROOM:
+        if files.free is None or files.free >= step.total.bytes * _ROOM:
             steps.append(step)
         else:
             left.append(
-                f"{step.kind.value}: {step.pile.bytes >> 20} MiB would be rewritten, and the "
+                f"{step.kind.value}: {step.total.bytes >> 20} MiB would be rewritten, and the "
                 f"lake has room for {files.free >> 20} MiB; make room"
             )
     if files.unneeded.files:

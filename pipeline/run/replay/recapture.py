@@ -86,7 +86,8 @@ def select(work: Workplace, span: Span, only: frozenset[TableName] | None = None
             raise NothingMatches(
                 f"the lake has no table {table}", hint="`lockstep tables` lists those it has"
             )
-    runs = _runs(work, span)
+    ledger, source = work.ledger, work.source.name
+    runs = {run: batch_of_run(ledger, source, run).id for run in runs_named(span)}
     chain, times = _chain(work, span, runs)
     batches = batches_of(span, chain, runs, times)
     batches = _kept(work, span, batches)
@@ -167,11 +168,6 @@ def _chain(
 
 def _is_moment(place: Place) -> bool:
     return isinstance(place, AtMoment | Earliest | Latest)
-
-
-def _runs(work: Workplace, span: Span) -> dict[str, int]:
-    ledger, source = work.ledger, work.source.name
-    return {run: batch_of_run(ledger, source, run).id for run in runs_named(span)}
 
 
 _ELSEWHERE: Final = MappingProxyType(

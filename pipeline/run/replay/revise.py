@@ -119,13 +119,13 @@ def _passed(work: Workplace, changelogs: Iterable[ChangelogTable]) -> Iterator[t
 
 @dataclass(frozen=True, slots=True)
 class _Listing:
-    """The change to a changelog's list of files: paths that are removed (`gone`) and files that are
-    added (`come`). `doubles`: why the new files cannot be listed. A foreign file may hold their
-    rows together with rows of other batches; rows would then appear twice or be lost."""
+    """The change to a changelog's list of files: `removed` paths and `added` files. `refusal`: why
+    the new files cannot be listed, or None. A foreign file may hold their rows together with rows
+    of other batches; rows would then appear twice or be lost."""
 
-    gone: Sequence[str]
-    come: Sequence[SegmentFile]
-    doubles: str | None
+    removed: Sequence[str]
+    added: Sequence[SegmentFile]
+    refusal: str | None
 
 
 def _listing(work: Workplace, changelog: ChangelogTable, parts: Iterable[_Part]) -> _Listing:
@@ -139,9 +139,9 @@ def _listing(work: Workplace, changelog: ChangelogTable, parts: Iterable[_Part])
     unlisted = [file for file in mismatch.lacking if file.path not in new]
     lost = lost_files(work, changelog, unlisted)
     foreign = [path for path in mismatch.surplus if batch_and_version_of(path) is None]
-    doubles = why_not_corrected(work, changelog, foreign, lost)
+    refusal = why_not_corrected(work, changelog, foreign, lost)
     listed_again = [file for file in unlisted if file.path not in lost]
-    return _Listing(mismatch.surplus, [*new.values(), *listed_again], doubles)
+    return _Listing(mismatch.surplus, [*new.values(), *listed_again], refusal)
 
 
 def waiting(
@@ -153,7 +153,7 @@ def waiting(
     return {
         (part.new.batch, part.new.table, part.new.schema_version): why
         for changelog, grouped in _by_changelog(parts).items()
-        if (why := _listing(work, changelog, grouped).doubles) is not None
+        if (why := _listing(work, changelog, grouped).refusal) is not None
         for part in grouped
     }
 
@@ -181,17 +181,17 @@ def _commit(
             hint="mount or restore the lake's folder, then repeat the replay",
         )
     listing = _listing(work, changelog, parts)
-    if listing.doubles is not None:
+    if listing.refusal is not None:
         raise SegmentsLost(
-            listing.doubles, hint="repeat the replay for all batches whose files are lost"
+            listing.refusal, hint="repeat the replay for all batches whose files are lost"
         )
     work.changelog.revise(
         folder,
         app_id=f"{changelog.app_id}/revision",
         revision=revision.id,
-        schema=columns_of(work, changelog, listing.come),
-        gone=listing.gone,
-        files=listing.come,
+        schema=columns_of(work, changelog, listing.added),
+        gone=listing.removed,
+        files=listing.added,
         words=revised_metadata(
             work,
             parts[0].new.table,

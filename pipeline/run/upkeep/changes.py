@@ -89,8 +89,8 @@ def plan_changes(work: Workplace, keep: timedelta | None, promised: timedelta) -
         ]
     plan = ChangesPlan(
         left=doubt,
-        unlisted=_pile(work, unlist),
-        deleted=_pile(work, delete),
+        unlisted=_total(work, unlist),
+        deleted=_total(work, delete),
         unlist=unlist,
         delete=delete,
         prune=[*prune, *delete],
@@ -113,11 +113,11 @@ def _further(work: Workplace, plan: ChangesPlan, before: datetime) -> ChangesPla
         return plan
     through, held = through_of(forgettable, above)
     files = [] if through is None else ledger.change_files(source, above, through)
-    pile = FileTotal.of([file.size for file in files])
-    return replace(plan, through=through, held=held, unlisted=pile)
+    total = FileTotal.of([file.size for file in files])
+    return replace(plan, through=through, held=held, unlisted=total)
 
 
-def _pile(work: Workplace, notes: Iterable[DeletedChanges]) -> FileTotal:
+def _total(work: Workplace, notes: Iterable[DeletedChanges]) -> FileTotal:
     return FileTotal.of([file.size for note in notes for file in _files(work, note)])
 
 
