@@ -89,17 +89,18 @@ class Overlap:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """Everything a person may want to know about a source. `facts`: None if the server did not
-    answer; `trouble` then says why. `start`: what the next run would decide; None if that was not
-    examined, and always while a chosen start (`override`) is open. `quarantined`: the stopped
-    tables; `ordered_back`: those that an order resumes. `partial`: tables whose older rows the lake
-    cannot have. `lake`: why the ledger may not be used with this lake. `astray`: tables that the
-    next run will quarantine because another program changed their mirrors or changelogs. `moved`:
-    tables whose changelogs have unchanged rows in files that another program wrote. `loading`:
-    tables whose rows are being read from the source. `proofs`: the results of comparisons with the
-    source. `unproven`: tables whose structures must still be compared with the server's.
-    `in_clear`: values that the settings now hide and the lake still has. `former`: folders that
-    mirrors had earlier."""
+    """Everything a person may want to know about a source. `captured`, `acknowledged`: the places
+    up to which the log was captured, and up to which it is in the lake. `lineage`: the servers that
+    were read, in their order. `facts`: None if the server did not answer; `trouble` then says why.
+    `start`: what the next run would decide; None if that was not examined, and always while a
+    chosen start (`override`) is open. `quarantined`: the stopped tables; `ordered_back`: those that
+    an order resumes. `partial`: tables whose older rows the lake cannot have. `lake`: why the
+    ledger may not be used with this lake. `astray`: tables that the next run will quarantine
+    because another program changed their mirrors or changelogs. `moved`: tables whose changelogs
+    have unchanged rows in files that another program wrote. `loading`: tables whose rows are being
+    read from the source. `proofs`: the results of comparisons with the source. `unproven`: tables
+    whose structures must still be compared with the server's. `in_clear`: values that the settings
+    now hide and the lake still has. `former`: folders that mirrors had earlier."""
 
     source: str
     captured: Cursor | None = None

@@ -81,6 +81,7 @@ def lake_shown(work: Workplace) -> LakeShown:
         waiting = frozenset(ledger.pending(source))
         loading = frozenset(load.table for load in ledger.open_loads(source))
         batches = ledger.unfinished(source)
+        # If a run acknowledged meanwhile, the states and versions need not fit the cursor.
         if not batches and ledger.cursors(source).acknowledged == cursor:
             facts = work.server.facts()
             same = facts.server_uuid == cursor.position.server_uuid

@@ -33,7 +33,7 @@ class SegmentStanding(StrEnum):
     DAMAGED = "damaged"
     """They differ from what was recorded, or the changelog does not list them."""
     UNTOLD = "untold"
-    """They are as recorded; they were not compared with the log."""
+    """They are as recorded; whether the log has the same changes is unknown."""
 
 
 @dataclass(frozen=True, slots=True)

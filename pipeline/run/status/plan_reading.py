@@ -54,11 +54,11 @@ from lockstep.pipeline.values.shown import first_words
 from lockstep.pipeline.values.table import TableName
 
 BATCHES: Final = 1_000
-"""Number of newest batches (a batch is what one run captured) that a plan looks at."""
+"""Number of newest batches that a plan looks at. A batch is what one run captured."""
 _RATED: Final = 10
 """Number of newest batches from which the speed of a capture is estimated."""
 _LEAST_BYTES: Final = 1 << 20
-"""Bytes of log of the smallest batch that counts for this speed."""
+"""Bytes of log that a batch must have to count for this speed."""
 
 
 @dataclass(frozen=True, slots=True)

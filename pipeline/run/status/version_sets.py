@@ -46,8 +46,8 @@ class MissingVersion:
 
 @dataclass(frozen=True, slots=True)
 class ShownVersions:
-    """The version set of a batch: the versions to read together, and the tables that are
-    missing, both sorted by name. `position`: the place in the log that all `entries` show."""
+    """The version set of a batch: the versions to read together, and the tables without one, both
+    sorted by table name. `position`: the place in the log that all `entries` show."""
 
     source: str
     batch: Batch

@@ -432,6 +432,7 @@ def _fold_buckets(
     stores: Stores, parts: Sequence[SegmentPart], fold: Fold, buckets: int, files: _Files
 ) -> None:
     """Sort the images into buckets of keys in a scratch file, then fold one bucket at a time."""
+    # A first pass finds the chains: keys that must be folded together belong in one bucket.
     chains, steps = _chains(stores.segments, parts, fold), fold.in_steps
     with closing(stores.spool.scratch()) as file:
         waiting = _Buckets(file, buckets)
