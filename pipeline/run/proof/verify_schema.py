@@ -146,7 +146,7 @@ def _recorded(
     newest = batch.id
     if VersionOrigin.CARRIED in origins:
         earlier = [other for other in batches if other.id < batch.id and _precedes(other, batch)]
-        # If the batch that read this place was pruned, earlier ones recorded what is valid there.
+        # If the batch that read this place is gone, earlier ones recorded what is valid there.
         covering = [other for other in earlier if other.end is not None and other.end.at >= start]
         newest = max((other.id for other in covering or earlier), default=newest)
     databases = ledger.databases_at(batch.source, batch=newest, place=start)

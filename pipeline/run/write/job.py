@@ -600,8 +600,8 @@ def counting_versions(
     versions: Sequence[SchemaVersion], catching_up: Collection[int]
 ) -> list[SchemaVersion]:
     """Return the `versions` of one table that are valid, in their order. A version is not valid if
-    a batch that caught the table up overruled it (see above). The first version, which the mirror
-    shows, stays."""
+    a batch that caught the table up overruled it, as the module's docstring says. The first
+    version, which the mirror shows, stays."""
     counting = list(versions)
     for batch in sorted(catching_up):
         own = next((version for version in counting if version.batch == batch), None)
@@ -616,8 +616,8 @@ def counting_versions(
 
 def _holds_before(version: SchemaVersion, own: SchemaVersion) -> bool:
     """Return whether a version is valid although `own`, the first version of a batch that caught
-    up, overrules later ones. It is if it starts before `own`. It is also if a person gave `own` for
-    the same place: then it continues from `own`."""
+    up, overrules later ones. It is valid if it starts before `own`. It is also valid if a person
+    gave `own` for the place where it starts: then `own` is what it becomes."""
     goes_on = (
         own.origin is VersionOrigin.PERSON
         and version.schema is not None
