@@ -1,12 +1,12 @@
-"""Mirrors' entries in a catalog: as they should be, as the ledger knows them, as the catalog has
-them, and the steps from the registered entries to the wanted ones. Pure.
+"""Decides how mirrors (the Delta tables with the current rows) are entered in a catalog: which
+entries there should be, and by which steps the recorded entries become these. Pure.
 
 Catalogs do not distinguish `Orders` from `orders`, so names are in lower case. Of two tables whose
-names differ in case only, one is registered: the one that already is, otherwise the first.
+names differ only in case, one is registered: the one that already is, otherwise the first.
 
-Entries that are not needed any more are dropped first, so that a table can take the name of a
-dropped one. An entry whose new name belongs to the entry of another table is dropped too, and
-created again. A renamed table that kept its folder keeps its entry; in another folder it gets a new
+Unneeded entries are dropped first, so that a table can take the name of a dropped one. If an
+entry's new name still belongs to another table's entry, the entry is dropped and created again. A
+renamed table keeps its entry if its mirror stays in its folder; in another folder it gets a new
 one.
 """
 
@@ -29,7 +29,7 @@ CONTENT_MARK: Final = "lockstep.content"
 
 @dataclass(frozen=True, slots=True, order=True)
 class EntryName:
-    """The name of an entry in the configured catalog."""
+    """The name of an entry in the catalog that the settings name."""
 
     schema: str
     table: str
@@ -73,6 +73,7 @@ class Entry:
 
     @property
     def marks(self) -> dict[str, str]:
+        """The properties that mark the entry as Lockstep's."""
         return {
             SOURCE_MARK: self.source,
             TABLE_MARK: str(self.table),
@@ -82,9 +83,9 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Registered:
-    """An entry as the ledger recorded it. `content` and `shows`, the version of the table's
-    structure, are None while the entry is being written: the catalog may have it, or still have the
-    former one, or none."""
+    """An entry as the ledger recorded it. `content`: hash of comment, columns and location;
+    `shows`: version of the table's structure. Both are None while the entry is being written: the
+    catalog may then have the new entry, the former one, or none."""
 
     table: TableName
     name: EntryName
@@ -95,8 +96,8 @@ class Registered:
 
 @dataclass(frozen=True, slots=True)
 class Registrations:
-    """A source's recorded entries, and the number of the last statement whose comments they follow.
-    `statement` is 0 if they follow none."""
+    """A source's recorded entries. `statement`: number of the last DDL statement whose column
+    comments they show; 0 for none."""
 
     entries: Mapping[TableName, Registered]
     statement: int
@@ -104,8 +105,8 @@ class Registrations:
 
 @dataclass(frozen=True, slots=True)
 class CatalogEntry:
-    """What the catalog has under a name. `location` is None if that is not a table with a location;
-    `source` and `content` are its marks, None without them."""
+    """What the catalog has under a name. `location`: None if it is not a table with a location.
+    `source`, `content`: Lockstep's marks, None without them."""
 
     location: str | None
     source: str | None = None
@@ -113,26 +114,27 @@ class CatalogEntry:
 
 
 def place(location: str) -> str:
-    """Return a location in its one spelling: file:/a, file:///a/ and /a are equal, s3a: is s3:."""
+    """Return a location in a normal form: file:/a, file:///a/ and /a are equal, as are s3a: and
+    s3:."""
     match = re.fullmatch(r"(?:file:)?/+(.*?)/*", location)
     if match is not None:
         return f"file:///{match[1]}"
     return re.sub(r"^s3[an]:", "s3:", location).rstrip("/")
 
 
-def marked(found: CatalogEntry, source: str, root: str, known: Registered | None) -> bool:
-    """Return whether an entry was made by Lockstep for this source and this lake. The marks alone
-    do not prove it, since another project may have a source of the same name: the location must
-    also be below `root`, or be the one that the ledger recorded."""
-    if found.location is None or found.source != source:
+def marked(entry: CatalogEntry, source: str, root: str, registered: Registered | None) -> bool:
+    """Return whether an entry was made by Lockstep for this source and this lake. Another project
+    may have a source of the same name, so the marks alone are no proof: the location must also be
+    below `root`, or be the one that the ledger recorded."""
+    if entry.location is None or entry.source != source:
         return False
-    below = place(found.location).startswith(f"{place(root)}/")
-    return below or (known is not None and at_one_of(found, (known.location,)))
+    below = place(entry.location).startswith(f"{place(root)}/")
+    return below or (registered is not None and at_one_of(entry, (registered.location,)))
 
 
-def at_one_of(found: CatalogEntry, locations: Iterable[str]) -> bool:
+def at_one_of(entry: CatalogEntry, locations: Iterable[str]) -> bool:
     """Return whether the catalog's entry is a table at one of these locations."""
-    return found.location is not None and place(found.location) in map(place, locations)
+    return entry.location is not None and place(entry.location) in map(place, locations)
 
 
 DATABASE, SOURCE = "{database}", "{source}"
@@ -140,7 +142,7 @@ DATABASE, SOURCE = "{database}", "{source}"
 
 @dataclass(frozen=True, slots=True)
 class Unregistered:
-    """A table that is not registered, or not as it should be, with the reason and a hint."""
+    """A table without an entry, or with an outdated one; with the reason and a hint."""
 
     table: TableName
     name: EntryName
@@ -149,7 +151,7 @@ class Unregistered:
 
 
 def entry_name(schema: str, source: str, table: TableName) -> EntryName:
-    """Return the name of a table's entry; `schema` is the template under `[catalog]`."""
+    """Return the name of a table's entry. `schema`: the template under `[catalog]`."""
     filled = schema.replace(SOURCE, source).replace(DATABASE, table.database)
     return EntryName(filled.lower(), table.name.lower())
 
@@ -160,9 +162,8 @@ def entry_names(
     refuses: Callable[[EntryName], str | None],
     registered: Mapping[TableName, Registered],
 ) -> tuple[dict[TableName, EntryName], list[Unregistered]]:
-    """Return the names of a source's tables, and the tables that cannot have one, with the reason.
-    `named` gives the name of a table's entry, `refuses` the reason why the catalog refuses a
-    name."""
+    """Return the name of each table's entry, and the tables that cannot have one. `named`: returns
+    the name for a table; `refuses`: returns why the catalog refuses a name, or None."""
     names: dict[TableName, EntryName] = {}
     left: list[Unregistered] = []
     taken: dict[EntryName, TableName] = {}
@@ -187,8 +188,8 @@ def entry_names(
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One change of the catalog: the entry `known`, as the ledger recorded it, becomes `wanted`. It
-    is dropped if nothing is wanted, created if nothing is known, renamed if the names differ."""
+    """One change of the catalog: the recorded entry `known` becomes `wanted`. Without `wanted` it
+    is dropped, without `known` created; if the names differ, it is renamed."""
 
     known: Registered | None
     wanted: Entry | None
@@ -199,9 +200,9 @@ def plan(
     registered: Mapping[TableName, Registered],
     gone: Collection[TableName],
 ) -> list[Step]:
-    """Return the steps in their order: drops, then renames, then entries to create or to update.
-    `wanted` are the entries that may have changed; `gone` are registered tables that were dropped
-    at the source."""
+    """Return the steps in their order: drops, renames, then entries to create or to update.
+    `wanted`: the entries that may have changed; `gone`: registered tables that were dropped at the
+    source."""
     drops, renames, puts = dict.fromkeys(gone), list[Step](), list[Step]()
     names = {entry.name for table, entry in registered.items() if table not in drops}
     dropped_at = {place(registered[table].location): table for table in gone}
@@ -215,8 +216,8 @@ def plan(
                 del dropped_at[place(entry.location)]
                 current = registered[former]
         if current is not None and current.name != entry.name and entry.name in names:
-            # Another table's entry still has this name. If this entry were renamed to it, the
-            # later rename of the other one would take both along.
+            # Another table's entry still has this name. If this entry took it now, the later
+            # rename of the other entry would rename this one.
             drops.setdefault(current.table)
             current = None
         renamed = current is not None and current.name != entry.name

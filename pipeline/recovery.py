@@ -1,24 +1,27 @@
-"""Decides whether a ledger follows its lake or the lake its ledger, and at the end of which batch a
-ledger that is made from a lake continues. Pure.
+"""Decides whether a ledger (the Postgres database with positions and structures) follows its lake
+or the lake its ledger. For a ledger that is made from a lake, decides after which batch it
+continues. Pure.
 
-Not here: finding the batch's end in a log, structures (`pipeline.run.recovery.recover`).
+Not here: finding the batch's end in a log, and structures (`pipeline.run.recovery.recover`).
 
-A mirror shows exactly the end of batch N if it has a version whose last batch is N or earlier, and
-no batch after that one and up to N concerns the table. A batch concerns it if the table's changelog
-has files of it, if its commit to `_transactions` lists the table, or if a later write begins with
-it. The new ledger continues with that version. If the mirror has a newer one, it is set back. So no
-change is applied twice, also to rows without a key, and whatever happened to the columns. A table
-of which the lake has only later batches is captured as a new one.
+A batch is the part of the log that one run captured; batches are numbered. A mirror is the Delta
+table with a table's current rows. A mirror shows exactly the end of batch N if it has a version
+whose last batch is M, at most N, and no batch from M + 1 to N concerns the table. A batch concerns
+it if the table's changelog has files of the batch, if the batch's commit to `_transactions` (the
+lake's table of transactions) lists the table, or if a later write begins with the batch. The new
+ledger continues with that version; if the mirror has a newer one, the mirror is restored to it. So
+no change is applied twice, even to rows without a key, whatever happened to the columns. A table
+that occurs only in later batches is captured as a new one.
 
-N is one of the `NEAR` newest batches: the one for which the fewest tables have to be read from the
-source, and of several the newest. If the source's log reaches none of them, N is an older one. N
-must have been published in all tables, so `_transactions` has it, or a mirror shows it. If a person
-names a batch to go back to, N is the newest of these up to that one.
+N is one of the `NEAR` newest batches: the one for which the fewest tables must be read from the
+source; among equals, the newest. If the source's log no longer reaches back to any of these, N is
+an older batch. N must have been published in all tables: `_transactions` has it, or a mirror shows
+it. If a person names a batch to go back to, N is the newest such batch up to that one.
 
 If a run was undone, or another ledger continued from an earlier batch, the lake went back to that
-batch. What it still shows of later batches is void; the folder's claim says which they are
-(`pipeline.model.claim`). If the claim may be incomplete, N is a batch that `_transactions` has,
-because void ones are not listed there.
+batch. Later batches that it still has are void. The folder's claim, a file that names the owning
+ledger, lists them (`pipeline.model.claim`). A claim may be incomplete. Then N is a batch that
+`_transactions` has, because that table does not list void batches.
 
 | commits of | |
 |---|---|
@@ -49,8 +52,10 @@ from lockstep.pipeline.values.table import TableName
 
 @dataclass(frozen=True, slots=True)
 class RecordedCursor:
-    """The cursor at the end of a batch, as a commit records it. `gtids` is None if the set was too
-    long for the commit. `sequence`: the number of the last change up to there."""
+    """The cursor (how the run after a batch finds its place in the log), as a commit records it.
+    `gtids`: None if the set was too long for the commit. `by_gtid`: the place is found by GTID, not
+    by file and offset. `anchor`: the checksum of the event before the place. `sequence`: the number
+    of the last change up to there."""
 
     server: str
     gtids: GtidSet | None
@@ -61,13 +66,14 @@ class RecordedCursor:
 
 @dataclass(frozen=True, slots=True)
 class BatchRecord:
-    """A commit's record of a batch. `whole`: the commit was made to `_transactions`, which is the
-    last step of publishing. Only such a record has the following.
+    """A commit's record of a batch. `at`: where the batch ends in the log. `whole`: the commit was
+    made to `_transactions`, which is the last step of publishing. Only a whole record has the
+    fields below.
 
-    `touched`: tables with anything in the batch. `still`: tables that were not captured any more at
-    its end, with their conditions. `partial`: partial tables, with the places where they begin.
-    `prepared`: number of prepared XA transactions. `structures`: key of the file with the
-    structures that the batch recorded.
+    `touched`: tables with anything in the batch. `still`: tables that were no longer captured at
+    its end, with their conditions (quarantined, dropped). `partial`: tables whose mirrors lack
+    older rows, with the places where they begin. `prepared`: number of prepared XA transactions.
+    `structures`: key of the file with the structures that the batch recorded.
     """
 
     batch: int
@@ -85,8 +91,8 @@ class BatchRecord:
 @dataclass(frozen=True, slots=True)
 class ShownBatch:
     """A Delta version of a mirror that shows the end of batch `last` of a ledger. `structure`: key
-    of the table's structure; `shape`: fingerprint of the rules by which it is shown, None if it is
-    unchanged. `words`: the commit's user metadata."""
+    of the file with the table's structure. `shape`: fingerprint of the settings that select and
+    mask columns and rows; None if all are shown unchanged. `words`: the commit's user metadata."""
 
     version: int
     last: int
@@ -98,12 +104,13 @@ class ShownBatch:
 
 @dataclass(frozen=True, slots=True)
 class MirrorFacts:
-    """A mirror as read from its log.
+    """The facts that a mirror's Delta log gives.
 
-    `shown`: versions that show the end of a batch, newest first. Other versions were written by
-    other programs, are steps of a write, or have unreadable metadata. `begins`: the first batches
-    of its writes. `published`: batches with files in its changelogs. `generation`: the highest
-    under which it was written. `told`: records of the last batches of its writes.
+    `newest`: its newest Delta version. `shown`: the versions that show the end of a batch, newest
+    first. Other versions were written by other programs, are intermediate steps of a write, or have
+    unreadable metadata. `begins`: the first batch of each write. `published`: batches with files in
+    the table's changelogs. `generation`: the highest number of its successive lives
+    (`pipeline.mirror.generations`). `records`: the record of each write's last batch.
     """
 
     table: TableName
@@ -113,22 +120,22 @@ class MirrorFacts:
     begins: frozenset[int] = frozenset()
     published: frozenset[int] = frozenset()
     generation: int = 1
-    told: tuple[BatchRecord, ...] = ()
+    records: tuple[BatchRecord, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class LakeFacts:
-    """The facts about a source's folder.
+    """The facts about a source's folder in the lake.
 
-    `owner`: the ledger in the claim, or None. `told`: records in commits to `_transactions`.
-    `unmirrored`: tables with changes but no mirror, with the first batch that has some. `void`:
-    batches that were undone, by the claim, or because `_transactions` no longer lists them.
-    `complete`: as in `Claim`. `highest`: the highest batch number in the claim, in commits of
-    changelogs, and in names of listed files.
+    `owner`: the ledger that the claim names, or None. `records`: records in commits to
+    `_transactions`. `unmirrored`: tables with changes but no mirror, with the first batch that has
+    some. `void`: batches that were undone, by the claim, or because `_transactions` no longer lists
+    them. `complete`: the claim is known to list all void batches. `highest`: the highest batch
+    number in the claim, in commits of changelogs, and in names of listed files.
     """
 
     owner: str | None
-    told: tuple[BatchRecord, ...]
+    records: tuple[BatchRecord, ...]
     mirrors: tuple[MirrorFacts, ...]
     unmirrored: tuple[tuple[TableName, int], ...] = ()
     void: tuple[BatchSpan, ...] = ()
@@ -140,7 +147,7 @@ class LakeFacts:
         return not any(batch in span for span in self.void)
 
     def counting(self, through: int) -> tuple[BatchSpan, ...]:
-        """Return the spans of batches up to `through` that are not void."""
+        """Return the spans of batches from the first to `through` that are not void."""
         edges = {0, through}
         for span in self.void:
             edges |= {edge for edge in (span.after, span.through) if edge < through}
@@ -150,8 +157,8 @@ class LakeFacts:
 
 @dataclass(frozen=True, slots=True)
 class Adopted:
-    """A table whose mirror the new ledger continues from a version. If that is not the newest one,
-    the mirror is set back to it."""
+    """A table that the new ledger takes over with a version of its mirror. If a newer version
+    exists, the mirror is restored to this one."""
 
     mirror: MirrorFacts
     shown: ShownBatch
@@ -167,12 +174,12 @@ class Adopted:
 
 @dataclass(frozen=True, slots=True)
 class RecoveryPlan:
-    """The plan for a new ledger, which continues after the batch of `told`. `reloads`: tables that
-    must be read from the source, and why. `left`: mirrors that stay unchanged because their tables
-    were dropped. `batch`: the highest batch number in the lake. `doubts`: sentences about facts
-    that the lake lacks."""
+    """The plan for a new ledger. `lake_end`: the batch after which it continues. `reloads`: tables
+    that must be read from the source, and why. `left`: mirrors that stay unchanged because their
+    tables were dropped. `batch`: the highest batch number in the lake. `doubts`: sentences about
+    facts that the lake lacks."""
 
-    told: BatchRecord
+    lake_end: BatchRecord
     adopted: tuple[Adopted, ...]
     reloads: tuple[tuple[TableName, str], ...]
     left: tuple[MirrorFacts, ...] = ()
@@ -188,7 +195,7 @@ _UNREADABLE: Final = (KeyError, TypeError, ValueError, AttributeError, IndexErro
 
 def record_of(commit: LakeCommit, *, whole: bool = False) -> BatchRecord | None:
     """Return a commit's record of its last batch, or None if it has none that can be read. `whole`:
-    it is a commit to `_transactions`."""
+    the commit was made to `_transactions`."""
     said = commit.said
     if said is None:
         return None
@@ -215,7 +222,8 @@ def record_of(commit: LakeCommit, *, whole: bool = False) -> BatchRecord | None:
 
 
 def forgotten_of(commits: Iterable[LakeCommit]) -> int:
-    """Return the last batch whose changes a table's commits have deleted, or 0."""
+    """Return the last batch whose changes were deleted on purpose, by a table's commits; 0 for
+    none."""
     last = 0
     for commit in commits:
         said = commit.said or {}
@@ -236,8 +244,9 @@ def _cursor(said: Mapping[str, Any]) -> RecordedCursor:
 
 @dataclass(slots=True)
 class _Log:
-    """The state while a mirror's log is read from its oldest commit on. `now`: the last version
-    read, if it shows the end of a batch. `foreign`: another program's changes are in the mirror."""
+    """The state while a mirror's Delta log is read, oldest commit first. `now`: the last version
+    read, if it shows the end of a batch. `foreign`: the mirror has another program's changes. The
+    other fields: see `MirrorFacts`."""
 
     table: TableName | None = None
     generation: int = 0
@@ -245,19 +254,19 @@ class _Log:
     foreign: bool = False
     shown: list[ShownBatch] = field(default_factory=list)
     begins: set[int] = field(default_factory=set)
-    told: dict[int, BatchRecord] = field(default_factory=dict)
+    records: dict[int, BatchRecord] = field(default_factory=dict)
 
     def take(self, commit: LakeCommit) -> None:
-        """Read the next commit. Its version can be continued if it shows the end of a batch, or if
-        the commit left such a version's rows unchanged. Another program's changes stay in all
-        later versions until all rows are replaced."""
+        """Read the next commit. A ledger can continue with a version that shows the end of a batch.
+        It can also if later commits left the rows of such a version unchanged, as OPTIMIZE does.
+        Another program's changes stay in all later versions until all rows are replaced."""
         for name in commit.transactions:
             self._wrote(name)
         before, self.now = self.now, None
         others = foreign(commit) is not None
         said = commit.said or {}
         if commit.repeats is not None and not others and before is None:
-            # If the log begins after the version that is repeated, this commit describes it.
+            # The log no longer has the version whose rows this commit repeats.
             if not self.shown and not self.foreign:
                 self._wrote(str(said.get("app_id")))
                 self._shows(commit)
@@ -275,6 +284,8 @@ class _Log:
             self.generation = max(self.generation, int(match["generation"]))
 
     def _shows(self, commit: LakeCommit, *, restored: bool = False) -> None:
+        """Take a commit's record: the mirror shows the end of its last batch, unless another
+        program's changes are in it."""
         said = commit.said or {}
         record = record_of(commit)
         if record is None:
@@ -287,7 +298,7 @@ class _Log:
         if restored:
             self._go_back(last)
         self.begins.add(first)
-        self.told[last] = record
+        self.records[last] = record
         key = said.get("structure")
         structure = key if isinstance(key, str) else None
         before = self.shown[-1].shape if self.shown else None
@@ -301,10 +312,10 @@ class _Log:
         self.shown.append(self.now)
 
     def _go_back(self, last: int) -> None:
-        """Forget the writes of batches after `last`, which a RESTORE undid."""
+        """Forget the writes of batches after `last`, because a RESTORE undid them."""
         self.begins = {begin for begin in self.begins if begin <= last}
         self.shown = [version for version in self.shown if version.last <= last]
-        self.told = {batch: record for batch, record in self.told.items() if batch <= last}
+        self.records = {batch: record for batch, record in self.records.items() if batch <= last}
 
 
 def _writes_mirror(name: str) -> bool:
@@ -319,7 +330,7 @@ def table_named(said: Mapping[str, Any]) -> TableName:
 
 
 def mirror_facts(folder: str, newest_first: Sequence[LakeCommit]) -> MirrorFacts | None:
-    """Return the facts of a mirror's log, or None if no Lockstep wrote a mirror there."""
+    """Return the facts of a mirror's log, or None if Lockstep never wrote to it."""
     log = _Log()
     for commit in reversed(newest_first):
         log.take(commit)
@@ -332,12 +343,12 @@ def mirror_facts(folder: str, newest_first: Sequence[LakeCommit]) -> MirrorFacts
         tuple(reversed(log.shown)),
         frozenset(log.begins),
         generation=max(log.generation, 1),
-        told=tuple(log.told.values()),
+        records=tuple(log.records.values()),
     )
 
 
 def newest_of_each(mirrors: Iterable[MirrorFacts], through: int) -> list[MirrorFacts]:
-    """Return one mirror for each table: if it has several folders, the one that shows the newest
+    """Return one mirror for each table. Of several folders, it is the one that shows the newest
     batch up to `through`."""
 
     def last(mirror: MirrorFacts) -> tuple[int, int]:
@@ -356,15 +367,15 @@ def newest_of_each(mirrors: Iterable[MirrorFacts], through: int) -> list[MirrorF
 
 
 NEAR: Final = 8
-"""Number of newest batches among which N is chosen by the tables that it saves from being read."""
+"""Number of newest batches among which the number of tables to be read decides."""
 
 DROPPED: Final = "dropped"
 """The condition of a table that was dropped at the source."""
 
 
 class LedgerContent(StrEnum):
-    """The content of a ledger about a source. `MADE`: only what a recovery from the lake, which did
-    not end, has recorded."""
+    """What a ledger has recorded about a source. `MADE`: only what an unfinished recovery from the
+    lake recorded."""
 
     NOTHING = "nothing"
     MADE = "made"
@@ -385,7 +396,8 @@ class Case(StrEnum):
     START_OVER = "start-over"
     """It moves the folder away, so that the next run is the first one."""
     REFUSED = "refused"
-    """It refuses until the ledger is given up, but can show what it would do then."""
+    """It refuses, because the ledger still has the source. It can only show what it would do if the
+    ledger were given up."""
 
 
 def case_of(
@@ -396,9 +408,9 @@ def case_of(
     back_to: bool = False,
     start_over: bool = False,
 ) -> Case:
-    """Return what to do. `differs`: returns whether ledger and lake disagree; `has_folder`: returns
-    whether the lake has the source's folder. Either is called only if it is needed. `back_to`,
-    `start_over`: the options that a person gave."""
+    """Return what `lockstep recover` does. `differs`: returns whether ledger and lake disagree;
+    `has_folder`: returns whether the lake has the source's folder. Each is called only if needed.
+    `back_to`, `start_over`: whether a person gave that option."""
     if standing is LedgerContent.NOTHING:
         if not start_over:
             return Case.FROM_LAKE
@@ -413,29 +425,29 @@ def case_of(
 
 
 def decide(
-    facts: LakeFacts, reached: Callable[[BatchRecord], bool], behind: int | None = None
+    facts: LakeFacts, reached: Callable[[BatchRecord], bool], after_batch: int | None = None
 ) -> RecoveryPlan | None:
     """Return the plan for the best batch whose end the source's log has, or None if there is none.
-    `reached`: returns whether the log has a batch's end; it is called for the best batch first.
-    `behind`: the batch that a person named."""
+    `reached`: returns whether the log has a batch's end; the best batch is asked first.
+    `after_batch`: the batch to which a person wants to go back; None to choose."""
     highest = highest_of(facts)
     facts, doubts = _trusted(facts)
     points = _points(facts)
-    if behind is not None:
-        near = [point.batch for point in points if point.batch <= behind]
+    if after_batch is not None:
+        near = [point.batch for point in points if point.batch <= after_batch]
         points = [point for point in points if point.batch == max(near, default=None)]
     plans = [_as_of(facts, point) for point in points]
-    plans.sort(key=lambda plan: -plan.told.batch)
-    plans[:NEAR] = sorted(plans[:NEAR], key=lambda plan: (len(plan.reloads), -plan.told.batch))
-    best = next((plan for plan in plans if reached(plan.told)), None)
+    plans.sort(key=lambda plan: -plan.lake_end.batch)
+    plans[:NEAR] = sorted(plans[:NEAR], key=lambda plan: (len(plan.reloads), -plan.lake_end.batch))
+    best = next((plan for plan in plans if reached(plan.lake_end)), None)
     if best is None:
         return None
-    return replace(best, batch=highest, doubts=(*doubts, *_doubts(facts, best.told)))
+    return replace(best, batch=highest, doubts=(*doubts, *_doubts(facts, best.lake_end)))
 
 
 def nameable_batches(facts: LakeFacts) -> range:
-    """Return the batches that a person may name. For one that cannot be chosen, `decide` takes the
-    newest one before it."""
+    """Return the batches that a person may name. If a ledger cannot continue after the named batch,
+    `decide` takes the newest one before it."""
     points = [point.batch for point in _points(_trusted(facts)[0])]
     return range(min(points), highest_of(facts) + 1) if points else range(0)
 
@@ -446,9 +458,10 @@ def highest_of(facts: LakeFacts) -> int:
 
 
 def _trusted(facts: LakeFacts) -> tuple[LakeFacts, list[str]]:
-    """Return the facts with the records of all tables' commits, but without void batches and
-    without ledgers that wrote beside the owner of the folder; and a doubt for each of these."""
-    records = [*facts.told, *(record for mirror in facts.mirrors for record in mirror.told)]
+    """Return the facts without void batches and without ledgers that wrote at the same time as the
+    owner of the folder; `records` also has the records of all mirrors' commits. Return also a doubt
+    for each of these ledgers."""
+    records = [*facts.records, *(record for mirror in facts.mirrors for record in mirror.records)]
     batches: dict[str, set[int]] = {}
     for record in records:
         if facts.counts(record.batch):
@@ -457,7 +470,7 @@ def _trusted(facts: LakeFacts) -> tuple[LakeFacts, list[str]]:
     if owner not in batches:
         owner = max(batches, key=lambda ledger: max(batches[ledger]), default=None)
     if owner is None:
-        return replace(facts, told=()), []
+        return replace(facts, records=()), []
     first = min(batches[owner])
     others = {ledger for ledger, own in batches.items() if ledger != owner and max(own) >= first}
 
@@ -474,54 +487,56 @@ def _trusted(facts: LakeFacts) -> tuple[LakeFacts, list[str]]:
         for mirror in facts.mirrors
     )
     doubts = [
-        f"the ledger {other} wrote to this lake too, besides {owner}: what it wrote does not count"
+        f"the ledger {other} wrote to this lake as well as {owner}: its commits do not count"
         for other in sorted(others)
     ]
     trusted = tuple(record for record in records if counts(record.batch, record.ledger))
-    return replace(facts, owner=owner, told=trusted, mirrors=mirrors), doubts
+    return replace(facts, owner=owner, records=trusted, mirrors=mirrors), doubts
 
 
 def _points(facts: LakeFacts) -> list[BatchRecord]:
     """Return the most complete record of each batch after which a ledger can continue."""
     shown = max((version.last for mirror in facts.mirrors for version in mirror.shown), default=-1)
-    if not facts.complete and any(record.whole for record in facts.told):
+    if not facts.complete and any(record.whole for record in facts.records):
         shown = -1
     points: dict[int, BatchRecord] = {}
     for record in sorted(
-        facts.told, key=lambda told: (told.whole, told.cursor.gtids is not None), reverse=True
+        facts.records,
+        key=lambda record: (record.whole, record.cursor.gtids is not None),
+        reverse=True,
     ):
         if record.whole or record.batch <= shown:
             points.setdefault(record.batch, record)
     return list(points.values())
 
 
-def _as_of(facts: LakeFacts, told: BatchRecord) -> RecoveryPlan:
+def _as_of(facts: LakeFacts, lake_end: BatchRecord) -> RecoveryPlan:
     """Return the plan for a ledger that continues after one batch."""
     said = max(
-        (record for record in facts.told if record.whole and record.batch <= told.batch),
+        (record for record in facts.records if record.whole and record.batch <= lake_end.batch),
         key=lambda record: record.batch,
         default=None,
     )
     adopted, reloads, left = [], [], []
-    for mirror in newest_of_each(facts.mirrors, told.batch):
-        shown = _exact(facts, mirror, told.batch)
+    for mirror in newest_of_each(facts.mirrors, lake_end.batch):
+        shown = _exact(facts, mirror, lake_end.batch)
         condition = None if said is None else said.still.get(mirror.table)
         resumed = said is not None and shown is not None and shown.last > said.batch
         if condition == DROPPED and not resumed:
             left.append(mirror)
         elif condition is not None and not resumed:
             reloads.append((mirror.table, f"it was {condition} by then"))
-        elif min(_touching(facts, mirror), default=0) > told.batch:
+        elif min(_touching(facts, mirror), default=0) > lake_end.batch:
             continue
         elif shown is None:
-            why = f"no version of its mirror shows exactly the table at {told.at}"
+            why = f"no version of its mirror shows exactly the table at {lake_end.at}"
             reloads.append((mirror.table, why))
         else:
             adopted.append(Adopted(mirror, shown))
     for table, first in facts.unmirrored:
-        if first <= told.batch:
+        if first <= lake_end.batch:
             reloads.append((table, "it has no mirror in the lake"))
-    return RecoveryPlan(told, tuple(adopted), tuple(reloads), tuple(left))
+    return RecoveryPlan(lake_end, tuple(adopted), tuple(reloads), tuple(left))
 
 
 def _exact(facts: LakeFacts, mirror: MirrorFacts, batch: int) -> ShownBatch | None:
@@ -536,7 +551,7 @@ def _touching(facts: LakeFacts, mirror: MirrorFacts) -> Iterator[int]:
     """Yield the batches that concern the mirror's table."""
     yield from mirror.published
     yield from mirror.begins
-    for record in facts.told:
+    for record in facts.records:
         if mirror.table in record.touched:
             yield record.batch
 
@@ -544,25 +559,25 @@ def _touching(facts: LakeFacts, mirror: MirrorFacts) -> Iterator[int]:
 def _numbers(facts: LakeFacts) -> Iterator[int]:
     yield facts.highest
     yield from (span.through for span in facts.void)
-    yield from (record.batch for record in facts.told)
+    yield from (record.batch for record in facts.records)
     for mirror in facts.mirrors:
         yield from (version.last for version in mirror.shown)
         yield from mirror.published
         yield from mirror.begins
 
 
-def _doubts(facts: LakeFacts, told: BatchRecord) -> Iterator[str]:
-    if not told.whole:
+def _doubts(facts: LakeFacts, lake_end: BatchRecord) -> Iterator[str]:
+    if not lake_end.whole:
         yield (
             "no commit to _transactions describes this batch, so it is unknown which tables were "
             "quarantined or partial"
         )
-    if not facts.complete and not told.whole:
+    if not facts.complete and not lake_end.whole:
         yield (
             "the folder's claim may lack batches that were undone, and this one may be among them"
         )
-    if told.prepared:
+    if lake_end.prepared:
         yield (
-            f"{told.prepared} XA transactions were prepared by then: a run that finds one of them "
-            "committed stops there"
+            f"{lake_end.prepared} XA transactions were prepared by then: a run that finds one of "
+            "them committed stops there"
         )

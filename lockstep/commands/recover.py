@@ -47,28 +47,33 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
 
 def _recover(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     source = context.one_source(arguments.source).name
-    behind, start_over = arguments.back_to, arguments.start_over
+    after_batch, start_over = arguments.back_to, arguments.start_over
     text, name = reason(arguments), author(arguments)
     with context.work_on(source) as (adapters, work):
         if arguments.yes:
             with work.ledger.lock(source, holder("recover"), None) as lease:
                 outcome = recover(
-                    work, lease, author=name, reason=text, behind=behind, start_over=start_over
+                    work,
+                    lease,
+                    author=name,
+                    reason=text,
+                    after_batch=after_batch,
+                    start_over=start_over,
                 )
             with suppress(LockstepError):  # It is done, whether the server answers now or not.
                 outcome = replace(outcome, tables=tables_of_next_run(work))
         else:
-            outcome = plan_recovery(work, behind, start_over=start_over)
+            outcome = plan_recovery(work, after_batch, start_over=start_over)
         refused = outcome.case is Case.REFUSED
         consumers = adapters.consumers().consumers(source) if refused else []
         then = list(_next_run_lines(work, outcome))
     recorded = arguments.yes and outcome.case is not Case.AGREE
     context.say(*_lines(source, outcome, consumers, recorded=recorded), *then)
-    context.say(*_next(source, outcome, behind, recorded=recorded))
+    context.say(*_next(source, outcome, after_batch, recorded=recorded))
     payload = {
         "source": source,
         "done": recorded,
-        **parts(outcome, "case, told as disagreement, moved_to"),
+        **parts(outcome, "case, disagreement, moved_to"),
         **recovery_values(outcome),
         "changelogs": {
             folder: parts(files, "removed, added, lost") for folder, files in outcome.restated
@@ -93,7 +98,7 @@ def _lines(
                 "its mirrors; the next run is a first run"
             )
         case Case.KEEP_LEDGER:
-            yield f"{source}: {outcome.told}"
+            yield f"{source}: {outcome.disagreement}"
             yield from _kept_lines(source, outcome, recorded=recorded)
         case _:
             assert outcome.plan is not None, "a ledger is made from the lake"
@@ -142,9 +147,9 @@ _ALTERNATIVES: Final = {
 
 
 def _next(
-    source: str, outcome: RecoveryOutcome, behind: int | None, *, recorded: bool
+    source: str, outcome: RecoveryOutcome, after_batch: int | None, *, recorded: bool
 ) -> Iterator[str]:
-    options = "" if behind is None else f" --back-to {behind}"
+    options = "" if after_batch is None else f" --back-to {after_batch}"
     options += " --start-over" if outcome.case is Case.START_OVER else ""
     does_it = f"`lockstep recover --source {source}{options} --yes` does it"
     if outcome.case is Case.REFUSED:
@@ -156,7 +161,7 @@ def _next(
         yield f"  recorded; the folder {source} belongs to this ledger"
         yield f"  next: `lockstep run --source {source}`, then `lockstep verify --source {source}`"
     elif outcome.case is not Case.AGREE:
-        if behind is None and outcome.case in _ALTERNATIVES:
+        if after_batch is None and outcome.case in _ALTERNATIVES:
             yield _ALTERNATIVES[outcome.case]
         yield f"  nothing is written: {does_it}"
 
@@ -174,7 +179,9 @@ def recovery_values(outcome: RecoveryOutcome) -> dict[str, Any]:
         for adoption in plan.adopted
     }
     return {
-        **parts(plan, "told.at as position", "told.batch as batch", "batch as highest_batch"),
+        **parts(
+            plan, "lake_end.at as position", "lake_end.batch as batch", "batch as highest_batch"
+        ),
         "tables": adopted,
         **then,
         "left": [mirror.folder for mirror in plan.left],
@@ -187,11 +194,12 @@ def recovery_lines(
     source: str, outcome: RecoveryOutcome, plan: RecoveryPlan, consumers: Sequence[Consumer]
 ) -> Iterator[str]:
     yield (
-        f"{source}: the ledger continues after batch {plan.told.batch} of the ledger "
-        f"{plan.told.ledger}, at {plan.told.at}"
+        f"{source}: the ledger continues after batch {plan.lake_end.batch} of the ledger "
+        f"{plan.lake_end.ledger}, at {plan.lake_end.at}"
     )
-    if plan.batch > plan.told.batch:
-        yield f"  batches {plan.told.batch + 1} to {plan.batch} are undone; the log is read again"
+    if plan.batch > plan.lake_end.batch:
+        first = plan.lake_end.batch + 1
+        yield f"  batches {first} to {plan.batch} are undone; the log is read again"
     yield f"  {counted(len(plan.adopted), 'table continues', 'tables continue')} with the mirrors"
     for adoption in plan.adopted:
         if adoption.restored:
@@ -206,17 +214,19 @@ def recovery_lines(
     for doubt in plan.doubts:
         yield f"  in doubt: {doubt}; `lockstep verify` compares every row"
     for consumer in consumers:
-        yield f"  the consumer {consumer.name} {_consumer(consumer.cursor or 0, plan.told.batch)}"
+        effect = _consumer(consumer.cursor or 0, plan.lake_end.batch)
+        yield f"  the consumer {consumer.name} {effect}"
 
 
-def _consumer(cursor: int, behind: int) -> str:
-    """Return what going back to the end of batch `behind` means for a consumer at a cursor."""
+def _consumer(cursor: int, after_batch: int) -> str:
+    """Return what going back to the end of batch `after_batch` means for a consumer at a cursor."""
     progress = f"has acknowledged batch {cursor}" if cursor else "has not acknowledged a batch yet"
-    if cursor < behind:
+    if cursor < after_batch:
         return (
-            f"{progress}: let it read up to batch {behind} first, else it never gets these changes"
+            f"{progress}: let it read up to batch {after_batch} first, else it never gets these "
+            "changes"
         )
-    again = f": it gets what came after batch {behind} again" if cursor > behind else ""
+    again = f": it gets what came after batch {after_batch} again" if cursor > after_batch else ""
     return f"{progress}{again}; create it again before the next run (docs/recovery.md)"
 
 
@@ -228,10 +238,10 @@ def _undo(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
 
     with context.work_on(source) as (adapters, work):
         undone = undone_run(work.ledger, source, arguments.run)
-        outcome = plan_recovery(work, undone.behind)
+        outcome = plan_recovery(work, undone.before)
         assert outcome.plan is not None, "this ledger holds the source"
         if arguments.yes:
-            _require_embedded_alone(context, source, work.ledger, undone.behind)
+            _require_embedded_alone(context, source, work.ledger, undone.before)
             with work.ledger.lock(source, holder("undo"), None) as lease:
                 # The new ledger is made from the lake's logs, so they must list what this ledger
                 # acknowledged before it is moved away.
@@ -248,7 +258,7 @@ def _undo(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     payload = {
         "source": source,
         "run": undone.run,
-        "behind": undone.behind,
+        "behind": undone.before,
         "done": arguments.yes,
         "ledger_kept": former,
         **recovery_values(outcome),
@@ -263,7 +273,7 @@ def _carry_out(
     """Replace the ledger by one that ends before the run; return the former ledger's folder."""
     folder = context.settings.state_folder / "ledger"
     former = folder.with_name(f"ledger.undone-{datetime.now(UTC):%Y%m%dT%H%M%SZ}")
-    command = f"`lockstep recover --back-to {undone.behind} --source {source} --yes`"
+    command = f"`lockstep recover --back-to {undone.before} --source {source} --yes`"
     context.say(
         f"  the former ledger is kept in {former}; if this is interrupted, {command} finishes it"
     )
@@ -272,17 +282,17 @@ def _carry_out(
         context.work_on(source) as (_, work),
         work.ledger.lock(source, holder("undo"), None) as lease,
     ):
-        recover(work, lease, author=author(arguments), behind=undone.behind)
+        recover(work, lease, author=author(arguments), after_batch=undone.before)
     context.say(f"  done. Next: `lockstep run --source {source}`, then `lockstep verify`")
     return former
 
 
 def _require_embedded_alone(
-    context: CommandContext, source: str, ledger: Ledger, behind: int
+    context: CommandContext, source: str, ledger: Ledger, after_batch: int
 ) -> None:
     """`ConfigurationError` unless the ledger is embedded and has no other source, because it is
     moved away as a whole."""
-    recover_it = f"`lockstep recover --source {source} --back-to {behind} --yes`"
+    recover_it = f"`lockstep recover --source {source} --back-to {after_batch} --yes`"
     if context.settings.ledger_dsn() != "embedded":
         raise ConfigurationError(
             "The ledger is in a Postgres of yours, and an empty database has to take its place.",

@@ -111,7 +111,7 @@ def _table_lines(upkeep: TableUpkeep, *, planned: bool) -> Iterator[str]:
         yield f"{table}: left alone: {upkeep.why}"
     if planned:
         for step in upkeep.planned:
-            yield f"{table}: would {step.kind.value} {_pile(step.pile)}: {step.reason}"
+            yield f"{table}: would {step.kind.value} {_pile(step.total)}: {step.reason}"
     for done in upkeep.done:
         result = f"version {done.delta_version}, {done.step.reason}"
         if done.step.kind is StepKind.VACUUM:
@@ -130,7 +130,7 @@ _CHANGES: Final = (
     "unlisted.bytes as unlisted_bytes, deleted.files as deleted_files, "
     "deleted.bytes as deleted_bytes, rows as ledger_rows"
 )
-_PLANNED: Final = "kind as step, pile.files as files, pile.bytes as bytes, reason"
+_PLANNED: Final = "kind as step, total.files as files, total.bytes as bytes, reason"
 _DONE: Final = (
     "step.kind as step, delta_version, gone.files as deleted_files, gone.bytes as deleted_bytes, "
     "seconds"

@@ -1,5 +1,5 @@
-"""The proof that a mirror has the rows of its table, by hashes of rows.
+"""Proves by hashes of rows that a mirror (the Delta table with the current rows) equals its table.
 
-Here are a row's canonical text, its hash, sums of hashes, and what follows if they differ. Not
-here: reading them from a server or a lake (`resources.mysql.row_hashes`, `pipeline.run.status`).
+Here are a row's canonical text, its hash, sums of hashes, and the search if sums differ. Not here:
+reading rows from a server or a lake (`resources.mysql.row_hashes`, `pipeline.run.proof`).
 """

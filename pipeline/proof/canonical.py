@@ -1,12 +1,12 @@
-"""The canonical text of a value, which the server computes by SQL and we compute from Arrow.
+"""The canonical text of a value, computed in two ways: by the server in SQL, and by us from Arrow.
 
 Each type has both ways side by side. Our functions take an Arrow array and return a binary array,
 with NULL for NULL. Not here: hashing rows (`hashes`), Arrow's types (`schema.types`).
 
-A row's text has the texts of its columns with commas between them. A text that may have a comma is
-preceded by its length, so that two different rows never have the same text. A value that may be
-long is replaced by its SHA2. NULL is the empty text, which no value has. Text is compared as bytes
-in UTF-8, whatever its character set at the source.
+A row's text is the texts of its columns, separated by commas. A text that may contain a comma is
+preceded by its length, so that different rows never have the same text. A value that may be long is
+replaced by its SHA-256. NULL is the empty text, which no value has. Text is compared as UTF-8
+bytes, whatever its character set at the source.
 """
 
 from __future__ import annotations
@@ -38,24 +38,25 @@ _LONG: Final = frozenset({"text", "blob", "json", "geometry", "vector"})
 
 _LEAST_PLAIN: Final = 1e-5
 _MOST_PLAIN: Final = 1e9
-"""Between these Arrow prints a double as a server does, without an exponent."""
+"""In between, Arrow prints a double as a server does, without an exponent."""
 
 _MOST_ZEROS: Final = 14
 _MOST_WHOLE: Final = 15
-"""With more zeros or digits than these, `my_gcvt` (strings/dtoa.cc) writes an exponent."""
+"""With more leading zeros or digits than these, `my_gcvt` (strings/dtoa.cc) writes an exponent."""
 
 _HAS_SPATIAL_REFERENCE: Final = 0x2000_0000
 
 
 def plain(values: pa.Array) -> pa.Array:
-    """Integers, booleans and dates."""
+    """Return the texts of integers, booleans and dates."""
     if pa.types.is_boolean(values.type):
         values = values.cast(pa.int8())
     return _binary(values.cast(pa.string()))
 
 
 def decimals(values: pa.Array) -> pa.Array:
-    """Decimals, with all digits of the scale. Arrow's own texts have exponents for small values."""
+    """Return the texts of decimals, with all digits of the scale. Arrow's own texts have exponents
+    for small values."""
     scale = values.type.scale
     kind = pa.decimal128(38, 0)
     units = pa.Array.from_buffers(
@@ -72,7 +73,8 @@ def decimals(values: pa.Array) -> pa.Array:
 
 
 def doubles(values: pa.Array) -> pa.Array:
-    """DOUBLE, and FLOAT as a double: the shortest text that is read back as the same double."""
+    """Return the texts of DOUBLE, and of FLOAT as a double: the shortest that is read back as the
+    same double."""
     values = values.cast(pa.float64())
     size = pc.abs(values)
     middle = pc.and_(pc.greater_equal(size, _LEAST_PLAIN), pc.less(size, _MOST_PLAIN))
@@ -86,7 +88,7 @@ def doubles(values: pa.Array) -> pa.Array:
 
 
 def double_text(value: float) -> str:
-    """Return the text that `my_gcvt` writes if it has room for all digits."""
+    """Return the text that MySQL's `my_gcvt` writes if it has room for all digits."""
     if value == 0 or not isfinite(value):
         return f"{value:g}"
     negative, digits, power = Decimal(repr(value)).normalize().as_tuple()
@@ -95,7 +97,7 @@ def double_text(value: float) -> str:
 
 
 def _spelled(digits: str, power: int) -> str:
-    """Return the text of digits · 10**power, whose last digit is not 0."""
+    """Return the text of digits · 10**power. The last digit is not 0."""
     whole = len(digits) + power
     if whole < -_MOST_ZEROS or (whole > _MOST_WHOLE and power >= 0):
         point = f".{digits[1:]}" if len(digits) > 1 else ""
@@ -108,19 +110,21 @@ def _spelled(digits: str, power: int) -> str:
 
 
 def moments(values: pa.Array) -> pa.Array:
-    """Moments with six fractional digits, whatever the column's precision; TIMESTAMP in UTC."""
+    """Return the texts of dates with times: six fractional digits, whatever the column's precision;
+    TIMESTAMP in UTC."""
     return _binary(values.cast(pa.timestamp("us")).cast(pa.string()))
 
 
 def counted(values: pa.Array) -> pa.Array:
-    """Bytes, preceded by their number."""
+    """Return the bytes of each value, preceded by their number and a colon."""
     data = _binary(values)
     lengths = pc.binary_length(data).cast(pa.string()).cast(data.type)
     return pc.binary_join_element_wise(lengths, data, pa.scalar(b":", data.type))
 
 
 def digested(values: pa.Array, stored: Callable[[Any], bytes] = bytes) -> pa.Array:
-    """The SHA-256 of each value's bytes in the server's storage format, as 64 hex digits."""
+    """Return the SHA-256 of each value's bytes in the server's storage format, as 64 hex digits.
+    `stored`: converts a value to these bytes."""
     sha = hashlib.sha256
     plain_values = values if pa.types.is_nested(values.type) else _binary(values)
     digests = [
@@ -135,7 +139,7 @@ def digested_vectors(values: pa.Array) -> pa.Array:
 
 
 def stored_geometry(value: bytes) -> bytes:
-    """Convert EWKB to the server's storage format: the spatial reference id, then WKB."""
+    """Return EWKB in the server's storage format: the spatial reference id, then WKB."""
     if len(value) < 5:
         return value
     order = "<" if value[0] else ">"
@@ -155,9 +159,9 @@ def _binary(values: pa.Array) -> pa.Array:
 
 @dataclass(frozen=True, slots=True)
 class Canonical:
-    """The conversion of a type's values to texts. `sql`: an expression in which `{c}` is the
-    column's quoted name, `{n}` its length, `{p}` and `{s}` its precision and scale. `text`:
-    converts a column of the lake's Arrow type."""
+    """The two ways to compute a type's texts. `sql`: an expression in which `{c}` stands for the
+    column's quoted name, `{n}` for its length, `{p}` and `{s}` for its precision and scale. `text`:
+    converts an Arrow array of the lake's type."""
 
     sql: str
     text: Callable[[pa.Array], pa.Array]
@@ -217,7 +221,7 @@ _CANONICAL: Final[dict[str, Canonical]] = {
 
 
 def canonical(column: Column, flavour: str) -> Canonical:
-    """Return the conversion for a column. Raise TableError for a type that is not listed."""
+    """Return the two ways for a column. Raise TableError for a type that cannot be compared."""
     kind = column.type
     if kind.endswith("int"):
         return _UNSIGNED if column.unsigned else _NUMBER
@@ -240,14 +244,15 @@ def canonical(column: Column, flavour: str) -> Canonical:
 
 
 def expression(column: Column, quoted: str, flavour: str) -> str:
-    """Return the SQL expression for the text of a column's value. `quoted`: its quoted name."""
+    """Return the SQL expression for the text of a column's value. `quoted`: the column's quoted
+    name."""
     template = canonical(column, flavour).sql
     return f"ifnull({_filled(template, column, quoted)}, '')"
 
 
 def _filled(template: str, column: Column, quoted: str) -> str:
-    """Fill in a template. `str.format` cannot do it, because a quoted name may have braces; for the
-    same reason the name is filled in last."""
+    """Return the template with its marks filled in. `str.format` would fail on braces in a quoted
+    name. For the same reason the name is filled in last."""
     for mark, value in (
         ("{n}", column.length),
         ("{p}", column.precision),

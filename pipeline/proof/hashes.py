@@ -1,8 +1,8 @@
 """Hashes of rows, 64 bits each, and their sums.
 
-A row's hash is the first 8 bytes of the SHA-256 of its text. Hashes are added modulo 2**64, so the
-order of rows does not matter, equal rows count as often as they occur, and an update subtracts the
-old row's hash and adds the new one's.
+A row's hash is the first 8 bytes of the SHA-256 of its canonical text (`pipeline.proof.canonical`).
+Hashes are added modulo 2**64. So the order of rows does not matter, equal rows count as often as
+they occur, and an update subtracts the old row's hash and adds the new one's.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ BYTES: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class RowSum:
-    """The number of some rows, and the sum of their hashes modulo 2**64."""
+    """The number of rows, and the sum of their hashes modulo 2**64."""
 
     rows: int = 0
     total: int = 0
@@ -44,8 +44,8 @@ class RowSum:
 
 @dataclass(frozen=True, slots=True)
 class RowHasher:
-    """Computes hashes of one table's rows. `flavour`: the server, "mysql" or "mariadb", whose
-    texts are computed."""
+    """Computes hashes of one table's rows. `flavour`: "mysql" or "mariadb", the server whose texts
+    are reproduced. `schema`: the Arrow schema of the table's rows."""
 
     structure: TableStructure
     flavour: str
@@ -68,10 +68,12 @@ class RowHasher:
         return self._hashed(self.texts(batch, self.key))
 
     def summed(self, batch: pa.RecordBatch) -> RowSum:
+        """Return the sum of the rows' hashes."""
         return RowSum(batch.num_rows, int(self.rows(batch).sum(dtype=np.uint64)))
 
     def texts(self, batch: pa.RecordBatch, names: Sequence[str] | None = None) -> list[pa.Array]:
-        """Return the canonical texts of each column, NULL for NULL."""
+        """Return each column's canonical texts, NULL for NULL. `names`: the columns; None for
+        all."""
         wanted = self.structure.names if names is None else names
         columns = {column.name: column for column in self.structure.columns}
         return [

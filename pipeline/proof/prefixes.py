@@ -1,8 +1,9 @@
-"""Finds the transaction after which a consistent read of a table was made, by sums of hashes.
+"""Finds the transaction after which a consistent read of a table was made, by sums of row hashes.
 
-The source's rows were read at some moment between two marks of the log. A mirror's sum is carried
-through the log transaction by transaction. If the mirror is right, it equals the sum of the
-source's rows after one of the transactions between the marks; if any row differs, after none.
+The source's rows were read at some moment between two marks: the ends of the log before and after
+the read. The sum of the mirror (the Delta table with the current rows) is carried through the log,
+transaction by transaction. If the mirror is right, it has the sum of the source's rows after one of
+the transactions between the marks. If any row differs, it never does.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ Counts = npt.NDArray[np.int64]
 
 
 class Transactions(Protocol):
-    """Transactions in the order of the log, by their numbers from 0."""
+    """Transactions in the order of the log, numbered from 0."""
 
     @property
     def count(self) -> int: ...
@@ -28,10 +29,10 @@ class Transactions(Protocol):
     def end(self, number: int) -> Coordinates: ...
 
     def through(self, at: Coordinates) -> int:
-        """Return how many of them end at or before a place."""
+        """Return how many of the transactions end at or before a place."""
 
     def gtids(self, number: int) -> str:
-        """Return all GTIDs up to and including that one, as text."""
+        """Return all GTIDs up to a transaction, including its own, as text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +47,12 @@ class Prefix:
 class CarriedSum:
     """A mirror's sum, carried through the log.
 
-    `state`: the sum after the transactions so far; `since`: the place from which the table has it,
-    None for before `low`. `target`: the sum of the source's rows, which were read between `low`
-    and `high`. `found`: the first place between these with that sum, or None. `candidates`: number
-    of states that were compared with it. `touched`: number of changes between the marks.
+    `state`: the sum after the transactions so far. `target`: the sum of the source's rows, which
+    were read between the marks `low` and `high`. `low_set`: the GTIDs before `low`. `since`: the
+    place from which on the table has the sum `state`; None if that is before `low`. `found`: the
+    first place between the marks with the target's sum, or None. `candidates`: number of states
+    that were compared with the target. `touched`: number of transactions between the marks that
+    changed the table.
     """
 
     state: RowSum
@@ -70,7 +73,7 @@ class CarriedSum:
         totals: Hashes,
     ) -> None:
         """Add transactions that changed the table. `which`: their numbers among `transactions`,
-        ascending; `rows` and `totals`: what each adds to the number of rows and to the sum."""
+        ascending; `rows`, `totals`: what each adds to the number of rows and to the sum."""
         if not len(which):
             return
         through_low, through_high = transactions.through(self.low), transactions.through(self.high)
@@ -89,7 +92,7 @@ class CarriedSum:
             self.since = Prefix(transactions.end(number), transactions.gtids(number))
 
     def finish(self) -> None:
-        """Compare the last state. The log has been read up to the high mark or further."""
+        """Compare the last state. Call this once the log is read up to the high mark or further."""
         self._try()
 
     @property
@@ -103,7 +106,7 @@ class CarriedSum:
             self.state = self.state + RowSum(int(rows.sum()), total % MODULUS)
 
     def _try(self) -> None:
-        """Compare the state with the target, if it is one between the marks."""
+        """Compare the state with the target, if the state occurs between the marks."""
         since = self.since
         if since is not None and since.at > self.high:
             return
@@ -113,9 +116,9 @@ class CarriedSum:
 
 
 def grouped(which: Counts, signs: Counts, hashes: Hashes) -> tuple[Counts, Counts, Hashes]:
-    """Group images by transaction. Return the transactions' numbers, and what each adds to the
-    number of rows and to the sum. `which`: each image's transaction, in any order; `signs`: 1 for
-    an image after a change, -1 for one before."""
+    """Group images by transaction. Return the numbers of the transactions, and what each adds to
+    the number of rows and to the sum. `which`: each image's transaction, in any order; `signs`: 1
+    for an image after a change, -1 for one before it."""
     numbers, inverse = np.unique(which, return_inverse=True)
     rows = np.zeros(len(numbers), np.int64)
     np.add.at(rows, inverse, signs)

@@ -1,4 +1,5 @@
-"""A table's comparisons in the ledger: the newest one, and the newest that found it equal."""
+"""The results of a table's comparisons with MySQL, as the ledger keeps them: the newest, and the
+newest that found it equal."""
 
 from __future__ import annotations
 
@@ -12,12 +13,12 @@ from lockstep.pipeline.values.table import TableName
 
 
 class Proof(StrEnum):
-    """The way in which a table was found equal."""
+    """How a table was found equal."""
 
     EXACT = "exact"
-    """The sums are equal, and nothing changed it between the marks of the source's read."""
+    """The sums of row hashes are equal, and the table did not change while the source was read."""
     PREFIX = "prefix"
-    """The sums are equal after one of the transactions between the marks."""
+    """The sums are equal after one of the transactions that committed while the source was read."""
     ROWS = "rows"
     """Each of its rows was compared with the source's."""
     SAMPLE = "sample"
@@ -36,8 +37,8 @@ class Proven:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """The result of one comparison: a proof, or the number of differing rows. `whole`: all rows
-    were compared, not a sample."""
+    """The result of one comparison. `whole`: all rows were compared, not a sample. `proven`: the
+    proof if no row differs; `differing`: number of rows that do."""
 
     table: TableName
     whole: bool
@@ -47,8 +48,9 @@ class Compared:
 
 @dataclass(frozen=True, slots=True)
 class TableProof:
-    """A table's comparisons of all rows (`whole`) or of samples. `compared_at`: time of the newest,
-    which found the number `differing`; `proven_at`: time of the newest that found none."""
+    """A table's comparisons of all rows (`whole`), or of samples. `compared_at`: when it was last
+    compared, and `differing`: how many rows differed then. `proven`, `proven_at`: the newest proof
+    that no row differed, and its time; None without one."""
 
     table: TableName
     whole: bool
@@ -60,7 +62,7 @@ class TableProof:
 
 def open_differences(proofs: Iterable[TableProof]) -> dict[TableName, TableProof]:
     """Return the tables that differ from the source as far as is known, sorted, each with the
-    comparison that says so. A comparison of all rows overrides earlier ones; an equal sample
+    comparison that says so. A comparison of all rows overrides all earlier ones. An equal sample
     overrides none."""
     differences: dict[TableName, TableProof] = {}
     for proof in sorted(proofs, key=lambda proof: (proof.compared_at, proof.whole)):
@@ -74,8 +76,8 @@ def open_differences(proofs: Iterable[TableProof]) -> dict[TableName, TableProof
 def proven_since(
     proofs: Iterable[TableProof], stopped: Collection[TableName]
 ) -> dict[TableName, datetime]:
-    """Return the tables of which all rows were equal at the last comparison, and its time. Tables
-    that have `stopped` are left out, because their mirrors may lack changes since then."""
+    """Return the tables whose rows were all equal at the last comparison, with its time. `stopped`
+    tables are left out, because their mirrors may lack later changes."""
     return {
         proof.table: proof.proven_at
         for proof in proofs

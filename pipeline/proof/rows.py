@@ -1,9 +1,11 @@
-"""Finds the wrong rows of a mirror by the hashes of all its rows and of the source's.
+"""Finds the wrong rows of a mirror (the Delta table with the current rows) by the row hashes of
+both sides.
 
-The mirror shows an earlier moment than the read of the source. A row that the log has not changed
-in between is the same at both. For a row that it has changed, the image before the first change
-shows the earlier row, or the first change inserted it. So other sessions may write meanwhile.
-Rows of a table without a key are identified by all their columns, and counted.
+The mirror shows an earlier moment than the read of the source, because other sessions may write
+meanwhile. A row that the log has not changed in between is the same at both moments. For a row that
+it has changed, the log has the earlier values: the image before the first change. If the first
+change is an insert, there was no earlier row. Rows of a table without a key are identified by all
+their columns, and counted.
 """
 
 from __future__ import annotations
@@ -21,35 +23,38 @@ from lockstep.pipeline.proof.hashes import Hashes
 PAIR: Final = np.dtype([("key", np.uint64), ("row", np.uint64)])
 
 Pairs = npt.NDArray[np.void]
-"""One pair for each row: the hash of its key, and of all its columns."""
+"""For each row a pair: the hash of its key, and the hash of all its columns."""
 
 
 def pairs(keys: Hashes, rows: Hashes) -> Pairs:
+    """Return the pairs of these hashes, row by row."""
     result = np.empty(len(keys), PAIR)
     result["key"], result["row"] = keys, rows
     return result
 
 
 def share_of(keys: Hashes, of: int) -> npt.NDArray[np.intp]:
-    """Return for each key the number of its share, if a table's rows are divided into `of` shares.
-    The rows of a key are in the same share on both sides."""
+    """Return, for each key, the number of its share if the rows are divided into `of` shares. A
+    key's rows are in the same share on both sides."""
     return np.asarray(keys % np.uint64(of)).astype(np.intp)
 
 
 def together(batches: Iterable[Pairs]) -> Pairs:
+    """Return the pairs of all batches in one array."""
     return np.concatenate([np.empty(0, PAIR), *batches])
 
 
 @dataclass(frozen=True, slots=True)
 class WrongRows:
-    """Wrong rows by hashes of their keys: those that only one side has, and those with different
-    values. `untold`: number of rows that cannot be compared, because the log lacks some of their
-    columns. `kept`: number of deleted rows that the lake keeps as configured, which is right."""
+    """Wrong rows, by the hashes of their keys: rows that only one side has, and rows with different
+    values. `incomplete`: number of rows that cannot be compared, because the log lacks some of
+    their columns. `kept`: number of deleted rows that the mirror keeps as configured; these are
+    right."""
 
     only_source: frozenset[int] = frozenset()
     only_lake: frozenset[int] = frozenset()
     different: frozenset[int] = frozenset()
-    untold: int = 0
+    incomplete: int = 0
     kept: int = 0
 
     @property
@@ -61,35 +66,36 @@ class WrongRows:
             self.only_source | other.only_source,
             self.only_lake | other.only_lake,
             self.different | other.different,
-            self.untold + other.untold,
+            self.incomplete + other.incomplete,
             self.kept + other.kept,
         )
 
     def least(self, most: int) -> WrongRows:
-        """Return at most `most` of the wrong rows, those with the smallest hashes."""
+        """Return at most `most` of the wrong rows: those with the smallest hashes."""
         some = frozenset(heapq.nsmallest(most, self.all))
         return WrongRows(
             self.only_source & some,
             self.only_lake & some,
             self.different & some,
-            self.untold,
+            self.incomplete,
             self.kept,
         )
 
 
 @dataclass(slots=True)
 class RowsBeforeLog:
-    """Rows before the log first changed them. `was`: the hash of the row, or None if there was no
-    such row, by the hash of the key. `untold`: keys of rows of which the log lacks columns."""
+    """Rows as they were before the log first changed them. `was`: by the hash of the key, the
+    hash of the row; None if it did not exist. `incomplete`: keys of rows of which the log lacks
+    columns."""
 
     was: dict[int, int | None] = field(default_factory=dict)
-    untold: set[int] = field(default_factory=set)
+    incomplete: set[int] = field(default_factory=set)
 
     def put(
         self, keys: Hashes, rows: Hashes, comes: npt.NDArray[np.bool_], whole: npt.NDArray[np.bool_]
     ) -> None:
-        """Add images in the order of the log. `comes`: the image shows the row after a change;
-        `whole`: the image has every column."""
+        """Add images in the order of the log. `comes`: whether each shows the row after a change;
+        `whole`: whether each has every column."""
         _, firsts = np.unique(keys, return_index=True)
         for at in np.sort(firsts).tolist():
             key = int(keys[at])
@@ -97,34 +103,35 @@ class RowsBeforeLog:
                 continue
             self.was[key] = None if comes[at] else int(rows[at])
             if not comes[at] and not whole[at]:
-                self.untold.add(key)
+                self.incomplete.add(key)
 
     def shares(self, of: int) -> list[RowsBeforeLog]:
+        """Divide the rows into `of` shares, as `share_of` does."""
         shares = [RowsBeforeLog() for _ in range(of)]
         numbers = share_of(np.array(list(self.was), np.uint64), of).tolist()
         for number, (key, row) in zip(numbers, self.was.items(), strict=True):
             shares[number].was[key] = row
-            if key in self.untold:
-                shares[number].untold.add(key)
+            if key in self.incomplete:
+                shares[number].incomplete.add(key)
         return shares
 
     def among(self, keys: Iterable[int]) -> RowsBeforeLog:
-        """Return the part for these keys."""
+        """Return only the rows with these keys."""
         chosen = set(keys)
         was = {key: row for key, row in self.was.items() if key in chosen}
-        return RowsBeforeLog(was, self.untold & chosen)
+        return RowsBeforeLog(was, self.incomplete & chosen)
 
     def wrong(self, source: Pairs, lake: Pairs, *, keeps: bool = False) -> WrongRows:
-        """Return the wrong rows. `source`: the source's rows as read now. `lake`: the mirror's.
-        `keeps`: the mirror keeps deleted rows, so one row of a key that the source lacks is right.
-        """
+        """Return the wrong rows. `source`: the source's rows as read now; `lake`: the mirror's
+        rows. `keeps`: the mirror keeps deleted rows, so it may have one row of a key that the
+        source lacks."""
         touched = np.array(sorted(self.was), np.uint64)
-        untold = np.array(sorted(self.untold), np.uint64)
+        incomplete = np.array(sorted(self.incomplete), np.uint64)
         was = [(key, row) for key, row in self.was.items() if row is not None]
         before = np.array(was, PAIR) if was else np.empty(0, PAIR)
         truth = np.concatenate([source[~np.isin(source["key"], touched)], before])
-        truth = truth[~np.isin(truth["key"], untold)]
-        comparable = lake[~np.isin(lake["key"], untold)]
+        truth = truth[~np.isin(truth["key"], incomplete)]
+        comparable = lake[~np.isin(lake["key"], incomplete)]
         unequal, surplus = counted(truth, comparable)
         in_source = frozenset(unequal["key"][surplus > 0].tolist())
         in_lake = frozenset(unequal["key"][surplus < 0].tolist())
@@ -134,28 +141,32 @@ class RowsBeforeLog:
             keys, counts = np.unique(comparable["key"], return_counts=True)
             deleted = keys[(counts == 1) & ~np.isin(keys, truth["key"])]
             kept = in_lake & frozenset(deleted.tolist())
-        return WrongRows(in_source - both, in_lake - both - kept, both, len(self.untold), len(kept))
+        return WrongRows(
+            in_source - both, in_lake - both - kept, both, len(self.incomplete), len(kept)
+        )
 
 
 @dataclass(slots=True)
 class RowTally:
-    """Counts how often the log inserted each row of a table without a key, minus how often it
-    deleted it. `before`: up to the low mark of the source's read. `since`: that number, and the
-    number after each change of the row between the marks."""
+    """For a table without a key: the number of times that the log inserted each row, minus the
+    number of times that it deleted it. `before`: this number up to the low mark (the log's end just
+    before the source was read), by the hash of the row. `since`: the same number, followed by the
+    number after each later change of the row."""
 
     before: dict[int, int] = field(default_factory=dict)
     since: dict[int, list[int]] = field(default_factory=dict)
 
-    def put(self, rows: Hashes, signs: Sequence[int], *, behind_low: bool) -> None:
-        """Add images of a part of the log that lies before the low mark or after it."""
+    def put(self, rows: Hashes, signs: Sequence[int], *, after_low: bool) -> None:
+        """Add images. `after_low`: they come after the low mark."""
         for row, sign in zip(rows.tolist(), signs, strict=True):
-            if not behind_low:
+            if not after_low:
                 self.before[row] = self.before.get(row, 0) + sign
                 continue
             sums = self.since.setdefault(row, [self.before.get(row, 0)])
             sums.append(sums[-1] + sign)
 
     def shares(self, of: int) -> list[RowTally]:
+        """Divide the counts into `of` shares, as `share_of` does."""
         shares = [RowTally() for _ in range(of)]
         for row, count in self.before.items():
             shares[row % of].before[row] = count
@@ -164,8 +175,8 @@ class RowTally:
         return shares
 
     def wrong(self, source: Pairs, lake: Pairs, *, keeps: bool = False) -> WrongRows:
-        """Return the wrong rows as `FirstTouch.wrong` does. If the mirror `keeps` deleted rows, it
-        cannot have too many."""
+        """Return the wrong rows. Arguments are as in `RowsBeforeLog.wrong`. If the mirror `keeps`
+        deleted rows, surplus rows are right."""
         unequal, surplus = counted(source, lake)
         counts = dict(zip(unequal["key"].tolist(), surplus.tolist(), strict=True))
         only_source: set[int] = set()
@@ -182,8 +193,8 @@ class RowTally:
 
 
 def counted(source: Pairs, lake: Pairs) -> tuple[Pairs, npt.NDArray[np.int64]]:
-    """Return the pairs that occur more often on one side, and their number in the source minus that
-    in the lake."""
+    """Return the pairs that occur more often on one side. Return also their number in the source
+    minus that in the lake."""
     both = np.concatenate([source, lake])
     order = np.lexsort((both["row"], both["key"]))
     both = both[order]

@@ -1,7 +1,7 @@
-"""Chooses the rows of a sample of a table.
+"""Chooses the rows of a random sample of a table.
 
-A sample consists of stretches: rows with consecutive keys, from a random key on. So it shows rows
-that only one side has as well as rows that differ.
+A sample consists of stretches: rows with consecutive keys, from a random key on. So it can show
+missing and surplus rows as well as rows that differ.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ class ValueRange:
 
 
 def stretches(rows: int) -> int:
+    """Return the number of stretches in a sample of `rows` rows."""
     return max(1, -(-rows // STRETCH))
 
 
@@ -42,9 +43,10 @@ def is_number(structure: TableStructure) -> bool:
 
 
 def numbers_between(least: int, most: int, rows: int, chance: Random) -> list[int]:
-    """Return the keys from `least` to `most` at which stretches with this number of rows begin, or
-    stretches with all rows if there are no more. Each begins in another part of the range, and, if
-    no number is missing there, ends in it, so that they do not overlap."""
+    """Return the keys at which stretches begin. `least`, `most`: the smallest and the largest key;
+    `rows`: size of the sample. If the table has no more rows than that, the stretches cover all
+    keys. Otherwise each begins in another part of the range. Stretches overlap only where keys are
+    missing."""
     count, numbers = stretches(rows), most - least + 1
     if numbers <= count * STRETCH:
         return list(range(least, most + 1, STRETCH))
@@ -55,7 +57,7 @@ def numbers_between(least: int, most: int, rows: int, chance: Random) -> list[in
 def random_rows(
     batches: Iterable[pa.RecordBatch], count: int, chance: Random
 ) -> list[tuple[Any, ...]]:
-    """Return a random sample of `count` rows."""
+    """Return a random sample of `count` rows, as tuples of values."""
     sample: list[tuple[float, tuple[Any, ...]]] = []
     for batch in batches:
         drawn = sorted((chance.random(), at) for at in range(batch.num_rows))[:count]
@@ -69,8 +71,9 @@ def random_rows(
 def covered_ranges(
     starts: Sequence[int], rows: Sequence[pa.Table], column: str
 ) -> list[ValueRange]:
-    """Return the range of an integer key that each stretch covers. `rows`: those of each stretch. A
-    stretch with fewer rows than `STRETCH` reaches to the largest number."""
+    """Return the range of an integer key that each stretch covers. `starts`, `rows`: the first key
+    and the rows of each. A stretch with fewer rows than `STRETCH` ended with the table, so its
+    range reaches to the largest number."""
     ranges = []
     for start, stretch in zip(starts, rows, strict=True):
         values = stretch.column(column)
@@ -81,7 +84,7 @@ def covered_ranges(
 
 
 def inside(values: pa.Array, spans: Sequence[ValueRange]) -> pa.Array:
-    """Return for each value whether it is in one of the ranges; false for NULL."""
+    """Return, for each value, whether it is in one of the ranges; false for NULL."""
     result = pa.array(np.zeros(len(values), np.bool_))
     for span in spans:
         low, high = pa.scalar(span.low, values.type), pa.scalar(span.high, values.type)
@@ -91,7 +94,7 @@ def inside(values: pa.Array, spans: Sequence[ValueRange]) -> pa.Array:
 
 
 def _most(kind: pa.DataType) -> int:
-    """Return the largest number of an integer or decimal type."""
+    """Return the largest number that an integer or decimal type can hold."""
     digits = kind.precision if pa.types.is_decimal(kind) else 0
     bits: int = kind.bit_width
     most: int = 10**digits - 1 if digits else (1 << bits - 1) - 1

@@ -350,7 +350,7 @@ class _Merging:
             columns=tuple((field.name, field.type) for field in columns),
             shows=task.plan.final,
             reason=written.reason,
-            read=task.read,
+            read=task.rows_read,
             size=size,
         )
         self.merged.append(report)

@@ -1,4 +1,5 @@
-"""Decisions about reading a table from the source: where it is divided, how much is read at a time.
+"""Decides how a table is read from the source by SELECT: where it is divided into chunks, how many
+rows are read at a time, and when a read waits or is given up.
 
 Not here: the queries (`resources.mysql`), the state of a load (`pipeline.model.load`,
 `pipeline.run`).

@@ -1,14 +1,15 @@
-"""Bounds of chunks: values of a key, and the SQL conditions that they make.
+"""Bounds of chunks: values of a key, and the SQL conditions made from them.
 
-A bound has its values as SQL literals, which in a session in UTC compare like the values that the
-server returned. Zero and partial dates are numbers, which no sql_mode refuses. Bounds are stored as
-text between runs. When they are read back, each literal must match the regular expression of a key
-type, so that nothing else becomes part of a statement. If the settings hide a key's values, its
-bounds are sealed: only the code that sealed them (`resources.mysql.shaped`) can open them, and no
-statement can contain them.
+A bound has its values as SQL literals. In a session in UTC, these compare like the values that the
+server returned. Zero and partial dates are written as numbers, which every sql_mode accepts.
+Between runs, bounds are stored as text. When they are read back, each literal must match the
+regular expression of a key type, so that no other SQL can enter a statement. If the settings hide a
+key's values, its bounds are sealed (encrypted). Only the code that sealed them
+(`resources.mysql.shaped`) can open them, and statements never contain them.
 
 `point_condition` selects rows by their keys. It must select every row that exists, so each type is
-tested on each server with its extreme values. It may select others; the caller compares the keys.
+tested on each server with its extreme values. It may also select others, so the caller compares the
+keys.
 """
 
 from __future__ import annotations
@@ -32,9 +33,9 @@ _ANY: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """A place in the order of `columns`, with one SQL literal for each.
+    """A place in the order of `columns`, with one SQL literal for each column.
 
-    Raises ValueError for a literal of no key type, or if the numbers of both differ.
+    Raises ValueError for a literal of no key type, or if there are not as many literals as columns.
     """
 
     columns: tuple[str, ...]
@@ -59,12 +60,13 @@ class Bound:
         return cls(columns, literals)
 
     def sealed(self, seal: Callable[[str], bytes]) -> Bound:
-        """Return the same place with each literal encrypted by `seal`."""
+        """Return the same bound with each literal encrypted by `seal`."""
         literals = (f"sealed'{seal(literal).hex()}'" for literal in self.literals)
         return Bound(self.columns, tuple(literals))
 
     def opened(self, open_: Callable[[bytes], str]) -> Bound:
-        """Return the inverse of `sealed`. Raise ValueError for a bound that is not sealed."""
+        """Return the bound with each literal decrypted by `open_`. Raise ValueError for a bound
+        that is not sealed."""
         if not all(re.fullmatch(_SEALED, literal) for literal in self.literals):
             raise ValueError("the bound is not sealed")
         literals = (open_(bytes.fromhex(literal.split("'")[1])) for literal in self.literals)
@@ -73,8 +75,8 @@ class Bound:
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """The rows after `after` (None: from the first row) up to and including `through` (None: to the
-    last row). Raises ValueError if the two are bounds of different columns."""
+    """The rows after the bound `after` (None: from the first row), up to and including `through`
+    (None: to the last row). Raises ValueError if these are bounds of different columns."""
 
     after: Bound | None = None
     through: Bound | None = None
@@ -93,21 +95,21 @@ class Range:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns of its bounds; empty if it has no bound."""
+        """The columns of the bounds; empty without bounds."""
         bound = self.after or self.through
         return () if bound is None else bound.columns
 
 
 def asked(schema: TableSchema) -> tuple[str, ...]:
-    """Return the expressions that a SELECT needs for a bound, one per column of the chunk key."""
+    """Return the SQL expressions that read a bound's values, one per column of the chunk key."""
     columns = _columns(schema)
     return tuple(FORMS[column.type].asked.format(quoted(column.name)) for column in columns)
 
 
 def bound_of(schema: TableSchema, answers: Sequence[object]) -> Bound:
-    """Return the bound from the values that a row has for `asked`, texts or numbers.
+    """Return the bound of a row. `answers`: what the server returned for `asked`.
 
-    Raise TableError for a value that has no literal: a YEAR(2), which a server orders by four
+    Raise TableError for a value without a literal. That is a YEAR(2), which a server orders by four
     digits and compares by two.
     """
     columns = _columns(schema)
@@ -116,10 +118,10 @@ def bound_of(schema: TableSchema, answers: Sequence[object]) -> Bound:
 
 
 def where(rows: Range) -> str:
-    """Return the SQL condition for the rows of a range, `true` for all rows.
+    """Return the SQL condition for the rows of a range; `true` for all rows.
 
-    Columns are compared one by one, `a > 1 or (a = 1 and b > 2)`, because for `(a, b) > (1, 2)`
-    servers read the index from its beginning instead of looking up the range.
+    Columns are compared one by one, `a > 1 or (a = 1 and b > 2)`. For `(a, b) > (1, 2)` servers
+    would read the index from its beginning instead of looking up the range.
     """
     columns = [quoted(column) for column in rows.columns]
     literals = [literal for bound in rows.bounds for literal in bound.literals]
@@ -147,7 +149,8 @@ def _columns(schema: TableSchema) -> list[ColumnSchema]:
 
 
 def _beyond(columns: Sequence[str], literals: Sequence[str], sign: str, last: str) -> str:
-    """Return a nested condition, which compares n columns 2n - 1 times."""
+    """Return a nested condition, which compares n columns in 2n - 1 comparisons. `last`: the
+    operator for the last column, `sign`: the operator for the others."""
     column, literal = columns[0], literals[0]
     if len(columns) == 1:
         return f"{column} {last} {literal}"
@@ -170,14 +173,14 @@ def _literal(column: ColumnSchema, answer: object) -> str:
 
 
 def column_without_literal(schema: TableSchema, key: Sequence[str]) -> str | None:
-    """Return the first column of the key whose values have no literal, or None."""
+    """Return the first column of the key whose values cannot be written as literals, or None."""
     return next((name for name in key if _from_lake(schema, name) is None), None)
 
 
 def point_condition(schema: TableSchema, keys: pa.RecordBatch) -> str:
-    """Return the SQL condition for the rows with one of these keys. `keys` has at least one row and
-    no NULLs, and the columns of a key that is not `column_without_literal`, with the types of
-    `schema.types`."""
+    """Return the SQL condition for the rows with one of these keys. `keys`: at least one row,
+    without NULLs, with the types of `schema.types`. Raise ValueError for a column without literals
+    (`column_without_literal`)."""
     names = [quoted(name) for name in keys.schema.names]
     rows = zip(
         *(_lake_literals(schema, name, keys.column(name)) for name in keys.schema.names),

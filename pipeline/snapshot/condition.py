@@ -1,7 +1,8 @@
-"""A condition that a person gives for rows of a table: whether it may be sent, and its limits.
+"""Checks a condition that a person gives for rows of a table: whether it may be sent to the server,
+and which limits it sets for columns.
 
-The text is sent in parentheses after WHERE, in a read-only transaction. A text that could close the
-parentheses or lock rows is refused.
+The text is sent in parentheses after WHERE, in a read-only transaction. A text is refused if it
+could close the parentheses or lock rows.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ Literal = int | datetime
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """Every row for which the condition holds has a value of `column` from `low` to `high`, both
-    included (None: no limit), or its value is unknown."""
+    """A consequence of a condition: each row that meets it has a value of `column` from `low` to
+    `high`, both included (None: no limit), or one that cannot be compared with these."""
 
     column: str
     low: Literal | None = None
@@ -40,15 +41,16 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """`text`: as it is sent. `limits`: certain consequences of it, which need not be all."""
+    """A condition on rows. `text`: the text that is sent. `limits`: limits that follow from it;
+    there may be more that are not recognized."""
 
     text: str
     limits: tuple[Limit, ...] = ()
 
 
 def read_condition(text: str, facts: ServerDialect | None = None) -> Condition:
-    """Read a condition by the rules of a session with sql_mode ''. Raise ConditionRefused for a
-    text that is not exactly one condition."""
+    """Return the condition in a text, which is read by the rules of sql_mode ''. `facts`: the
+    server's SQL dialect. Raise ConditionRefused for a text that is not exactly one condition."""
     stripped = text.strip()
     context = StatementContext(facts=facts or ServerDialect())
     try:
@@ -60,7 +62,8 @@ def read_condition(text: str, facts: ServerDialect | None = None) -> Condition:
 
 
 def _require_plain(text: str, parsed: Sequence[Token]) -> None:
-    """Raise ConditionRefused for anything but one expression without comments and queries."""
+    """Raise ConditionRefused unless the text is one expression without comments, queries and
+    variables."""
     if not parsed:
         raise _refused("it is empty")
     if "\0" in text:
@@ -94,26 +97,27 @@ def _refused(why: str) -> ConditionRefused:
 
 
 _Item = Token | int | datetime
-"""A token, or the value of a token that is a literal."""
+"""A token, or the value of a literal token."""
 
 
 def _limits(parsed: Sequence[Token]) -> Iterator[Limit]:
-    """Yield the limits of the parts, joined by AND, that compare a column with literals. Parts of
-    any other form have none, and if OR may join parts, none has."""
+    """Yield the limits from the parts that AND joins. Only comparisons of a column with literals
+    have one. If an OR may join parts, yield nothing."""
     parts = list(_parts(_items(parsed)))
-    if any(_is_unbounded(item) for part in parts for item in _outside(part)):
+    outside = (item for part in parts for item in _outside(part))
+    if any(_keyword(item) in _UNBOUNDED or _is(item, "||") for item in outside):
         return
     for part in parts:
         limit = _limit_of(part)
         if limit is not None:
             yield limit
         elif any(_keyword(item) == "BETWEEN" for item in _outside(part)):
-            return  # its AND may have been taken for one that joins parts
+            return  # `_parts` may have mistaken its AND for one that joins parts
 
 
 def _items(parsed: Sequence[Token]) -> Iterator[_Item]:
-    """Yield tokens and values. A minus before a number becomes its sign; where it is a
-    subtraction, the part has no form that `_limit_of` accepts, either way."""
+    """Yield tokens and values. A minus before a number becomes the number's sign. If it was a
+    subtraction, `_limit_of` accepts the part in neither form."""
     minus: Token | None = None
     for token, following in zip(parsed, [*parsed[1:], None], strict=True):
         if _is(token, "-") and following is not None and following.kind == "number":
@@ -127,7 +131,8 @@ def _items(parsed: Sequence[Token]) -> Iterator[_Item]:
 
 
 def _literal(token: Token, *, negative: bool) -> Literal | None:
-    """Return a whole number, or a date or moment in ISO 8601, or None."""
+    """Return the value of a whole number, or of a date or time in ISO 8601; None for any other
+    token."""
     if token.kind == "number" and token.text.isascii() and token.text.isdecimal():
         return -int(token.text) if negative else int(token.text)
     if token.kind != "string" or token.charset is not None or not _MOMENT.fullmatch(token.text):
@@ -139,7 +144,8 @@ def _literal(token: Token, *, negative: bool) -> Literal | None:
 
 
 def _parts(items: Iterable[_Item]) -> Iterator[list[_Item]]:
-    """Yield the parts that AND joins outside of parentheses, except the AND of a BETWEEN."""
+    """Yield the parts that AND joins, outside of parentheses. The AND of a BETWEEN joins no
+    parts."""
     part: list[_Item] = []
     depth, between = 0, False
     for item in items:
@@ -156,6 +162,7 @@ def _parts(items: Iterable[_Item]) -> Iterator[list[_Item]]:
 
 
 def _outside(part: Sequence[_Item]) -> Iterator[_Item]:
+    """Yield the items outside of parentheses."""
     depth = 0
     for item in part:
         depth += _is(item, "(") - _is(item, ")")
@@ -164,6 +171,8 @@ def _outside(part: Sequence[_Item]) -> Iterator[_Item]:
 
 
 def _limit_of(part: Sequence[_Item]) -> Limit | None:
+    """Return the limit of `column sign literal`, its mirror image, BETWEEN or IN; None for any
+    other form."""
     match part:
         case [
             Token(is_name=True) as name,
@@ -206,10 +215,6 @@ def _compared(column: str, sign: str, value: Literal) -> Limit | None:
         return None
     low, high = sign not in ("<", "<="), sign not in (">", ">=")
     return Limit(column, value if low else None, value if high else None)
-
-
-def _is_unbounded(item: _Item) -> bool:
-    return _keyword(item) in _UNBOUNDED or _is(item, "||")
 
 
 def _keyword(item: _Item) -> str:

@@ -1,10 +1,11 @@
-"""The size of the next chunk, and whether it is read now or later.
+"""Decides the size of the next chunk, whether it is read now or later, and when a read is given up.
 
-A chunk is one statement in one short transaction. It should take about `Pace.seconds`, so that an
-ALTER waits only briefly, and little has to be read again if it fails.
+A chunk is the part of a table that one statement reads, in one short transaction. It should take
+about `Pace.seconds`. Then an ALTER waits only briefly, and little has to be read again after a
+failure.
 
 A read holds the table's metadata lock until its end. Meanwhile an ALTER waits for the lock, and all
-later statements on the table, reads too, wait for the ALTER. So a read is given up if an ALTER
+later statements on the table, even reads, wait for the ALTER. So a read is given up if an ALTER
 waits for the table, or if it takes too long.
 """
 
@@ -15,17 +16,18 @@ from typing import Final
 
 GROWS: Final = 2.0
 SHRINKS: Final = 0.25
-"""Largest factors by which the size changes from one chunk to the next, because one chunk may be
-fast or slow by chance."""
+"""Largest factors by which the size changes from one chunk to the next. One chunk alone may be fast
+or slow by chance."""
 
 ENOUGH: Final = 0.5
-"""A chunk with a smaller part of its size in rows does not show how fast rows are read."""
+"""Least part of its size that a chunk must have in rows to show how fast rows are read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """Targets for chunks: `seconds`, from `least` to `most` rows, beginning with `first`. With wide
-    rows a chunk has fewer than `least`, so that it has at most `most_bytes`."""
+    """Targets for chunks: about `seconds` of time, and from `least` to `most` rows, `first` in the
+    first chunk. With wide rows a chunk may have fewer than `least`, so that it has at most
+    `most_bytes`."""
 
     seconds: float = 2.0
     least: int = 1_000
@@ -42,8 +44,9 @@ class Pace:
 
 @dataclass(frozen=True, slots=True)
 class ChunkRead:
-    """A chunk that was read: its size `asked` for, its rows, their bytes in the reader's memory,
-    and the seconds from the query for its bound to its last row."""
+    """A chunk that was read. `asked`: the number of rows that was asked for; `rows`, `bytes`: its
+    rows, and their size in the reader's memory; `seconds`: from the query for its bound to its last
+    row."""
 
     asked: int
     rows: int
@@ -52,7 +55,7 @@ class ChunkRead:
 
 
 def next_size(pace: Pace, read: ChunkRead) -> int:
-    """Return the size of the chunk after the one that was read."""
+    """Return the number of rows of the next chunk. `read`: the chunk before it."""
     size = read.asked
     if read.rows >= read.asked * ENOUGH:
         wanted = read.rows * pace.seconds / max(read.seconds, 1e-6)
@@ -65,8 +68,9 @@ def next_size(pace: Pace, read: ChunkRead) -> int:
 
 @dataclass(frozen=True, slots=True)
 class SourceLoad:
-    """A server's load at a moment, including the query for it. `replica_lag`: seconds that it lags
-    behind a server from which it replicates, the highest if there are several, or None."""
+    """A server's load at one moment, including the query for it. `replica_lag`: seconds that it
+    lags behind the server from which it replicates, the highest of several; None if it is no
+    replica."""
 
     threads_running: int
     replica_lag: float | None
@@ -76,7 +80,7 @@ class SourceLoad:
 
 @dataclass(frozen=True, slots=True)
 class LoadLimits:
-    """The load above which no chunk is read, None for no limit. `connections`: part of the server's
+    """The load above which no chunk is read; None for no limit. `connections`: part of the server's
     `max_connections`. `pause`: seconds until the load is measured again."""
 
     threads_running: int | None = 25
@@ -87,7 +91,7 @@ class LoadLimits:
 
 @dataclass(frozen=True, slots=True)
 class Throttle:
-    """The decision to wait for `seconds`, with a reason, or to continue (0)."""
+    """The decision to wait for `seconds`, with the reason, or to continue (0 seconds)."""
 
     seconds: float = 0.0
     reason: str = ""
@@ -98,6 +102,7 @@ class Throttle:
 
 
 def throttle(load: SourceLoad, limits: LoadLimits) -> Throttle:
+    """Return whether to wait because the load is above a limit."""
     reasons = "; ".join(_too_much(load, limits))
     return Throttle(limits.pause, reasons) if reasons else Throttle()
 
@@ -129,28 +134,30 @@ def _too_much(load: SourceLoad, limits: LoadLimits) -> list[str]:
 
 
 PIECE_SECONDS: Final = 3600.0
-"""The longest read of a whole table. Until its end the server cannot purge old row versions."""
+"""The longest read of a table in one piece. Until its end, the server cannot purge old row
+versions."""
 
 CHUNK_SECONDS: Final = 5.0
-"""Time for which an ALTER waits for the end of a chunk, which is usually near."""
+"""How long an ALTER waits before a chunk's read gives way. Most chunks end earlier."""
 
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """`gives_way`: seconds from a read's beginning until it gives way to an ALTER. `most`: seconds
-    that it may take, None for any."""
+    """The rule for giving up a read. `gives_way`: seconds after which it gives way to an ALTER;
+    `most`: the most seconds that it may take, None for no limit."""
 
     gives_way: float
     most: float | None = None
 
 
 def patience(*, whole: bool, most_seconds: float = PIECE_SECONDS) -> Patience:
-    """Return the rule for a read of the whole table, or of a chunk."""
+    """Return the rule for a read of a whole table in one piece, or of a chunk."""
     return Patience(0.0, most_seconds) if whole else Patience(CHUNK_SECONDS)
 
 
 def leaves(rule: Patience, seconds: float, *, waited_for: bool) -> str | None:
-    """Return why a read that has lasted `seconds` is given up now, or None if it continues."""
+    """Return why a read is given up now, or None if it continues. `seconds`: how long it has
+    lasted; `waited_for`: an ALTER waits for the table."""
     if waited_for and seconds >= rule.gives_way:
         return "its read gave way to ALTER, which waited for the table"
     if rule.most is not None and seconds >= rule.most:
@@ -159,6 +166,7 @@ def leaves(rule: Patience, seconds: float, *, waited_for: bool) -> str | None:
 
 
 def cure(rule: Patience, *, waited_for: bool) -> str:
+    """Return what happens next after a read was given up, and what a person can do."""
     if waited_for or rule.most is None:
         return "the next run reads it again"
     return (

@@ -1,4 +1,4 @@
-"""Progress of the load of a table, in numbers and in a sentence."""
+"""The progress of reading a table from the source, in numbers and as a sentence."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ _DAY: Final = 86_400
 
 @dataclass(frozen=True, slots=True)
 class LoadProgress:
-    """A load that read `rows` in `seconds`. `estimated_rows`: the server's estimate of the table's
-    rows, which may be much too high or too low, or None."""
+    """A load that has read `rows` rows in `seconds`. `estimated_rows`: the server's estimate of the
+    table's rows, which may be much too high or too low; None without one."""
 
     json_keys: ClassVar = ("rows", "estimated_rows", "percent", "remaining_seconds")
 
@@ -27,7 +27,7 @@ class LoadProgress:
 
     @property
     def percent(self) -> int | None:
-        """From 0 to 100, which only a finished load has; None without an estimate, or if it was too
+        """From 0 to 99, or 100 if the load is finished. None without an estimate, or if it was too
         low."""
         if self.finished:
             return 100
@@ -37,7 +37,7 @@ class LoadProgress:
 
     @property
     def remaining_seconds(self) -> float | None:
-        """Seconds that the other rows take at the same speed, or None if unknown."""
+        """Seconds until the load ends at the same speed; None if unknown."""
         if self.finished:
             return 0.0
         total = self.estimated_rows
@@ -46,6 +46,7 @@ class LoadProgress:
         return (total - self.rows) * self.seconds / self.rows
 
     def sentence(self) -> str:
+        """Return the progress as a sentence."""
         rows, total, left = self.rows, self.estimated_rows, self.remaining_seconds
         if self.finished:
             return f"{self.table}: all {rows:,} rows"
@@ -58,7 +59,7 @@ class LoadProgress:
 
 
 def duration(seconds: float) -> str:
-    """Return the duration as a number of seconds, minutes, hours or days, at least 1 s."""
+    """Return a duration as a rounded number of seconds, minutes, hours or days; at least 1 s."""
     rounded = max(1, round(seconds))
     if rounded < 2 * _MINUTE:
         return f"{rounded} s"

@@ -1,4 +1,4 @@
-"""The state of a source and of its tables, judged from facts: what is wrong, in one sentence.
+"""Judges the state of a source and of its tables from facts: one sentence says what is wrong.
 
 Pure: `pipeline.run.status.status` asks the ledger and the server, `lockstep` prints.
 """

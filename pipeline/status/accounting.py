@@ -1,12 +1,13 @@
-"""Accounts of row images, read, written and merged, by batch: they show that nothing got lost.
+"""Accounts of row images by batch: read from the log, written to files, merged. They show whether
+any image was lost. A batch is what one run captured; a row image is a row before or after a change.
 
 Pure. `lockstep verify` proves that the rows themselves are right.
 
-    read     images that got a number when they were read
-    written  images in the batch's files: one of each insert, delete and mark, two of each update
-    merged   rows of the files that a settled write has, by operation
+read images that got a sequence number when they were read written images in the batch's files: one
+per insert, delete and mark, two per update merged rows of the files that a finished write covers,
+by operation
 
-A table that stopped, or whose rows are still being read, may have rows that are not merged yet.
+A table that is stopped, or whose rows are still being read, may have rows that are not merged yet.
 """
 
 from __future__ import annotations
@@ -26,14 +27,16 @@ _MARKED: Final = (
     TableEventKind.COPIED,
     TableEventKind.REREAD,
 )
-"""Events that leave a mark in a changelog."""
+"""Events that leave a mark in a changelog: an image that stands for no row."""
 
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """The account of one batch. `read` and `images` count row images; `marks`: the
-    number of images that may be marks, which stand for no row; `unmerged`: tables that
-    follow the source and have rows in this batch that no settled write has."""
+    """The account of one batch. `read`, `images`: number of row images that were read, and that are
+    in its files; `marks`: at most so many of them are marks, which stand for no row. `written`:
+    rows in its files; `merged`: the rows that finished writes cover; `stopped`: the rows of tables
+    that do not follow the source now. `unmerged`: tables that follow the source and have rows in
+    this batch that no finished write covers."""
 
     batch: int
     read: int
@@ -46,11 +49,13 @@ class Account:
 
     @property
     def whole(self) -> bool:
+        """Return whether the files have every image that was read."""
         rows = self.written.inserted + 2 * self.written.updated + self.written.deleted
         return self.read == self.images and 0 <= self.images - rows <= self.marks
 
     @property
     def arrived(self) -> bool:
+        """Return whether every written row is merged, or waits because its table is stopped."""
         return not self.unmerged and self.merged + self.stopped == self.written
 
 
@@ -61,15 +66,15 @@ def accounts(
     writes: Sequence[SettledWrite],
     following: Collection[TableName],
 ) -> tuple[Account, ...]:
-    """Return the account of each batch, oldest first. `rows`, `events` and `writes` may
-    include those of other batches; `following`: tables that are captured and merged now."""
+    """Return the account of each batch, in their order. `rows`, `events` and `writes` may include
+    those of other batches. `following`: tables that are captured and merged now."""
     intents = [write.intent for write in writes if write.intent.step != REPLAY]
-    found = []
+    results = []
     for batch in batches:
         own = [row for row in rows if row.batch == batch.id]
         merged = {i.table for i in intents if i.first_batch <= batch.id <= i.last_batch}
         lacks = [row for row in own if row.table not in merged and row.images]
-        found.append(
+        results.append(
             Account(
                 batch=batch.id,
                 read=batch.changes,
@@ -81,11 +86,11 @@ def accounts(
                 unmerged=tuple(row.table for row in lacks if row.table in following),
             )
         )
-    return tuple(found)
+    return tuple(results)
 
 
 def _marks(batch: Batch, events: Sequence[TableEvent]) -> int:
-    """Count the marks by the batch's sequence numbers: an event has the number of the
+    """Return the largest number of marks in the batch. An event has the sequence number of the
     change before it."""
     last = batch.base + batch.changes
     return sum(event.kind in _MARKED and batch.base <= event.sequence <= last for event in events)

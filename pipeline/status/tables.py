@@ -1,4 +1,5 @@
-"""The health of one table, in a word, a sentence and a cure; `verdict` judges the whole source."""
+"""Judges the health of one table: a word, a sentence and what to do. `verdict` judges the
+source."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from lockstep.pipeline.values.table import TableName
 
 
 class TableHealth(StrEnum):
-    """What matters most about a table; the first member that applies counts."""
+    """The most important fact about a table. The first member that applies counts."""
 
     STOPPED_BY_SYSTEM = "stopped by Lockstep"
     DIFFERS = "differs"
@@ -26,7 +27,8 @@ class TableHealth(StrEnum):
     GAP = "gap"
     PARTIAL = "partial"
     IN_CLEAR = "in clear"
-    """Its settings hide more than before, and values that were captured before are not cleared."""
+    """Its settings hide more than before, and the lake still has earlier values that they hide
+    now."""
     UNSEEN = "unseen"
     """Nothing of it was captured yet."""
     FOLLOWING = "following"
@@ -39,9 +41,9 @@ class TableHealth(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TableStanding:
-    """A table's health. `sentence` and `hint` stay the same as long as nothing happens to the
-    table; `progress` changes. `hint` is "" if there is nothing to do; `position` is a place of the
-    log, or ""."""
+    """A table's health. `sentence`, `hint`: they change only if something happens to the table;
+    `hint` is "" if there is nothing to do. `position`: a place of the log, or "". `progress`: how
+    far its rows are read; it changes with time."""
 
     table: TableName
     health: TableHealth
@@ -52,7 +54,7 @@ class TableStanding:
 
     @property
     def follows(self) -> bool:
-        """Whether the mirror, once it exists, follows the source and is complete."""
+        """Whether the mirror follows the source and is complete, or does not exist yet."""
         return self.health in (TableHealth.FOLLOWING, TableHealth.UNSEEN)
 
 
@@ -65,7 +67,7 @@ def table_standings(
     proofs: Sequence[TableProof] = (),
     in_clear: Iterable[UnclearedValues] = (),
 ) -> dict[TableName, TableStanding]:
-    """Return the standing of each table that has a state or is partial."""
+    """Return the health of each table that has a state or is partial."""
     extents = {extent.table: extent for extent in partial}
     clear = {note.table: note for note in in_clear}
     reading = {progress.table: progress for progress in loading}
@@ -87,7 +89,7 @@ def table_standings(
 
 
 def unseen(table: TableName) -> TableStanding:
-    """Return the standing of a table that the ledger does not know."""
+    """Return the health of a table that the ledger does not know."""
     return TableStanding(table, TableHealth.UNSEEN, "nothing of it was captured yet")
 
 
@@ -130,7 +132,8 @@ def _standing(
 
 
 def _stopped(state: TableState, loading: LoadProgress | None) -> TableStanding | None:
-    """Return what its state says; None if the mirror follows the source and is complete."""
+    """Return the health that the table's state says; None if its mirror follows the source and is
+    complete."""
     table, place = state.table, state.place
     if state.complete:
         return None

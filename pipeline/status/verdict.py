@@ -1,4 +1,5 @@
-"""One sentence that says what is wrong with a source, and what to type. Pure, and total."""
+"""Judges a source: one sentence that says what is wrong, and what to type. Pure; every combination
+of facts has a verdict."""
 
 from __future__ import annotations
 
@@ -21,6 +22,8 @@ from lockstep.pipeline.values.table import TableName
 
 
 class State(StrEnum):
+    """The state of a source, in one word or two."""
+
     NEVER_RAN = "never ran"
     BUSY = "busy"
     REFUSED = "refused"
@@ -39,10 +42,10 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """A source's state. `hint`: what to type or do; "" if there is nothing to do. `recovery`: who
-    has to act before anything continues; None if the source continues, perhaps without some tables.
-    `about`: a text that stays the same as long as the trouble is the same, while counts and moments
-    in the sentence change."""
+    """A source's state. `sentence`: what is wrong. `hint`: what to type or do; "" if nothing.
+    `recovery`: who must act before the source continues; None if it continues, perhaps without some
+    tables. `about`: text that identifies the trouble, because the numbers and times in `sentence`
+    change."""
 
     state: State
     sentence: str
@@ -57,7 +60,7 @@ class Verdict:
 
     @property
     def trouble(self) -> str:
-        """A text that stays the same as long as the trouble is the same."""
+        """Text that stays the same as long as the trouble does."""
         return f"{self.state}: {_NUMBER.sub('#', self.about or self.sentence)}"
 
 
@@ -73,16 +76,16 @@ _TROUBLE = frozenset(
 )
 
 _NUMBER = re.compile(r"(?<![\w.])\d[\d.,:-]*")
-"""Matches a count, a moment or a size, not the digits in a name."""
+"""Matches a count, a time or a size, but not the digits in a name."""
 
 
 SILENT = timedelta(seconds=30)
-"""A holder of the source's lock is called silent after this time without a heartbeat."""
+"""After this time without a heartbeat, the holder of a source's lock is called silent."""
 
 _LATE = timedelta(minutes=15)
 _QUARTER = 0.25
-"""A source is behind after the schedule's longest pause and, for the run itself, a quarter of it or
-`_LATE`, whichever is longer."""
+"""A source is late after the schedule's longest pause plus an allowance for the run itself: a
+quarter of that pause, at least `_LATE`."""
 
 _GAP_CURE = (
     "`lockstep verify` closes it for each table that is equal, once the log has been read to its "
@@ -93,11 +96,11 @@ _DAY = timedelta(days=1)
 
 
 def verdict(standing: Standing, now: datetime, pause: timedelta | None) -> Verdict:
-    """Return what matters most. `pause`: the longest time between two scheduled runs; None without
-    a schedule."""
+    """Return the most important verdict. `pause`: the longest time between two scheduled runs; None
+    without a schedule."""
     for judge in (_busy, _lake_refused, _next_refused, _failed, _unreachable, _never_ran, _chosen):
-        if (found := judge(standing, now)) is not None:
-            return found
+        if (result := judge(standing, now)) is not None:
+            return result
     room = standing.headroom
     risk = None if room is None else at_risk(standing.source, room, pause)
     return risk or _with_lake(standing, pause)
@@ -138,8 +141,8 @@ def _next_refused(standing: Standing, _: datetime) -> Verdict | None:
 
 
 def _failed(standing: Standing, _: datetime) -> Verdict | None:
-    """Attempts failed, and nobody has chosen another start since. `_unreachable` reports trouble
-    with the server."""
+    """Return a verdict if attempts failed and nobody has chosen another start since. Trouble with
+    the server is left to `_unreachable`."""
     failed, choice = standing.failures, standing.override
     if failed is None or (choice is not None and choice.chosen_at > failed.last.ended_at):
         return None
@@ -201,8 +204,8 @@ def _chosen(standing: Standing, _: datetime) -> Verdict | None:
 
 
 def at_risk(source: str, room: Headroom, pause: timedelta | None) -> Verdict | None:
-    """Return the verdict if the log at the cursor may be purged before the next runs; `pause` as
-    for `verdict`."""
+    """Return a verdict if the server may purge the log at the cursor (the place up to which it was
+    read) before the next runs; else None. `pause`: as in `verdict`."""
     if room.gone:
         return Verdict(
             State.AT_RISK,
@@ -227,6 +230,7 @@ def at_risk(source: str, room: Headroom, pause: timedelta | None) -> Verdict | N
 
 
 def _with_lake(standing: Standing, pause: timedelta | None) -> Verdict:
+    """Return the verdict on the tables and the lake, once nothing is wrong with server and runs."""
     back = standing.ordered_back
     back |= {stopped.table for stopped in standing.quarantined if stopped.by_itself}
     waiting = [stopped for stopped in standing.quarantined if stopped.table not in back]
@@ -283,7 +287,8 @@ def _with_lake(standing: Standing, pause: timedelta | None) -> Verdict:
 
 
 def late(source: str, lag: Lag, pause: timedelta | None) -> Verdict | None:
-    """Return the verdict if the lake is further behind than its schedule explains."""
+    """Return a verdict if the lake is further behind than its schedule explains; else None.
+    `pause`: as in `verdict`."""
     allowed = pause + max(_LATE, _QUARTER * pause) if pause else None
     if allowed is None or lag.seconds is None or lag.seconds <= allowed.total_seconds():
         return None

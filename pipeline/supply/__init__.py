@@ -1,4 +1,3 @@
-"""How a table is brought to a place: what it has, what is wanted, and what supplies the rest.
-
-The values and the table of rules, without I/O: runs gather the facts and carry out the steps
-(`pipeline.run`)."""
+"""Decides how a table is brought up to a place in the log: what it has, what is wanted, and which
+source supplies the difference. Values and rules only, without I/O: `pipeline.run` gathers the facts
+and carries out the steps."""

@@ -1,9 +1,9 @@
-"""The rule that decides where the past begins of a table that is captured late: as early as the log
-can be decoded.
+"""Decides where the past of a table begins that is captured late: as early as its rows in the log
+can be decoded. The past is the part of its history that the log has.
 
-Row events do not name columns, so rows are decoded by the structure in a CREATE TABLE that is
-logged, or by the structure that the server has today. The latter was the same at an earlier place
-only if no statement after that place may have changed it:
+Row events do not name columns, so rows are decoded by the structure in a logged CREATE TABLE, or by
+the structure that the server has today. Today's structure is valid only after the last statement
+that may have changed it:
 
 | the log has, of the table | the past begins |
 |---|---|
@@ -11,9 +11,9 @@ only if no statement after that place may have changed it:
 | its CREATE TABLE | at that statement, with its structure; later ALTERs are followed |
 | a statement that leaves rows or structure unknown; a change that is not logged | after it |
 
-If several apply, the last one counts. A past that begins with the CREATE TABLE is whole: all rows
-are in the log. In any other case the table has rows already, which only MySQL has. To begin later
-is always safe, to begin earlier never.
+If several apply, the last one counts. A past that begins with the CREATE TABLE is whole: the log
+has all rows. Otherwise the table has older rows, which only MySQL has. Beginning later than
+possible is always safe, beginning earlier never.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ _FOLLOWED: Final = (Action.NOTHING, Action.FOLLOW, Action.EMPTY)
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """The part of a table's history that the log has: every change after `begins`. `whole`: the
-    table was empty there. `why`: why it does not begin earlier. `reads_from`: the place from which
-    the log is read, which is before `begins` if XA transactions are open there: their rows count
-    from their commit."""
+    """The part of a table's history that the log has: every change after `begins`. `why`: why it
+    does not begin earlier. `whole`: the table was empty at `begins`. `reads_from`: the place from
+    which the log is read. It lies before `begins` if XA transactions are open at `begins`, because
+    their rows become visible with their commit."""
 
     begins: Coordinates
     why: str
@@ -43,12 +43,12 @@ class Past:
 
     @classmethod
     def after(cls, place: Coordinates, why: str) -> Past:
-        """Return the past of a table that had rows at this place already."""
+        """Return the past of a table that already had rows at this place."""
         return cls(place, why, whole=False, reads_from=place)
 
 
 def after_statement(past: Past, consequence: Consequence, logged: LoggedStatement) -> Past:
-    """Return the past after a statement that had this consequence for the table."""
+    """Return the past after one more statement, which had this consequence for the table."""
     if consequence.action is Action.CREATE:
         why = "its CREATE TABLE is logged there"
         return Past(logged.begin, why, whole=True, reads_from=logged.begin)

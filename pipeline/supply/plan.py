@@ -1,20 +1,20 @@
-"""How a table is brought to a place: one table of rules from what there is to steps, with reasons.
+"""Decides how a table's mirror (the Delta table with the current rows) is brought up to a place in
+the log: one table of rules from facts to steps, with reasons.
 
-Every run, and every command about one table, asks the same question: what does the table's mirror
-have (`Have`), what is wanted (`Want`), and how far do the supplies of the difference reach
-(`Reach`)? There are four supplies. The *log* has the changes after a place, as far back as the
-server keeps it. The *changelog* has all changes since the table was empty, unless it is incomplete.
-The *server* has the rows of now: all of them, or some columns by key. A *mirror* has the rows that
-it had at a version.
+Every run, and every command about one table, asks the same questions: what does the mirror have
+(`Have`), what is wanted (`Want`), and who can supply the difference (`Reach`)? There are four
+supplies. The *log* has the changes after a place, as far back as the server keeps it. The
+*changelog* (every change that was captured) has all changes since the table was empty, unless it is
+incomplete. The *server* has the current rows: all of them, or some columns by key. A *mirror* has
+the rows that it had at a version.
 
-The log is preferred where it reaches back to the table's place, because it alone says what happened
-in between. Whatever the log cannot supply comes from another supply in addition; where the log
-cannot be read, it comes from another supply instead. Only the server's tables cost MySQL anything,
-so they are read last, and by columns rather than by rows where that is enough.
+The log is preferred where it reaches back to the table's place, because only the log has the
+changes in between. What the log cannot supply comes from another supply in addition; if the log
+cannot be read, another supply replaces it. Only reading the server's tables costs MySQL much, so
+that comes last, and columns are read rather than rows where they are enough.
 
-What a mirror lacks is a `Need`, which the ledger keeps, because it does not follow from anything
-else that is kept. That a table waits for a person is not a need but a state, which only that person
-ends: the table is planned once it is resumed.
+What a mirror lacks is a `Need`. The ledger keeps needs, because nothing else says what is missing.
+A table that a person must resume is not planned before that.
 
 The first rule that applies decides. docs/tables.md shows `RULES`.
 """
@@ -39,21 +39,22 @@ from lockstep.pipeline.values.table import TableName
 
 
 class Standing(StrEnum):
-    """How a table stands when a run begins."""
+    """The state of a table when a run begins."""
 
     NEW = "new"
-    """No run has captured it, and it has rows from before the log that is read."""
+    """No run has captured it, and it has rows older than the part of the log that is read."""
     FOLLOWING = "following"
     LOADING = "loading"
     """It is captured, and its rows are being read from the server."""
     STOPPED = "stopped"
-    """It had stopped, and a person or a run ordered that it goes on."""
+    """It was stopped, and a person or a run has ordered that it be resumed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Have:
-    """What there is of one source table. `reason`: why it stopped, or is not as it should be, a
-    sentence. `load`: a reading of its rows that was ordered or has begun, and still counts."""
+    """What there is of one source table. `needs`: what its mirror lacks. `reason`: a sentence that
+    says why it stopped, or what is wrong with it. `load`: a read of its rows that was ordered or
+    has begun, and is still valid."""
 
     table: TableName
     standing: Standing
@@ -64,10 +65,10 @@ class Have:
 
 @dataclass(frozen=True, slots=True)
 class Want:
-    """What a run, or a person, wants of a table: all of it, up to the log's end. `rewrite`: its
-    mirror is to be written again, from `supplier` and from nowhere else; None stands for the
-    changelog if that is complete, else MySQL. `given`: a person gave the structure. `rows`: only
-    the rows for which this condition holds are wanted, as MySQL has them now. `author`: who wants
+    """What a run or a person wants of a table, besides having it complete up to the log's end.
+    `rewrite`: its mirror is to be written again, only from `supplier`; None means from the
+    changelog if that is complete, else from MySQL. `given`: a person gave the structure. `rows`:
+    only the rows that meet this condition are wanted, as MySQL has them now. `author`: who wants
     it."""
 
     rewrite: bool = False
@@ -79,9 +80,9 @@ class Want:
 
 @dataclass(frozen=True, slots=True)
 class LogSpan:
-    """The part of the log that a table lacks: from the place `low` on. `batch` read the log there;
-    the log is read again from `start`, where `batch` begins or ends, with the structures of
-    then."""
+    """The part of the log that a table lacks, from the place `low` on. `batch`: the batch that read
+    the log at `low`. `start`: where reading begins, which is the beginning or the end of `batch`;
+    the structures of that place are used. `anchor`: the checksum of the event before `start`."""
 
     batch: Batch
     start: Position
@@ -91,16 +92,16 @@ class LogSpan:
 
 @dataclass(frozen=True, slots=True)
 class NewColumns:
-    """Columns whose values only the server has, named as in the version `version` of the table's
-    structure; all other values are in the mirror or in the log."""
+    """Columns whose values only the server has, with their names in version `version` of the
+    table's structure. All other values are in the mirror or in the log."""
 
     version: int
     names: tuple[str, ...]
 
 
 class Reach(Protocol):
-    """How far each supply reaches. Only the rules that need an answer ask for it. A sentence says
-    why a supply does not reach far enough."""
+    """How far each supply reaches. Rules ask only for what they need. A property that is a sentence
+    says why its supply does not reach far enough."""
 
     @property
     def log(self) -> LogSpan | str | None:
@@ -119,60 +120,61 @@ class Reach(Protocol):
 
     @property
     def goes_on(self) -> bool:
-        """Whether the mirror has all rows that the table had at its place."""
+        """Whether the mirror has every row that the table had at the mirror's place."""
         ...
 
     @property
     def columns(self) -> NewColumns | str:
-        """The columns whose values the mirror lacks, if it lacks nothing else besides the log."""
+        """The columns whose values the mirror lacks, if it lacks nothing else but the log."""
         ...
 
     @property
     def past(self) -> Past | str:
-        """What the log has of a table from before any run captured it."""
+        """The changes that the log has of a table from before any run captured it."""
         ...
 
     @property
     def by_condition(self) -> str | None:
-        """Why rows that are read by a condition cannot be merged into the mirror; None if they
+        """Why rows that are selected by a condition cannot be merged into the mirror; None if they
         can."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class FromLog:
-    """The changes after the table's place, read by a batch of its own."""
+    """The changes after the table's place. A batch of its own reads them from the log."""
 
     span: LogSpan
 
 
 @dataclass(frozen=True, slots=True)
 class FromPast:
-    """The changes that the log has of a table that nobody followed then, read by a batch of its
-    own."""
+    """The changes from before any run captured the table. A batch of its own reads them from the
+    log."""
 
     past: Past
 
 
 @dataclass(frozen=True, slots=True)
 class FromChangelog:
-    """The mirror is written again from its changelog: from all that this has, or from an earlier
-    version of the mirror and all changes since."""
+    """The mirror is written again from its whole changelog, or from an earlier version of itself
+    and all changes since."""
 
     origin: ChangelogOrigin
 
 
 @dataclass(frozen=True, slots=True)
 class RowsRead:
-    """All rows of the table, read from the server. `load`: a reading that has begun already."""
+    """All rows of the table, read from the server. `load`: the read that has begun already; None if
+    it has not."""
 
     load: Load | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class SomeRowsRead:
-    """The rows for which a condition holds, read from the server. The mirror's other rows for which
-    it may hold are looked up by key, because they may be gone at the source."""
+    """The rows that meet a condition, read from the server. The mirror's other rows that may meet
+    it are looked up by key, because the source may have deleted them."""
 
     condition: Condition
 
@@ -186,8 +188,8 @@ class ColumnsRead:
 
 @dataclass(frozen=True, slots=True)
 class FromMirror:
-    """The rows that a table had under the name `origin` until a RENAME: those of a version of that
-    mirror, and the changes since from its changelog."""
+    """The rows that a table had under the name `origin` until a RENAME: a version of the mirror of
+    that name, and the later changes from its changelog."""
 
     origin: TableName
 
@@ -197,8 +199,9 @@ Supply = FromLog | FromPast | FromChangelog | RowsRead | SomeRowsRead | ColumnsR
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """What a step asks of MySQL, as far as that is known beforehand: rows of the table and their
-    bytes, which the server estimates, and bytes of its log. None: unknown."""
+    """What a step costs MySQL, as far as it is known beforehand. `rows`, `bytes`: the server's
+    estimates for rows that are read from the table; None if unknown. `log_bytes`: bytes of the log.
+    """
 
     rows: int | None = 0
     bytes: int | None = 0
@@ -207,7 +210,7 @@ class Price:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A supply of a part of what a table lacks, the reason for it, and what it asks of MySQL."""
+    """One supply for a part of what a table lacks, with the reason, and its cost for MySQL."""
 
     supply: Supply
     reason: str = ""
@@ -215,14 +218,15 @@ class Step:
 
     @property
     def asks_server(self) -> bool:
-        """Return whether rows of MySQL's tables are read."""
+        """Return whether the step reads rows of MySQL's tables."""
         return isinstance(self.supply, RowsRead | SomeRowsRead | ColumnsRead)
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How a table is brought to where it is wanted: steps in their order, none if it lacks nothing.
-    `rule`: the row of `RULES` that decided. `waits`: why nothing is done for it now."""
+    """The steps, in their order, that bring a table to where it is wanted; none if it lacks
+    nothing. `rule`: name of the rule that decided. `waits`: why nothing is done for the table now;
+    None if it does not wait."""
 
     rule: str
     steps: tuple[Step, ...] = ()
@@ -230,12 +234,12 @@ class Plan:
 
     @property
     def goes_on(self) -> bool:
-        """Return whether neither the log nor the server's rows are read for it, but for some
-        columns."""
+        """Return whether the plan reads neither the log nor whole rows from the server."""
         return all(isinstance(step.supply, ColumnsRead | FromChangelog) for step in self.steps)
 
     @property
     def asks_server(self) -> bool:
+        """Return whether any step reads rows of MySQL's tables."""
         return any(step.asks_server for step in self.steps)
 
     @property
@@ -246,7 +250,7 @@ class Plan:
 
     @property
     def if_no_rows_are_read(self) -> Plan:
-        """Return the plan of a run that reads no rows from the server: a table that needs some
+        """Return the plan of a run that must not read rows from the server: a table that needs some
         waits."""
         asks = next((step for step in self.steps if step.asks_server), None)
         return self if asks is None else Plan(self.rule, waits=asks.reason)
@@ -258,14 +262,14 @@ class Plan:
 
     @property
     def reads_all_later(self) -> bool:
-        """Return whether all rows are read by a reading that has not begun: no change before that
-        counts."""
+        """Return whether all rows are read from the server and reading has not begun. Changes
+        before it begins are then not needed."""
         supply = None if self.besides is None else self.besides.supply
         return isinstance(supply, RowsRead) and not (supply.load and supply.load.reading)
 
     def continuing(self, load: Load | None) -> Plan:
-        """Return the same with `load`, by which all rows are read from the server; without one,
-        unchanged."""
+        """Return the plan with `load` as the read of all rows from the server; the same plan if
+        `load` is None."""
         if load is None:
             return self
         log = self.steps if self.besides is None else self.steps[:-1]
@@ -273,21 +277,21 @@ class Plan:
 
     @property
     def with_rows(self) -> Plan:
-        """Return the same with all rows in place of some columns."""
+        """Return the plan with all rows read instead of some columns."""
         assert self.besides is not None, "columns are read"
         return replace(self, steps=(*self.steps[:-1], replace(self.besides, supply=RowsRead())))
 
     @property
     def besides(self) -> Step | None:
-        """Return the step that supplies what the log does not."""
+        """Return the step that supplies what the log lacks; None if the log supplies all."""
         last = self.steps[-1] if self.steps else None
         return None if last is None or isinstance(last.supply, FromLog | FromPast) else last
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A row of `RULES`. `steps`: what it decides; None if it does not apply. `words`: the case and
-    the decision, as the documentation shows them."""
+    """A row of `RULES`. `steps`: returns the steps, or None if the rule does not apply. `words`:
+    the case and the decision, as the documentation shows them."""
 
     name: str
     steps: Callable[[Have, Want, Reach], tuple[Step, ...] | None]
@@ -295,7 +299,7 @@ class Rule:
 
 
 def plan(have: Have, want: Want, reach: Reach) -> Plan:
-    """Return how the table is brought to where it is wanted."""
+    """Return the plan for a table: the first rule that applies decides."""
     for rule in RULES:
         steps = rule.steps(have, want, reach)
         if steps is not None:
@@ -323,7 +327,7 @@ def _with_its_past(have: Have, want: Want, reach: Reach) -> _Steps:
         return None
     past = reach.past
     if isinstance(past, str):
-        return None  # it is read as it would be without
+        return None  # it is read as if nobody had asked for its past
     log = Step(FromPast(past), past.why)
     return (log,) if past.whole else (log, Step(RowsRead(have.load), have.reason))
 
@@ -352,7 +356,7 @@ def _shows_too_much(have: Have, want: Want, reach: Reach) -> _Steps:
 def _only_the_server(have: Have, want: Want, reach: Reach) -> _Steps:
     if have.needs & {Need.ROWS, Need.CONSENT}:
         return _read(have.reason)
-    # Columns alone do not do if a person gave the structure, or if the mirror is written again.
+    # If a person gave the structure or the mirror is written again, columns alone do not suffice.
     more = want.rewrite or want.given
     lacks_columns = Need.COLUMNS in have.needs
     return _read(have.reason) if lacks_columns and (more or not reach.goes_on) else None
@@ -369,7 +373,7 @@ def _written_again(have: Have, want: Want, reach: Reach) -> _Steps:
         return _read(f"{want.author} has it reloaded from there")
     origin = reach.changelog
     if isinstance(origin, str) and want.supplier is not Supplier.CHANGELOG:
-        # A version of the mirror may have what the person wants to be rid of.
+        # An earlier version of the mirror may have the very error that the person reloads for.
         return _read(f"{want.author} has it reloaded, and {origin}")
     if isinstance(origin, str):
         earlier = reach.earlier_version
@@ -412,12 +416,13 @@ _DEFAULTS: Final = LakePolicies()
 
 @dataclass(frozen=True, slots=True)
 class FormerName:
-    """What is known of a table whose rows a RENAME gave to another name. `captured`: runs capture
-    it. `goes_on`: the run begins where the one before it ended. `temporary`: the server may log the
-    RENAME of a temporary table in the same way. `lacks`: why its rows are not those of its mirror
-    and of the log since; None if they are. `written`: the ledger knows a version of its mirror, or
-    the batch says what all of its rows are. `alike`: the lake shows the new name as it showed the
-    former one. `policies`, `new_policies`: those of the former and of the new name."""
+    """What is known of the former name of a table that was renamed. `origin`: that name.
+    `captured`: runs capture it. `goes_on`: the run begins where the previous run ended.
+    `temporary`: the RENAME may be that of a temporary table, which MariaDB logs in the same way.
+    `lacks`: why its mirror and the log since do not give its rows; None if they do. `written`: the
+    ledger knows a version of its mirror, or the batch itself has all its rows. `alike`: the
+    settings show both names in the same way. `policies`, `new_policies`: the policies of the former
+    and of the new name."""
 
     origin: TableName
     captured: bool
@@ -450,8 +455,8 @@ _NOT_COPIED: Final[tuple[tuple[Callable[[FormerName], bool], str], ...]] = (
 
 
 def copied(former: FormerName) -> FromMirror | str:
-    """Return the supply of a table that has another one's rows since a RENAME; or why its rows have
-    to be read from the server."""
+    """Return the supply for a table that got another table's rows by a RENAME; or a sentence that
+    says why its rows must be read from the server."""
     for applies, why in _NOT_COPIED:
         if applies(former):
             return why.format(former.origin, former.lacks)
@@ -460,7 +465,7 @@ def copied(former: FormerName) -> FromMirror | str:
 
 OLDER: Final = "it is older than what is read of the log"
 LOG_LOST: Final = "log lost"
-"""The rule of tables that would have to go on after a part of the log that nobody read."""
+"""Name of the rule for tables that lack changes from a part of the log that nobody read."""
 
 RULES: Final[tuple[Rule, ...]] = (
     Rule(

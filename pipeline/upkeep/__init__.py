@@ -1,2 +1,2 @@
-"""Decisions of upkeep: files of mirrors (`decide`), old changes (`changes`), and earlier values
-that settings hide now (`clearing`)."""
+"""Decides upkeep of the lake: files of mirrors (`decide`), deletion of old changes (`changes`), and
+of earlier values that settings hide now (`clearing`)."""

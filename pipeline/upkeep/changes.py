@@ -1,8 +1,9 @@
-"""Deletion of old changes from changelogs: up to which batch they are deleted. Pure.
+"""Decides up to which batch old changes are deleted from changelogs (the tables with all changes).
+A batch is what one run captured. Pure.
 
-Whole batches are deleted, the oldest first, so that the rest begins at one place for all tables. A
-batch is deleted once it was acknowledged longer ago than `keep_changes`, and nothing needs it or an
-earlier one:
+Whole batches are deleted, oldest first, so that the changes of all tables begin at one place. A
+batch is deleted if it was acknowledged longer ago than `keep_changes`, and if nothing needs it or
+an earlier one:
 
 | a batch is needed by | because |
 |---|---|
@@ -32,7 +33,7 @@ KEY: Final = "`keep_changes`"
 
 
 class ForgottenStep(StrEnum):
-    """The steps of deleting old changes, in this order."""
+    """The steps of deleting old changes, in their order."""
 
     UNLISTED = "unlisted"
     """No changelog lists their files any more."""
@@ -44,9 +45,10 @@ class ForgottenStep(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class DeletedChanges:
-    """A note that the changes of the batches after `above` up to `through`, whose end is `end`,
-    are deleted. `unlisted_at`, `deleted` and `pruned`: which steps are done. `table`: the only
-    table concerned, because its settings now show less of it; None for all tables."""
+    """The ledger's note that the changes of batches are deleted: those after batch `above`, up to
+    and including `through`. `end`: the end of batch `through` in the log. `unlisted_at`, `deleted`,
+    `pruned`: the steps that are done. `table`: the only table concerned, because its settings now
+    show less of it; None for all tables."""
 
     above: int
     through: int
@@ -63,6 +65,7 @@ class DeletedChanges:
 
     @property
     def why(self) -> str:
+        """The reason for the deletion, as a clause."""
         if self.table is None:
             return f"as {KEY} says"
         return f"since less of {self.table} is shown now"
@@ -76,7 +79,7 @@ class DeletedChanges:
 
 @dataclass(frozen=True, slots=True)
 class DeletionNotes:
-    """The notes with steps that are not done yet, and the newest note; oldest first."""
+    """The notes whose steps are not all done, and the newest note; oldest first."""
 
     notes: Sequence[DeletedChanges] = ()
 
@@ -91,13 +94,14 @@ class DeletionNotes:
 
     @property
     def unfinished(self) -> list[DeletedChanges]:
-        """The notes with steps that are not done yet."""
+        """The notes whose steps are not all done."""
         return [note for note in self.notes if not note.pruned]
 
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """Something that needs changes. `through`: the last batch that it does not need, or 0."""
+    """Something that still needs changes, such as a consumer. `kind`, `name`: what it is;
+    `through`: the last batch that it does not need, or 0."""
 
     kind: str
     name: str
@@ -110,8 +114,8 @@ class Holder:
 
 @dataclass(frozen=True, slots=True)
 class Forgettable:
-    """`aged`: the newest batch that is older than `keep_changes`, or 0. `holders`: whoever needs
-    changes."""
+    """The facts about changes that may be deleted. `aged`: the newest batch that is older than
+    `keep_changes`, or 0. `holders`: everything that needs changes."""
 
     aged: int
     holders: Sequence[Holder]
@@ -119,7 +123,8 @@ class Forgettable:
 
 @dataclass(frozen=True, slots=True)
 class ChangeFile:
-    """A file of a changelog's generation, or of one of the source's own tables."""
+    """A file of a changelog, or of one of the source's own tables. `generation`: the number of the
+    changelog among all that its table has had; `size`: bytes."""
 
     table: TableName | SourceTable
     generation: int
@@ -128,21 +133,21 @@ class ChangeFile:
 
 
 class Prunable(StrEnum):
-    """The rows that the ledger deletes after changes were deleted, in this order."""
+    """The kinds of rows that the ledger deletes after changes were deleted, in their order."""
 
     CONTENTS = "contents"
-    """Rows about the contents of batches. They are counted by batches."""
+    """Rows about the contents of batches. The limit of a transaction counts batches, not rows."""
     LEASES = "leases"
-    """Decisions that led to no batch, and leases without any decision or batch."""
+    """Decisions that led to no batch, and leases without a decision or batch."""
     BATCHES = "batches"
     """Batches to which nothing refers, with their leases. A batch that stays keeps the number of
-    its predecessor."""
+    its predecessor, even if that is deleted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pruned:
-    """The result of deleting some of the ledger's rows: their number, the last number `reached`,
-    and whether no more are left."""
+    """The result of deleting some of the ledger's rows. `rows`: their number; `reached`: the last
+    id that was examined; `ended`: no more are left."""
 
     rows: int
     reached: int
@@ -153,10 +158,10 @@ class Pruned:
 class ChangesPlan:
     """The changes that are deleted now.
 
-    `through`: the last batch, or None. `held`: a sentence on what needs older changes. `left`: why
-    nothing is deleted at all. `unlisted`, `deleted`: the files that changelogs stop to list, and
-    those that are deleted; `rows`: number of rows deleted from the ledger. `unlist`, `delete`,
-    `prune`: the notes whose next step is done.
+    `through`: the last batch to delete, or None. `held`: a sentence on what needs older changes.
+    `left`: why nothing is deleted at all. `unlisted`, `deleted`: total of the files that changelogs
+    stop listing, and of those that are deleted. `rows`: number of rows deleted from the ledger.
+    `unlist`, `delete`, `prune`: the notes for which that step is due.
     """
 
     through: int | None = None
@@ -171,13 +176,15 @@ class ChangesPlan:
 
     @property
     def idle(self) -> bool:
+        """Whether there is nothing to do."""
         notes = self.unlist or self.delete or self.prune
         return self.through is None and not notes
 
 
 def through_of(forgettable: Forgettable, before: int) -> tuple[int | None, str | None]:
-    """Return the last batch whose changes are deleted now, or None; and a sentence on what needs
-    others that are old enough, or None. `before`: the last batch whose changes are deleted."""
+    """Return the last batch whose changes are deleted now, or None. Return also a sentence if
+    something needs batches that are old enough, or None. `before`: the last batch whose changes are
+    deleted already."""
     aged = forgettable.aged
     first = min(forgettable.holders, key=lambda holder: holder.through, default=None)
     through = aged if first is None else min(aged, first.through)

@@ -1,8 +1,9 @@
-"""Clearing: deletes values that a table's settings have come to hide. Pure.
+"""Decides about clearing: values are deleted from the lake after a table's settings were changed to
+hide them. Pure.
 
-A setting that shows less of a table applies to what is captured from then on. Values that were
-captured earlier are still in clear in older files of its changelog, older versions of its mirror,
-texts of statements, and structures. They are deleted once nothing needs them:
+Such a change applies to what is captured from then on. Values that were captured earlier are still
+in clear in older files of its changelog (all changes), older versions of its mirror (the current
+rows), texts of statements, and structures. They are deleted once nothing needs them:
 
 | they are needed by | because |
 |---|---|
@@ -13,7 +14,7 @@ texts of statements, and structures. They are deleted once nothing needs them:
 | the mirror of a table that was dropped or renamed | its rows cannot be read again |
 | a person, with `keep_clear` | the reason that the person gave |
 
-Versions of a mirror are promised for a time, but clearing deletes them earlier.
+Versions of a mirror are otherwise kept for a promised time; clearing deletes them earlier.
 """
 
 from __future__ import annotations
@@ -31,9 +32,9 @@ from lockstep.pipeline.values.table import TableName
 
 @dataclass(frozen=True, slots=True)
 class Tightening:
-    """A change of settings that shows less of a table, after batch `through`. `columns`: columns of
-    which less is shown; `rows`: fewer rows are captured; `rehashed`: values are hashed with another
-    key. `kept_because`: a person's reason to keep earlier values in clear."""
+    """A change of settings that shows less of a table in batches after `through`. `columns`:
+    columns of which less is shown; `rows`: fewer rows are captured; `rehashed`: values are hashed
+    with another key. `kept_because`: a person's reason to keep earlier values in clear."""
 
     table: TableName
     through: int
@@ -44,11 +45,12 @@ class Tightening:
 
     @property
     def shows_less(self) -> bool:
+        """Whether the change hides anything."""
         return bool(self.columns) or self.rows or self.rehashed
 
     @property
     def told(self) -> str:
-        """The values of which less is shown, as text."""
+        """The hidden values, as text."""
         parts = [", ".join(self.columns)] if self.columns else []
         parts += ["rows that a condition leaves out"] if self.rows else []
         parts += ["hashes made with another key"] if self.rehashed else []
@@ -57,10 +59,10 @@ class Tightening:
 
 @dataclass(frozen=True, slots=True)
 class UnclearedValues:
-    """A tightening whose earlier values are not cleared yet. `begun`: clearing has begun, so that
-    the values are not delivered any more. `holders`: a sentence on each that needs them. `stale`:
-    the table's mirror does not show newly read rows yet. `gone`: the mirror of a table that was
-    dropped while it was stale, which still shows the values."""
+    """A tightening whose earlier values are still in the lake. `begun`: clearing has begun, so the
+    values are no longer delivered. `holders`: a sentence on each thing that needs them. `stale`:
+    the table's mirror does not show newly read rows yet. `gone`: the folder of a mirror that still
+    shows the values, because its table was dropped before its rows were read again."""
 
     id: int
     tightening: Tightening
@@ -72,7 +74,7 @@ class UnclearedValues:
 
     @property
     def held(self) -> bool:
-        """True if anything but the mirror of a dropped table needs the values."""
+        """Whether anything except the mirror of a dropped table needs the values."""
         return self.kept_because is not None or len(self.holders) > (self.gone is not None)
 
     @property
@@ -116,14 +118,15 @@ _HOLDS: Final = {
 
 
 def holder_sentence(kind: str, name: str) -> str:
-    """Return a sentence on something that needs old changes, or the values in them."""
+    """Return a sentence on something that needs old changes, or values in them. `kind`: a key of
+    `_HOLDS`."""
     return _HOLDS[kind].format(name)
 
 
 @dataclass(frozen=True, slots=True)
 class ClearedFile:
-    """A batch's file in one of the source's own tables, and the file without values that replaces
-    it."""
+    """A batch's file in one of the source's own tables, and the file without hidden values that
+    replaces it."""
 
     batch: int
     table: SourceTable
@@ -133,8 +136,8 @@ class ClearedFile:
 
 @dataclass(frozen=True, slots=True)
 class ClearedLedgerRows:
-    """Rows of the ledger without the values: structures, statements, and structures of loads that
-    have ended, by the load's id."""
+    """Rows of the ledger from which hidden values are removed: versions of structures, statements,
+    and structures of loads that have ended, by the load's id."""
 
     versions: Sequence[SchemaVersion]
     statements: Sequence[SchemaStatement]

@@ -1,4 +1,5 @@
-"""Decides the steps of a mirror's upkeep, each with its reason. Pure.
+"""Decides the steps of a mirror's upkeep, each with its reason. A mirror is the Delta table with a
+table's current rows. Pure.
 
 Not here: whether the mirror may be written to now (`pipeline.run.upkeep`), Spark
 (`resources.lake`).
@@ -10,16 +11,17 @@ Not here: whether the mirror may be written to now (`pipeline.run.upkeep`), Spar
 | vacuum | there are files that are needed only by versions replaced longer ago than `keep` |
 
 The target size of files is a 32nd of the table, from 16 to 512 MiB. A MERGE rewrites every file in
-which it changes a row, so a small table gets small files, and a large table few enough to list.
-A file with half the target size is not rewritten again, so that a growing mirror is not rewritten
-at each upkeep.
+which it changes a row. So a small table gets small files, and a large table few enough to list. A
+file with half the target size is not rewritten again, so that a growing mirror is not rewritten at
+each upkeep.
 
 Delta writes a checkpoint with every tenth commit, and keeps it as long as the log. A table that is
-written to every minute has thousands, and each lists all files, and those that were removed within
-`keep`. A version is read from the newest checkpoint at or before it, and the commits after that. So
-of the checkpoints older than a day, the first of each day and of each thousand versions are kept.
-Then promised versions stay readable from at most that many commits, and when Delta deletes a
-checkpoint's commits by their age, it deletes at most a day of versions too many.
+written to every minute has thousands of them. Each lists all files, and the files that were removed
+within `keep`. A version is read from the newest checkpoint at or before it, and the commits after
+that. So of the checkpoints older than a day, only the first of each day and of each thousand
+versions are kept. Promised versions then stay readable from at most a day's or a thousand commits.
+When Delta deletes a checkpoint's commits by their age, it deletes at most a day of versions too
+many.
 """
 
 from __future__ import annotations
@@ -34,21 +36,22 @@ SMALL_FILES: Final = 16
 DELETED_SHARE: Final = 0.1
 
 CLOCKS_APART: Final = timedelta(minutes=10)
-"""Largest difference between two clocks by which files may still be deleted."""
+"""Largest difference between two clocks at which files may still be deleted."""
 
 _PARTS: Final = 32
 _LEAST: Final = 16 << 20
 _MOST: Final = 512 << 20
 _ROOM: Final = 2
-"""Free space that a rewrite needs, as a multiple of the files' size, because the old files stay."""
+"""Free space that a rewrite needs, as a multiple of the files' size. The old files stay until a
+vacuum."""
 
 
 @dataclass(frozen=True, slots=True)
 class UpkeepPolicy:
-    """The settings under [upkeep]. `small_files`: number of small files from which on a mirror is
-    compacted. `file_bytes`: target size of files, None for a size by that of the table.
-    `deleted_share`: part of a mirror's rows from which on deleted rows are purged; `purge`: purge
-    all of them. `keep_changes`: how long changes stay in changelogs, None for ever."""
+    """The settings under [upkeep]. `small_files`: number of small files at which a mirror is
+    compacted. `file_bytes`: target size of files, None for a size that depends on the table's.
+    `deleted_share`: part of a mirror's rows at which deleted rows are purged; `purge`: purge them
+    at any number. `keep_changes`: how long changes stay in changelogs, None for ever."""
 
     small_files: int = SMALL_FILES
     file_bytes: int | None = None
@@ -59,7 +62,7 @@ class UpkeepPolicy:
 
 @dataclass(frozen=True, slots=True)
 class FileTotal:
-    """The number of some files, and the sum of their sizes."""
+    """The number of files, and the sum of their sizes."""
 
     files: int = 0
     bytes: int = 0
@@ -71,16 +74,16 @@ class FileTotal:
 
 @dataclass(frozen=True, slots=True)
 class MirrorFiles:
-    """The files of a mirror's newest version: their `sizes` in bytes, the number of `rows` in them,
-    and of these the number of `deleted` ones, None if unknown. `unneeded`: files that no promised
-    version needs; `untold`: why these are unknown. `free`: bytes free in the lake, None if unknown.
-    """
+    """The files of a mirror's newest version. `sizes`: in bytes. `rows`: number of rows in them;
+    `deleted`: how many of these are marked as deleted; None if unknown. `unneeded`: files that no
+    promised version needs; `why_unknown`: why these are unknown. `free`: free bytes in the lake,
+    None if unknown."""
 
     sizes: tuple[int, ...]
     rows: int | None
     deleted: int | None
     unneeded: FileTotal = FileTotal()
-    untold: str | None = None
+    why_unknown: str | None = None
     free: int | None = None
 
 
@@ -99,11 +102,12 @@ class StepKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class UpkeepStep:
-    """A step on the files of `pile`. `target`: target size of files in bytes. `deleted_share`:
-    files of which a larger part is deleted are rewritten too."""
+    """A step of upkeep. `total`: the files that it rewrites or deletes. `target`: target size of
+    files in bytes. `deleted_share`: a compaction also rewrites files of which a larger part is
+    deleted."""
 
     kind: StepKind
-    pile: FileTotal
+    total: FileTotal
     reason: str
     target: int = 0
     deleted_share: float = 1.0
@@ -111,23 +115,24 @@ class UpkeepStep:
 
 @dataclass(frozen=True, slots=True)
 class UpkeepPlan:
-    """The steps in their order. `left`: a sentence on each step that is not done."""
+    """The steps in their order. `left`: a sentence on each step that is needed but not done."""
 
     steps: tuple[UpkeepStep, ...] = ()
     left: tuple[str, ...] = ()
 
 
 def decide(files: MirrorFiles, policy: UpkeepPolicy, doubt: str | None = None) -> UpkeepPlan:
-    """Return the steps of a mirror's upkeep. `doubt`: why the clocks cannot be trusted."""
+    """Return the steps of a mirror's upkeep. `doubt`: why the clocks cannot be trusted; None if
+    they can."""
     steps, left = [], []
     for step in (_compact(files, policy), _purge(files, policy)):
         if step is None:
             continue
-        if files.free is None or files.free >= step.pile.bytes * _ROOM:
+        if files.free is None or files.free >= step.total.bytes * _ROOM:
             steps.append(step)
         else:
             left.append(
-                f"{step.kind.value}: {step.pile.bytes >> 20} MiB would be rewritten, and the "
+                f"{step.kind.value}: {step.total.bytes >> 20} MiB would be rewritten, and the "
                 f"lake has room for {files.free >> 20} MiB; make room"
             )
     if files.unneeded.files:
@@ -141,18 +146,18 @@ def decide(files: MirrorFiles, policy: UpkeepPolicy, doubt: str | None = None) -
             )
         else:
             left.append(f"{_files(files.unneeded.files)} that nothing needs stay: {doubt}")
-    if files.untold is not None:
-        left.append(files.untold)
+    if files.why_unknown is not None:
+        left.append(files.why_unknown)
     return UpkeepPlan(tuple(steps), tuple(left))
 
 
 def clock_doubt(
     now: datetime, ledger: datetime, newest: datetime | None, held: datetime | None, keep: timedelta
 ) -> str | None:
-    """Return why the clocks cannot be trusted to delete files older than `keep`, or None. By a fast
-    clock files seem to be older than they are. `now`: this machine's clock; `ledger`: the ledger's.
-    `newest`: time of the mirror's newest commit. `held`: when a process last held the source; None
-    if either is unknown."""
+    """Return why the clocks cannot be trusted to delete files older than `keep`, or None. If a
+    clock is fast, files seem older than they are. `now`: this machine's clock; `ledger`: the
+    ledger's clock. `newest`: time of the mirror's newest commit; `held`: when a process last held
+    the source's lock; None if unknown."""
     if abs(now - ledger) > CLOCKS_APART:
         return (
             f"this machine's clock says {now:%Y-%m-%d %H:%M:%S} UTC, the ledger's "
@@ -212,7 +217,7 @@ NEWEST: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """A checkpoint of a version, with its size in bytes."""
+    """A Delta checkpoint of a version, with its size in bytes."""
 
     version: int
     made_at: datetime
@@ -220,7 +225,7 @@ class Checkpoint:
 
 
 def checkpoints_to_delete(checkpoints: Sequence[Checkpoint], now: datetime) -> list[Checkpoint]:
-    """Return the checkpoints to delete. `checkpoints` has all of the table, in any order."""
+    """Return the checkpoints to delete. `checkpoints`: all of the table, in any order."""
     ascending = sorted(checkpoints, key=lambda checkpoint: checkpoint.version)
     deleted = []
     kept: Checkpoint | None = None
@@ -233,7 +238,7 @@ def checkpoints_to_delete(checkpoints: Sequence[Checkpoint], now: datetime) -> l
 
 
 def _near(kept: Checkpoint, checkpoint: Checkpoint) -> bool:
-    """Return whether versions after a checkpoint can be read from the one that is kept instead."""
+    """Return whether the versions after `checkpoint` can as well be read from `kept`."""
     return (
         kept.version // VERSIONS == checkpoint.version // VERSIONS
         and timedelta() <= checkpoint.made_at - kept.made_at < DAY

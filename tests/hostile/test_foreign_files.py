@@ -206,7 +206,7 @@ class Source:
                 assert all(one.left is None for one in correct_changelogs(self.work(), lease))
         self.follower.lose_ledger()
         with self.follower.leased() as lease:
-            recover(self.work(), lease, author="somebody", behind=batch)
+            recover(self.work(), lease, author="somebody", after_batch=batch)
 
     # -- what there is -------------------------------------------------------------------------
 

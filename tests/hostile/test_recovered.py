@@ -35,7 +35,7 @@ def without_ledger(history: History, moment: int) -> Follower:
 def recovered(follower: Follower, behind: int | None = None) -> RecoveryOutcome:
     foreseen = plan_recovery(follower.work(), behind)
     with follower.leased() as lease:
-        done = recover(follower.work(), lease, author="somebody", behind=behind)
+        done = recover(follower.work(), lease, author="somebody", after_batch=behind)
     assert done == foreseen, "what was shown is what was done"
     require_told(foreseen.tables, follower.work())
     return done
@@ -134,7 +134,7 @@ class Undoing:
         done = undone(self.follower, behind)
         assert done.plan is not None
         again = {f"{SOURCE}/{table.database}/{table.name}" for table, _ in done.reloads}
-        then = self.left.get(done.plan.told.batch, {})
+        then = self.left.get(done.plan.lake_end.batch, {})
         now = shown_by(self.follower)
         kept = {mirror: rows for mirror, rows in then.items() if mirror not in again}
         assert {mirror: now[mirror] for mirror in kept} == kept
@@ -241,7 +241,7 @@ def test_a_ledger_that_holds_the_source_is_not_made_anew(history: History) -> No
     with pytest.raises(ForeignCommit, match="holds shop already"):
         plan_recovery(follower.work(), start_over=True)
     with follower.leased() as lease, pytest.raises(ForeignCommit, match="holds shop already"):
-        recover(follower.work(), lease, author="somebody", behind=2)
+        recover(follower.work(), lease, author="somebody", after_batch=2)
 
 
 @pytest.mark.thin
@@ -265,7 +265,7 @@ def cut_off(history: History, moment: int, behind: int | None, call: str, when: 
         pytest.raises(Crash),
         mortal(follower, call, after=when == "after"),
     ):
-        recover(follower.work(), lease, author="somebody", behind=behind)
+        recover(follower.work(), lease, author="somebody", after_batch=behind)
     ended = (call, when) == ("acknowledge", "after")
     recovered(follower, None if ended else behind)
     history.write()

@@ -109,7 +109,7 @@ def test_a_ledger_lost_after_a_run_was_undone(mysql: MySqlStand, database: str) 
     follower.lose_ledger()
     done = recovered(follower)
     assert done.plan is not None
-    assert (done.plan.told.batch, done.plan.batch) == (2, 5)
+    assert (done.plan.lake_end.batch, done.plan.batch) == (2, 5)
     follower.run()
     require_equal(follower, mysql, database)
 
@@ -134,7 +134,7 @@ def test_a_ledger_that_a_recovery_began_to_leave_does_not_go_on(
     ledger = follower.ledger
     follower.lose_ledger()
     with follower.leased() as lease, pytest.raises(CutOff):
-        recover(mortal(follower.work(), 3), lease, author="somebody", behind=2)
+        recover(mortal(follower.work(), 3), lease, author="somebody", after_batch=2)
     follower.ledger = ledger
     with pytest.raises(ForeignCommit, match="went back to the end of batch 2"):
         follower.run()
@@ -163,7 +163,7 @@ def test_a_batch_that_was_gone_back_to_counts(mysql: MySqlStand, database: str) 
         if key == 1:
             done = undone(follower, 2)
             assert done.plan is not None
-            assert (done.plan.told.batch, done.plan.told.whole) == (2, False)
+            assert (done.plan.lake_end.batch, done.plan.lake_end.whole) == (2, False)
     follower.lose_ledger()
     assert not recovered(follower).reloads
     require_equal(follower, mysql, database)
@@ -582,7 +582,7 @@ class Chaos:
             try:
                 with self.follower.leased() as lease:
                     work = mortal(self.follower.work(), calls)
-                    recover(work, lease, author="somebody", behind=behind)
+                    recover(work, lease, author="somebody", after_batch=behind)
             except CutOff:
                 behind = self.random.choice((behind, None))
                 if self.random.random() < 0.3:

@@ -69,7 +69,7 @@ def test_deleted_rows_go_from_the_files(
     assert (deleted.files >= unneeded.files, deleted.bytes >= unneeded.bytes) == (True, True)
     assert at_once.files(MIRROR).unneeded == FileTotal()
     promised_longer = SparkUpkeep(place, spark=spark, keep=timedelta(days=365)).files(MIRROR)
-    assert (promised_longer.unneeded, promised_longer.untold is None) == (FileTotal(), False)
+    assert (promised_longer.unneeded, promised_longer.why_unknown is None) == (FileTotal(), False)
     left = [row for batch in mirrors.rows(MIRROR, ["id"], 4) for row in batch["id"].to_pylist()]
     assert sorted(left) == list(range(70))
 

@@ -285,7 +285,7 @@ def test_a_row_of_which_the_log_has_a_part_is_not_judged() -> None:
     touch.put(one, one, np.array([False]), np.array([False]))
     wrong = touch.wrong(hashes({1: 9, 2: 2}), hashes({1: 4, 2: 3}))
     assert set(wrong.different) == {2}
-    assert wrong.untold == 1
+    assert wrong.incomplete == 1
 
 
 @given(some.randoms(use_true_random=False), some.booleans())
@@ -302,7 +302,7 @@ def test_rows_without_a_key_are_counted(chance: Random, spoiled: bool) -> None:
             now.remove(row)
         else:
             now.append(row)
-        tally.put(np.array([row], np.uint64), [sign], behind_low=number >= low)
+        tally.put(np.array([row], np.uint64), [sign], after_low=number >= low)
         if number >= low - 1:
             states.append(list(now))
     if spoiled:

@@ -137,7 +137,7 @@ def test_every_mirror_that_is_taken_shows_that_batch(
     """Each table that is taken over has exactly what its batches up to there have; no batch that
     the log reaches among the newest would spare more tables; nothing is both taken and read."""
     facts, mirrors = lake
-    touched = {told.batch: told.touched for told in facts.told}
+    touched = {told.batch: told.touched for told in facts.records}
 
     def of(table: TableName, batch: int) -> set[int]:
         return {number for number in touched if number <= batch and table in touched[number]}
@@ -149,13 +149,13 @@ def test_every_mirror_that_is_taken_shows_that_batch(
         return
     for one in plan.adopted:
         table = one.mirror.table
-        assert mirrors[table].versions[one.version] == of(table, plan.told.batch)
+        assert mirrors[table].versions[one.version] == of(table, plan.lake_end.batch)
     taken = [one.mirror.table for one in plan.adopted]
     assert sorted([*taken, *(table for table, _ in plan.reloads)]) == sorted(TABLES)
     near = [number for number in sorted(touched)[-NEAR:] if number >= oldest]
     for number in near:
         whole = [t for t in TABLES if frozenset(of(t, number)) in mirrors[t].versions]
-        if number >= plan.told.batch or not near:
+        if number >= plan.lake_end.batch or not near:
             assert len(whole) <= len(taken)
     assert plan.batch >= max(touched)
 
@@ -191,7 +191,7 @@ def test_a_second_ledger_shows_nothing_that_counts() -> None:
     )
     plan = decide(LakeFacts(OWN, told, (mirror,)), lambda _: True)
     assert plan is not None
-    assert (plan.told.batch, [one.version for one in plan.adopted]) == (2, [1])
+    assert (plan.lake_end.batch, [one.version for one in plan.adopted]) == (2, [1])
     assert plan.batch == 3
     assert [OTHER in doubt for doubt in plan.doubts] == [True, False][: len(plan.doubts)]
     earlier = (ShownBatch(1, 5, OWN), ShownBatch(0, 1, OTHER))
@@ -206,12 +206,14 @@ def test_batches_that_are_void_do_not_count() -> None:
     """A ledger went on that did not know them: what a mirror had of them is no place to go on."""
     table = TABLES[0]
     shown = (ShownBatch(1, 2, OWN), ShownBatch(0, 1, OWN))
-    mirror = MirrorFacts(table, "a", 1, shown, frozenset({1, 2}), told=(told_of(2, OWN, place(2)),))
+    mirror = MirrorFacts(
+        table, "a", 1, shown, frozenset({1, 2}), records=(told_of(2, OWN, place(2)),)
+    )
     told = (told_of(1, OWN, place(1), whole=True),)
     facts = LakeFacts(OWN, told, (mirror,), void=(BatchSpan(1, 4),))
     plan = decide(facts, lambda _: True)
     assert plan is not None
-    assert (plan.told.batch, [one.version for one in plan.adopted]) == (1, [0])
+    assert (plan.lake_end.batch, [one.version for one in plan.adopted]) == (1, [0])
     assert plan.batch == 4, "their numbers are not given again"
 
 
@@ -219,12 +221,14 @@ def test_a_folder_that_may_have_gone_back_is_believed_where_all_tables_are_descr
     """Its claim is lost: what a mirror alone shows may be void."""
     table = TABLES[0]
     shown = (ShownBatch(1, 2, OWN), ShownBatch(0, 1, OWN))
-    mirror = MirrorFacts(table, "a", 1, shown, frozenset({1, 2}), told=(told_of(2, OWN, place(2)),))
+    mirror = MirrorFacts(
+        table, "a", 1, shown, frozenset({1, 2}), records=(told_of(2, OWN, place(2)),)
+    )
     told = (told_of(1, OWN, place(1), whole=True),)
     for complete, batch in ((True, 2), (False, 1)):
         plan = decide(LakeFacts(OWN, told, (mirror,), complete=complete), lambda _: True)
         assert plan is not None
-        assert plan.told.batch == batch
+        assert plan.lake_end.batch == batch
     plan = decide(LakeFacts(OWN, (), (mirror,), complete=False), lambda _: True)
     assert plan is not None
     assert "may lack batches that were undone" in plan.doubts[-1]

@@ -144,21 +144,21 @@ def test_upkeep_does_enough_and_comes_to_an_end(
     kinds = [step.kind for step in plan.steps]
     assert kinds == [kind for kind in StepKind if kind in kinds]
     assert (StepKind.VACUUM in kinds) == (found.unneeded.files > 0 and doubt is None)
-    told = [found.untold is not None, found.unneeded.files > 0 and doubt is not None]
+    told = [found.why_unknown is not None, found.unneeded.files > 0 and doubt is not None]
     roomy = decide(replace(found, free=None), policy, doubt)
     lacking = len(roomy.steps) - len(plan.steps)
     assert len(plan.left) == sum(told) + lacking
     for step in plan.steps:
-        room = found.free is None or not step.kind.commits or step.pile.bytes * 2 <= found.free
+        room = found.free is None or not step.kind.commits or step.total.bytes * 2 <= found.free
         assert room, step
     deleted, rows = found.deleted or 0, found.rows or 0
     wanted = deleted > 0 and (policy.purge or deleted >= rows * policy.deleted_share)
     assert (StepKind.PURGE in [step.kind for step in roomy.steps]) == wanted
     for step in plan.steps:
         if step.kind is StepKind.COMPACT:
-            assert step.pile.files >= policy.small_files
+            assert step.total.files >= policy.small_files
             after = compacted(found, step)
-            assert len(found.sizes) - len(after.sizes) >= step.pile.files // 2
+            assert len(found.sizes) - len(after.sizes) >= step.total.files // 2
             again = decide(after, policy, doubt)
             assert StepKind.COMPACT not in [one.kind for one in again.steps]
 
@@ -176,7 +176,7 @@ def test_a_month_of_runs_leaves_few_files_and_writes_none_of_them_often(
         found = MirrorFiles(sizes, None, None)
         for step in decide(found, policy).steps:
             sizes = compacted(found, step).sizes
-            written += step.pile.bytes
+            written += step.total.bytes
     target = target_bytes(sum(sizes), policy)
     assert len(sizes) <= 2 * sum(sizes) / target + 200
     assert written <= 20 * sum(sizes) + 432 * target

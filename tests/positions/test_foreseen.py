@@ -292,7 +292,7 @@ class Foresight(Chance):
         start_over = told.case is Case.START_OVER
         with follower.leased() as lease:
             work = follower.work()
-            recover(work, lease, author="ann", behind=behind, start_over=start_over)
+            recover(work, lease, author="ann", after_batch=behind, start_over=start_over)
         require_told(told.tables, follower.work())
         self.planned()
 

@@ -540,7 +540,7 @@ def _lose(follower: Follower, behind: int | None = None) -> None:
     follower.lose_ledger()
     foreseen = plan_recovery(follower.work(), behind)
     with follower.leased() as lease:
-        done = recover(follower.work(), lease, author="somebody", behind=behind)
+        done = recover(follower.work(), lease, author="somebody", after_batch=behind)
     assert done == foreseen
     assert not done.reloads
     require_told(foreseen.tables, follower.work())

@@ -277,7 +277,7 @@ def test_any_place_of_the_past(mysql: MySqlStand, database: str, seed: int) -> N
     assert all(lake.tables[name] == commits for name, commits in tables.items())
     future = moment_text(datetime.now(UTC) + timedelta(days=1))
     for place, why in (
-        (future, "does not know yet"),
+        (future, "does not show"),
         (f"{past.seen[0].at.split(':')[0]}:4", "no transaction up to"),
     ):
         with pytest.raises(ConfigurationError, match=why):

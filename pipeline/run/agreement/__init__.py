@@ -1,1 +1,1 @@
-"""The agreement of a ledger with its lake: claims on folders, Delta logs, and changelogs' files."""
+"""Checks that a ledger and its lake agree: claims on folders, Delta logs, and changelogs' files."""

@@ -1,7 +1,8 @@
-"""The check that changelogs list exactly the files that the ledger recorded, and its correction.
+"""Checks that changelogs (the Delta tables with all changes of a table) list exactly the files that
+the ledger recorded, and corrects them.
 
-Recorded files stay in the folder until a VACUUM deletes them, so a changelog is corrected by one
-commit of metadata, whatever was done to the table. If recorded files are lost, their rows may be in
+Recorded files stay in the folder until a VACUUM deletes them. So whatever another program did to
+the table, one commit of metadata corrects it. If recorded files are lost, their rows may be in
 files that were not recorded. Then nothing is changed, because listing the remaining recorded files
 would duplicate rows or lose them.
 """
@@ -57,7 +58,8 @@ _ALL = 1 << 62
 
 @dataclass(frozen=True, slots=True)
 class ChangelogTable:
-    """One generation of a table's changelog, or one of the source's own tables."""
+    """One changelog of a table, or one of the source's own tables. `generation`: its number among
+    the changelogs that the table has had."""
 
     folder: str
     app_id: str
@@ -94,7 +96,7 @@ def all_changelogs(work: Workplace) -> Iterator[ChangelogTable]:
 def recorded_batches(
     work: Workplace, changelog: ChangelogTable
 ) -> dict[int, tuple[SegmentFile, ...]]:
-    """Return the files of each batch that was captured and not given up, oldest first."""
+    """Return the files of each captured batch, oldest first, without batches that were given up."""
     source, table = work.source.name, changelog.table
     files: dict[int, tuple[SegmentFile, ...]] = {}
     if isinstance(table, SourceTable):
@@ -116,8 +118,8 @@ def recorded_batches(
 
 
 def recorded_files(work: Workplace, changelog: ChangelogTable) -> RecordedFiles:
-    """Return the files that the changelog should list. Files of a captured batch count once it is
-    published."""
+    """Return the files that the changelog should list. A captured batch's files belong there once
+    the batch is published."""
     source = work.source.name
     table = changelog.table if isinstance(changelog.table, TableName) else None
     forgotten = work.ledger.forgotten(source, table).through
@@ -177,10 +179,10 @@ def lost_files(
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """The result for one changelog. `found`: how its list differed from the recorded files;
-    `error`: what somebody else did to it; `left`: a sentence on why it still does not list the
-    recorded files; `commits`: the versions that corrected it; `revised`: a replay's revision
-    corrected it; `version`: the newest version of its log that was examined, None if there is none
+    """The result of checking one changelog. `found`: how its list differed from the recorded files.
+    `error`: what another program did to it. `left`: a sentence on why it still does not list the
+    recorded files. `commits`: the versions that corrected it. `revised`: a replay's revision
+    corrected it. `version`: the newest version of its log that was examined; None if there is none
     or if the log ends before the version of the last look."""
 
     changelog: ChangelogTable
@@ -193,7 +195,7 @@ class Agreement:
 
     @property
     def righted(self) -> bool:
-        """It lists the recorded files now, and did not before."""
+        """Whether it lists the recorded files now, and did not before."""
         return self.left is None and (bool(self.commits) or self.revised)
 
     @property
@@ -212,8 +214,8 @@ class Agreement:
 
 
 def error_of_agreement(agreement: Agreement) -> TableError | None:
-    """Return the error for which a run quarantines the table. None if rows had only been moved to
-    other files and the recorded files are listed again."""
+    """Return the error for which a run quarantines (stops) the table. Return None if rows had only
+    been moved to other files and the recorded files are listed again."""
     error, left, table = agreement.error, agreement.left, agreement.changelog.table
     if left is not None:
         reason = left if error is None else f"{error.reason}: {left}"
@@ -229,15 +231,15 @@ def error_of_agreement(agreement: Agreement) -> TableError | None:
 def correct_changelog(
     work: Workplace, lease: Lease | None, changelog: ChangelogTable, looked: int | None
 ) -> Agreement:
-    """Judge the commits after version `looked`, and let the changelog list what was recorded. If
-    somebody changed its columns, properties or single rows, version `looked` is restored first.
-    Without a lease nothing is written. Raise `ForeignCommit` for an error that concerns the whole
-    source, `CommitConflict` if somebody keeps committing."""
+    """Judge the commits after version `looked`, and make the changelog list the recorded files. If
+    another program changed its columns, properties or single rows, version `looked` is restored
+    first. Without a lease nothing is written. Raise `ForeignCommit` for an error that concerns the
+    whole source, `CommitConflict` if other programs keep committing."""
     agreement = Agreement(changelog)
     for _ in PUBLISH.tries():
         before = agreement.commits
         agreement = _once(work, lease, changelog, looked, agreement)
-        # After a commit of ours, look again: somebody may have committed just before it.
+        # After a commit of ours, look again: another program may have committed just before it.
         if agreement.commits == before or agreement.left is not None:
             return agreement
     raise CommitConflict(
@@ -253,6 +255,8 @@ def _once(
     looked: int | None,
     so_far: Agreement,
 ) -> Agreement:
+    """Examine the changelog once, and correct it by at most one commit. `so_far`: the result of
+    earlier rounds."""
     folder, commits = changelog.folder, so_far.commits
     look = LogAbove(None) if looked is None else work.changelog.look(folder, looked)
     error = so_far.error
@@ -295,8 +299,8 @@ def _once(
 
 
 def correct_changelogs(work: Workplace, lease: Lease) -> Iterator[Agreement]:
-    """Correct the changelogs to which somebody else committed since the last look, and those that
-    list files whose names are not those of captured files. The examined versions are not recorded,
+    """Correct the changelogs to which another program committed since the last look, or that list
+    files without a captured file's name. Yield the results. The examined versions are not recorded,
     so that the next run reports the commits."""
     looked = work.ledger.looked(work.source.name)
     for changelog in all_changelogs(work):
@@ -315,8 +319,8 @@ def _is_in_doubt(work: Workplace, folder: str, looked: int) -> bool:
 def why_not_corrected(
     work: Workplace, changelog: ChangelogTable, surplus: Sequence[str], lost: Mapping[str, str]
 ) -> str | None:
-    """Return why a commit cannot correct a changelog, or None: surplus files may hold the only copy
-    of some changes."""
+    """Return why a commit cannot correct a changelog, or None if it can. It cannot if surplus files
+    may hold the only copy of some changes."""
     if not lost or not surplus:
         return None
     batches = {batch for path in surplus for batch in batches_of(work, changelog.folder, path)}
@@ -336,6 +340,7 @@ def _listed_again(
     surplus: Sequence[str],
     back: Sequence[SegmentFile],
 ) -> int:
+    """List recorded files (`back`) and stop listing `surplus` in one commit; return its version."""
     work.progress.note(
         f"{changelog.folder} lists the captured files again: {len(back)} of them were not listed, "
         f"and {len(surplus)} files of somebody else were"
@@ -391,5 +396,6 @@ def columns_of(
 
 
 def _newest(work: Workplace) -> int:
+    """Return the newest captured batch, or 0."""
     cursor = work.ledger.cursors(work.source.name).captured
     return 0 if cursor is None else cursor.batch

@@ -1,5 +1,5 @@
-"""The check that a source's folder in the lake belongs to this ledger, made before anything is read
-or written, and the claim that says so in the folder."""
+"""Checks that a source's folder in the lake belongs to this ledger, before anything is read or
+written. The claim is a file in the folder that names the owning ledger and its newest batch."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _NEWEST = 50
 
 
 def require_agreement(work: Workplace) -> None:
-    """Raise `ForeignCommit` if the folder belongs to another ledger, or has another history than
-    this one; nothing is written."""
+    """Raise `ForeignCommit` if the folder belongs to another ledger, or if its history differs from
+    the ledger's; nothing is written."""
     if (error := disagreement(work)) is not None:
         raise error
 
 
 def require_claim(work: Workplace) -> None:
-    """Raise as `require_agreement`, and claim a folder that nobody has claimed for this ledger."""
+    """Raise as `require_agreement` does. Claim the folder for this ledger if nobody has yet."""
     folder = work.claims.read(work.source.name)
     if (error := disagreement(work, folder)) is not None:
         raise error
@@ -70,8 +70,8 @@ def lake_trouble(work: Workplace) -> LockstepError | None:
 
 
 def contradicted(work: Workplace, folder: Claim | Unclaimed) -> list[BatchSpan]:
-    """Return the batches that the folder declares void although this ledger still has them: a
-    recovery did not finish, or this ledger was given up for another one."""
+    """Return the spans of batches that the folder declares void although this ledger still has
+    them. Either a recovery did not finish, or this ledger was given up for another one."""
 
     def has_batches(span: BatchSpan) -> bool:
         batches = work.ledger.live_batches(work.source.name, span.after + 1, span.through)
@@ -83,8 +83,8 @@ def contradicted(work: Workplace, folder: Claim | Unclaimed) -> list[BatchSpan]:
 
 
 def claim_of(work: Workplace, ledger: str) -> Claim:
-    """Return the folder's claim. If there is none, or it cannot be read, return one for this ledger
-    that says nothing else."""
+    """Return the folder's claim. If it does not exist or cannot be read, return one for `ledger`
+    without batches."""
     source = work.source.name
     try:
         folder = work.claims.read(source)
@@ -96,7 +96,7 @@ def claim_of(work: Workplace, ledger: str) -> Claim:
 
 
 def claim_folder(work: Workplace) -> Claim:
-    """Claim the folder for this ledger. Void batches stay void."""
+    """Write a claim of the folder for this ledger, and return it. Void batches stay void."""
     source, ledger = work.source.name, work.ledger.identity()
     before = claim_of(work, ledger)
     claim = Claim(source, ledger, work.clock(), void=before.void, complete=before.complete)
@@ -109,15 +109,16 @@ def claim_folder(work: Workplace) -> Claim:
 
 
 def claim_up_to(work: Workplace, batch: Batch) -> None:
-    """Record a batch in the folder's claim, before the tables have anything of it: a ledger that
-    does not know the batch is then recognized as being behind its lake. Raise `ForeignCommit` if
-    the folder was claimed meanwhile for a batch that this ledger does not know."""
+    """Record a batch in the folder's claim, before the tables have anything of it. A restored
+    ledger that does not know the batch is then recognized as being behind its lake. Raise
+    `ForeignCommit` if the folder was meanwhile claimed for a batch that this ledger does not know.
+    """
     folder = work.claims.read(work.source.name)
     assert isinstance(folder, Claim), "a run claims its folder before it publishes"
     claim = folder.at(batch)
     if claim == folder:
         return
-    # A run of another copy of this ledger holds no lock that this run could see.
+    # A run with another copy of this ledger (a restored backup) takes its lock there, not here.
     if (error := disagreement(work, folder)) is not None:
         raise error
     # Tables are merged one by one, so a later batch may already be claimed: its claim stays.
@@ -126,8 +127,8 @@ def claim_up_to(work: Workplace, batch: Batch) -> None:
 
 
 def _expects_tables(work: Workplace) -> bool:
-    """Return whether the ledger records any table in the lake. As long as no row was captured there
-    is none, although batches may be acknowledged."""
+    """Return whether the ledger records any table in the lake. Batches without captured rows may be
+    acknowledged although no table exists."""
     source = work.source.name
     states = work.ledger.table_states(source).values()
     return bool(work.ledger.looked(source)) or any(state.mirror_version for state in states)

@@ -1,9 +1,9 @@
-"""The examination of commits to a source's tables in the lake since the last look,
-which is recorded as the Delta version up to which a table's log was checked.
+"""Examines the commits to a source's tables in the lake since the last look. The ledger records a
+look as the Delta version up to which a table's log was examined.
 
-A foreign commit, or a mirror that is lost or ends too early, concerns one table and quarantines it.
-A commit of Lockstep that this ledger does not know concerns the whole source: ledger or lake was
-restored, or two ledgers write to one lake.
+A commit of another program quarantines (stops) one table. So does a mirror (the table with the
+current rows) that is missing or ends too early. A commit of Lockstep that this ledger does not know
+concerns the whole source: ledger or lake was restored, or two ledgers write to one lake.
 """
 
 from __future__ import annotations
@@ -55,8 +55,10 @@ def judge_mirror(
     replaced: bool = False,
     newest: NewestWrites | None = None,
 ) -> int | None:
-    """Judge the commits to a mirror since the last look, and return its newest version. `newest`:
-    the mirror's writes, if the caller has them from the ledger.
+    """Judge the commits to a mirror since the last look, and return its newest version; None if the
+    mirror does not exist. `looked`: the version of the last look. `intent`: an open write, whose
+    commit is expected. `replaced`: as in `judge`. `newest`: the mirror's writes, if the caller has
+    them from the ledger.
 
     Raise `TableError` for what concerns the table, `ForeignCommit` for what concerns the source.
     """
@@ -75,7 +77,8 @@ def judged_mirror(
     replaced: bool = False,
     newest: NewestWrites | None = None,
 ) -> Judgement:
-    """Judge the commits to a mirror since the last look."""
+    """Return the judgement on the commits to a mirror since the last look. Arguments: as in
+    `judge_mirror`."""
     source = work.source.name
     app_id = application_id(source, state, "mirror")
     if newest is None:
@@ -93,8 +96,8 @@ def judged_mirror(
 
 
 def judged_changelog(work: Workplace, look: LogAbove, looked: int) -> Judgement:
-    """Judge the commits to a changelog, or to one of the source's own tables, since the last
-    look."""
+    """Return the judgement on the commits to a changelog, or to one of the source's own tables,
+    since the last look."""
     source = work.source.name
     numbers = {
         commit.said["batches"][-1]
@@ -114,8 +117,8 @@ def judged_changelog(work: Workplace, look: LogAbove, looked: int) -> Judgement:
 def changelog_error(
     work: Workplace, folder: str, relation: Judgement, table: TableName | SourceTable | None = None
 ) -> TableError | ForeignCommit | None:
-    """Return a `TableError` for what concerns a changelog's table, a `ForeignCommit` for what
-    concerns the source, and None if the commits are harmless."""
+    """Return a `TableError` for what concerns only a changelog's table, a `ForeignCommit` for what
+    concerns the whole source, and None if the commits are harmless."""
     source = work.source.name
     keep = f"`lockstep resume {table} --reason …` goes on with the changelog as it is"
     replay = replay_hint(table)
@@ -126,7 +129,7 @@ def changelog_error(
             ends = "is missing" if newest is None else f"ends at version {newest}"
             return TableError(
                 f"the changelog {folder} {ends}, and version {expected} of it is in the ledger: "
-                "what it had beyond that is lost. The mirror has everything",
+                "its later changes are lost. The mirror has all rows",
                 hint=f"mount or restore the folder before the next run; {keep}",
             )
         case Foreign(commit, how):
@@ -152,8 +155,8 @@ def replay_hint(table: TableName | SourceTable | None) -> str:
 
 
 def disagreeing_tables(work: Workplace) -> list[DisagreeingTable]:
-    """Return the tables whose mirrors have commits that the ledger does not know, or lack commits
-    that it knows."""
+    """Return the tables whose mirrors have commits of Lockstep that the ledger does not know, or
+    lack commits that it knows."""
     source = work.source.name
     looked = work.ledger.looked(source)
     intents = {intent.table: intent for intent in work.ledger.open_intents(source)}
@@ -167,17 +170,17 @@ def disagreeing_tables(work: Workplace) -> list[DisagreeingTable]:
 
 
 def changelog_disagreement(work: Workplace) -> ForeignCommit | None:
-    """Return why a changelog, or one of the source's own tables, disagrees with the ledger, or
-    None."""
+    """Return the first disagreement of a changelog, or of one of the source's own tables, that
+    concerns the whole source; None without one."""
     moved = _changelogs_moved(work)
     errors = (changelog_error(work, folder, relation) for folder, relation in moved)
     return next((error for error in errors if isinstance(error, ForeignCommit)), None)
 
 
 def unknown_batches(work: Workplace) -> ForeignCommit | None:
-    """Return why the ledger may not claim a source's folder, or None if it may. It may
-    not if the newest commit to a changelog, or to one of the source's own tables, is
-    for a batch that the ledger does not know."""
+    """Return why the ledger may not claim a source's folder, or None if it may. It may not if the
+    newest commit to a changelog, or to one of the source's own tables, names a batch that the
+    ledger does not know."""
     if (error := changelog_disagreement(work)) is not None:
         return error
     source = work.source.name
@@ -195,8 +198,8 @@ def unknown_batches(work: Workplace) -> ForeignCommit | None:
 
 
 def _changelogs_moved(work: Workplace) -> Iterator[tuple[str, Judgement]]:
-    """Yield the changelogs, and the source's own tables, that do not end at the version of the last
-    look, with the judgement on their commits."""
+    """Yield the changelogs, and the source's own tables, with commits after the last look, and the
+    judgement on these commits."""
     mirrors = {state.mirror for state in work.ledger.table_states(work.source.name).values()}
     for folder, looked in work.ledger.looked(work.source.name).items():
         if folder not in mirrors and not work.changelog.ends_at(folder, looked):
@@ -204,8 +207,8 @@ def _changelogs_moved(work: Workplace) -> Iterator[tuple[str, Judgement]]:
 
 
 def moved_mirrors(work: Workplace, looked: Mapping[str, int]) -> list[TableState]:
-    """Return the complete tables whose mirrors do not end at the version of the last look, or were
-    never examined."""
+    """Return the complete tables whose mirrors have commits after the last look, or were never
+    examined."""
     complete = [
         state
         for state in work.ledger.table_states(work.source.name).values()
@@ -217,8 +220,9 @@ def moved_mirrors(work: Workplace, looked: Mapping[str, int]) -> list[TableState
 
 
 def changed_mirrors(work: Workplace) -> list[DisagreeingTable]:
-    """Return the tables that the next run would quarantine because of commits to their
-    mirrors, or, once it publishes changes there, because of commits to their changelogs."""
+    """Return the tables that the next run would quarantine because of commits to their mirrors.
+    Include the tables that it would quarantine because of commits to their changelogs once it
+    publishes there."""
     looked = work.ledger.looked(work.source.name)
     changed = []
     for state in moved_mirrors(work, looked):
@@ -236,8 +240,9 @@ def changed_mirrors(work: Workplace) -> list[DisagreeingTable]:
 
 
 def moved_changelogs(work: Workplace) -> list[DisagreeingTable]:
-    """Return the changelogs whose rows another program put into other files without changing
-    them. The next run that publishes there, or a replay, lists the captured files again."""
+    """Return the changelogs whose rows another program moved to other files without changing them,
+    as a compaction does. A replay, or the next run that publishes there, lists the captured files
+    again."""
     tables = _changelogs_of(work, frozenset(TableCondition))
     return [
         DisagreeingTable(
@@ -307,7 +312,7 @@ def ahead(
 
 
 def foreign_sentence(folder: str, commit: LakeCommit) -> str:
-    """Return the sentence on a commit that is not Lockstep's."""
+    """Return a sentence that names a commit of another program."""
     operation = commit.operation or "an operation without a name"
     return (
         f"version {commit.delta_version} of {folder} is not Lockstep's ({operation}, "
@@ -325,9 +330,9 @@ _COMMITS: Final = 50
 
 
 def foreign_mirrors(work: Workplace, tables: Iterable[TableName]) -> dict[TableName, str]:
-    """Return the new tables that are left out because somebody else made a Delta table in
-    the folder of their mirror, or because that folder cannot be read; each with a sentence
-    that says so. A table that a person ordered to be reloaded is not among them."""
+    """Return the new tables that are left out, each with a sentence that says why: another program
+    has a Delta table in the folder of their mirror, or that folder cannot be read. A table that a
+    person ordered to be reloaded is not left out."""
     source = work.source.name
     captured = work.ledger.table_states(source).keys()
     looked = work.ledger.looked(source)
@@ -350,7 +355,8 @@ def foreign_mirrors(work: Workplace, tables: Iterable[TableName]) -> dict[TableN
 
 
 def _is_foreign(work: Workplace, folder: str) -> bool:
-    """Return whether a folder has a Delta table and none of its newest commits is Lockstep's."""
+    """Return whether a folder has a Delta table and none of its newest `_COMMITS` commits is
+    Lockstep's."""
     if work.mirrors.version(folder) is None:
         return False
     return not any(commit.ours for commit in islice(work.mirrors.history(folder), _COMMITS))

@@ -1,1 +1,1 @@
-"""Comparisons of MySQL with what Lockstep has: rows with the lake, structures with the ledger."""
+"""Compares MySQL with what Lockstep has: rows with the lake, structures with the ledger."""

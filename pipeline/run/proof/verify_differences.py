@@ -1,8 +1,8 @@
-"""The search for the rows of one table that differ between MySQL and the mirror: their keys, their
-columns and, on request, their values.
+"""Finds the rows of one table that differ between MySQL and the mirror (the Delta table with the
+current rows): their keys, their columns and, on request, their values.
 
-Each side is read once. Its hashes are partitioned by key into files, so that memory holds one
-partition at a time, however large the table is and however many of its rows differ.
+Each side is read once. Its row hashes are partitioned by key into files, called shares. Memory
+holds one share at a time, however large the table is and however many of its rows differ.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ from lockstep.pipeline.values.table import TableName
 
 EXAMPLES: Final = 5
 DETAILS: Final = 500
-"""Most differing rows that are read again for their keys and columns."""
+"""Largest number of differing rows that are read again for their keys and columns."""
 
 SHARE_ROWS: Final = 250_000
-"""Rows whose hashes are compared at once. A row takes 16 bytes on each side, and ten times that if
-it differs."""
+"""Number of rows whose hashes are compared at once. A row takes 16 bytes on each side, and ten
+times that if it differs."""
 
 MOST_SHARES: Final = 64
-"""Most files that are open at once on each side, each with a buffer of its own."""
+"""Largest number of files that are open at once on each side, each with its own buffer."""
 
 _DIFFERENT, _MISSING, _SURPLUS = "different", "only in MySQL", "only in the lake"
 
@@ -59,7 +59,7 @@ _DIFFERENT, _MISSING, _SURPLUS = "different", "only in MySQL", "only in the lake
 @dataclass(frozen=True, slots=True)
 class Side:
     """Access to one table in MySQL and in the lake. `keeps`: the mirror keeps rows that a TRUNCATE
-    removed at the source, and does not mark them."""
+    removed at the source, without a mark."""
 
     table: TableName
     hasher: RowHasher
@@ -74,16 +74,16 @@ class Side:
 def differences(
     work: Workplace, cursor: Cursor, side: Side, counted: TableDifference, *, show_values: bool
 ) -> TableDifference:
-    """Return `counted` with the rows that differ at the cursor. Raise `SourceMoving` if the log
-    lacks columns of rows that changed after it."""
+    """Return `counted` with the rows that differ at the cursor. Raise `SourceMoving` if rows
+    changed after it and the log lacks columns of them."""
     total = _Total()
     shares = -(-max(counted.source_rows, counted.lake_rows, 1) // SHARE_ROWS)
     for share in _wrong(work, cursor, side, min(shares, MOST_SHARES)):
         total.add(share)
     wrong = total.sample
-    if wrong.untold and not wrong.all:
+    if wrong.incomplete and not wrong.all:
         raise SourceMoving(
-            f"{wrong.untold:,} rows changed since {cursor.position}, and the log lacks some of "
+            f"{wrong.incomplete:,} rows changed since {cursor.position}, and the log lacks some of "
             "their columns",
             hint="`lockstep run`, then `lockstep verify` at once; or set global binlog_row_image "
             "= FULL at the source",
@@ -104,7 +104,8 @@ def differences(
 
 @dataclass(slots=True)
 class _Total:
-    """The number of rows that differ, and at most `DETAILS` of them."""
+    """The numbers of differing rows by kind. `kept`: number of deleted rows that the mirror keeps
+    as configured; `sample`: at most `DETAILS` differing rows."""
 
     only_source: int = 0
     only_lake: int = 0
@@ -121,12 +122,12 @@ class _Total:
 
     @property
     def is_listed(self) -> bool:
-        """The sample has every row that differs."""
+        """True if the sample has every differing row."""
         return len(self.sample.all) == self.only_source + self.only_lake + self.different
 
 
 def _wrong(work: Workplace, cursor: Cursor, side: Side, shares: int) -> Iterator[WrongRows]:
-    """Yield the rows that differ in each share."""
+    """Yield the rows that differ, one share at a time."""
     hasher = side.hasher
     with closing(_Shares(work, shares)) as source, closing(_Shares(work, shares)) as lake:
         with work.server.row_hashes(hasher.structure) as hashes:
@@ -142,7 +143,7 @@ def _wrong(work: Workplace, cursor: Cursor, side: Side, shares: int) -> Iterator
 def _touched(
     work: Workplace, cursor: Cursor, side: Side, low: Coordinates, shares: int
 ) -> Sequence[RowsBeforeLog | RowTally]:
-    """Return the changes that the log has of each share of the rows."""
+    """Return the log's changes of each share."""
     if side.keyed:
         touch = RowsBeforeLog()
         _read(work, cursor, side, TouchReader(side.hasher, touch))
@@ -153,7 +154,7 @@ def _touched(
 
 
 class _Shares:
-    """The hashes of one side, in one file for each share of the rows."""
+    """The row hashes of one side, one file for each share."""
 
     def __init__(self, work: Workplace, shares: int) -> None:
         self._files = [work.spool.scratch() for _ in range(shares)]
@@ -189,8 +190,8 @@ Rows = dict[int, pa.RecordBatch]
 
 
 def _both(work: Workplace, cursor: Cursor, side: Side, wrong: WrongRows) -> tuple[Rows, Rows, bool]:
-    """Return at most `DETAILS` of the differing rows, of the source and of the mirror. The flag is
-    set if the mirror has several rows of one key: a merge of that key would not remove them."""
+    """Return at most `DETAILS` of the differing rows, from the source and from the mirror. The flag
+    says that the mirror has several rows of one key; a merge would not remove them."""
     if not wrong.all:
         return {}, {}, False
     wanted = np.array(sorted(wrong.all)[:DETAILS], np.uint64)
@@ -201,7 +202,8 @@ def _both(work: Workplace, cursor: Cursor, side: Side, wrong: WrongRows) -> tupl
 
 
 def _where(side: Side, wrong: WrongRows, source: Rows, lake: Rows) -> str | None:
-    """Return a SQL condition for all rows that differ, if the key is one integer column."""
+    """Return a SQL condition that selects all differing rows; None unless the key is one integer
+    column and the rows are few."""
     if not side.keyed or len(side.hasher.key) != 1 or not 0 < len(wrong.all) <= DETAILS:
         return None
     [name] = side.hasher.key
@@ -224,7 +226,7 @@ def differing_rows(
     *,
     show_values: bool,
 ) -> Iterator[RowDifference]:
-    """Yield at most `DETAILS` of the differing rows, by kind and key."""
+    """Yield at most `DETAILS` of the differing rows, ordered by kind and key."""
     kinds = {_DIFFERENT: wrong.different, _MISSING: wrong.only_source, _SURPLUS: wrong.only_lake}
     sample = sorted(wrong.all)[:DETAILS]
     for kind, keys in kinds.items():
@@ -237,8 +239,8 @@ def differing_rows(
 
 
 def _source_rows(work: Workplace, cursor: Cursor, side: Side, wanted: Hashes) -> pa.Table:
-    """Return the rows as they were at the cursor. A row that the log changed after it is restored
-    from its first before image."""
+    """Return the rows as they were at the cursor. A row that changed after it is restored from its
+    first before image in the log."""
     rows = work.server.rows_by_hash(side.hasher.structure, set(wanted.tolist()))
     if not side.keyed:
         return rows.rows
@@ -295,7 +297,8 @@ def _columns(
 
 
 def _key(side: Side, row: pa.RecordBatch | None, *, show_values: bool) -> str:
-    """Return the key of a row in words. A table without a key shows values only on request."""
+    """Return the key of a row as text. Of a table without a key, values are shown only on
+    request."""
     if row is None:
         return "a row that changed meanwhile"
     if not side.keyed and not show_values:
@@ -313,7 +316,7 @@ def _values(row: pa.RecordBatch | None, names: tuple[str, ...]) -> dict[str, str
 
 
 def _shown(value: object) -> str:
-    """Return a value as a person reads it; text is quoted."""
+    """Return a value as text for people; strings are quoted."""
     if isinstance(value, Decimal):
         return format(value, "f")
     return str(value) if isinstance(value, date | time | timedelta) else repr(value)

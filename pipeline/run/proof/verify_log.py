@@ -1,5 +1,6 @@
-"""A reading of the log after the acknowledged cursor, for the tables that are compared. It writes
-nothing and keeps hashes of row images; their memory does not grow with a table."""
+"""Reads the log after the acknowledged cursor (the place that the lake shows), for the tables that
+are compared. It writes nothing. It keeps only hashes of row images, so its memory does not grow
+with the tables' sizes."""
 
 from __future__ import annotations
 
@@ -43,29 +44,29 @@ from lockstep.pipeline.values.segment import ChangeType
 from lockstep.pipeline.values.table import TableName
 
 AGAIN: Final = "`lockstep run`, then `lockstep verify` again"
-"""Hint for a table that could not be compared just now."""
+"""The hint for a table that could not be compared just now."""
 
 
 class TableReader(Protocol):
-    """A receiver of one table's row images."""
+    """A receiver of one table's row images (rows before and after changes)."""
 
     hasher: RowHasher
-    """Its columns are those that images must have."""
+    """Computes the hashes; images must have its columns."""
 
     def take(self, images: RowImages, transactions: Integers) -> None:
-        """Take images in the order of the log. `transactions`: each image's transaction, by its
-        number in the group."""
+        """Take images in the order of the log. `transactions`: the number of each image's
+        transaction in its group."""
 
     def end(self, transactions: Transactions) -> None:
-        """End the group whose images were taken since the last call."""
+        """End a group of transactions: its images were taken since the last call."""
 
 
 def read_log(
     work: Workplace, cursor: Cursor, readers: Mapping[TableName, TableReader]
 ) -> dict[TableName, NotCompared]:
-    """Read from the cursor to the end of the log and give each reader the images of its table.
-    Return the tables that could not be followed. Raise whatever would end a run that reads the
-    same range."""
+    """Read from the cursor to the end of the log, and give each reader the images of its table.
+    Return the tables whose changes could not be read, with the reasons. Raise the errors that would
+    end a run over the same range."""
     run_start = place_to_continue(work, cursor)
     bounds = RunBounds.fixed(run_start.facts, Budget())
     basis = basis_of(work, run_start, bounds, cursor.batch + 1, ())
@@ -78,7 +79,7 @@ def read_log(
 
 
 class LogOfTables:
-    """A `log_reader.LogTaker` that passes images on to readers and captures nothing."""
+    """A `log_reader.LogTaker` that passes images to readers and captures nothing."""
 
     changes = 0
     """Always 0: no Spark is started, because nothing will be merged."""
@@ -159,8 +160,8 @@ class LogOfTables:
 
 @dataclass(slots=True)
 class _Transactions:
-    """The transactions of a group, as `pipeline.proof` needs them. `before` returns the GTIDs that
-    were read before the group."""
+    """The transactions of a group, in the form that `pipeline.proof` needs. `before`: returns the
+    GTIDs that were read before the group."""
 
     group: TransactionGroup
     before: Callable[[], GtidSet]
@@ -186,19 +187,19 @@ _EXISTS_AFTER: Final = np.array(
 
 
 def _exists_after(images: RowImages) -> npt.NDArray[np.bool_]:
-    """Return a flag for each image: the row exists after it."""
+    """Return, for each image, whether the row exists after it."""
     return np.asarray(_EXISTS_AFTER[images.change_type.to_numpy()])
 
 
 def _complete(images: RowImages) -> npt.NDArray[np.bool_]:
-    """Return a flag for each image: it has every column."""
+    """Return, for each image, whether it has every column."""
     if images.present is None:
         return np.ones(len(images.event), np.bool_)
     return np.asarray(images.present.is_null().to_numpy(zero_copy_only=False))
 
 
 def _keys(hasher: RowHasher, images: RowImages) -> Hashes:
-    """Return the hash of each image's key. A postimage that omits the key has the key of its
+    """Return the hash of each image's key. A postimage without the key columns has the key of its
     preimage, which is the image before it."""
     keys = hasher.keys(images.columns)
     if images.present is None:
@@ -215,7 +216,7 @@ def _keys(hasher: RowHasher, images: RowImages) -> Hashes:
 @dataclass(slots=True)
 class SumReader:
     """A `TableReader` that carries the mirror's sum through the log. `partial`: an image lacked
-    columns, and the sum is void from there on."""
+    columns, so the sum is void from there on."""
 
     hasher: RowHasher
     carried: CarriedSum
@@ -237,7 +238,7 @@ class SumReader:
 
 @dataclass(slots=True)
 class TouchReader:
-    """A `TableReader` that records what each row was before its first change."""
+    """A `TableReader` that records each row as it was before its first change."""
 
     hasher: RowHasher
     touch: RowsBeforeLog
@@ -247,13 +248,13 @@ class TouchReader:
         self.touch.put(keys, rows, _exists_after(images), _complete(images))
 
     def end(self, transactions: Transactions) -> None:
-        """Do nothing: images count whichever transaction they belong to."""
+        """Do nothing: the order of images suffices, whatever their transactions."""
 
 
 @dataclass(slots=True)
 class TallyReader:
-    """A `TableReader` for a table without a key, which counts rows by their hashes. `low`: the
-    place of the log before the source was read."""
+    """A `TableReader` for a table without a key. It counts rows by their hashes. `low`: the end of
+    the log just before the source was read."""
 
     hasher: RowHasher
     tally: RowTally
@@ -270,13 +271,13 @@ class TallyReader:
         for numbers, signs, hashes in taken:
             for after_low in (False, True):
                 chosen = (numbers >= first_after) == after_low
-                self.tally.put(hashes[chosen], signs[chosen].tolist(), behind_low=after_low)
+                self.tally.put(hashes[chosen], signs[chosen].tolist(), after_low=after_low)
 
 
 @dataclass(slots=True)
 class BeforeReader:
-    """A `TableReader` that keeps the rows of the wanted keys as they were before their first
-    change, by the hash of the key; None if a row did not exist."""
+    """A `TableReader` that keeps rows as they were before their first change. `wanted`: hashes of
+    the keys of these rows; `rows`: the rows by these hashes, None if a row did not exist."""
 
     hasher: RowHasher
     wanted: Hashes
@@ -290,4 +291,4 @@ class BeforeReader:
             self.rows.setdefault(int(keys[index]), row)
 
     def end(self, transactions: Transactions) -> None:
-        """Do nothing: images count whichever transaction they belong to."""
+        """Do nothing: the order of images suffices, whatever their transactions."""

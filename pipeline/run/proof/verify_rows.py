@@ -1,8 +1,9 @@
-"""The comparison of MySQL with the lake at one place of the log, while others write to MySQL.
+"""Compares MySQL with the lake at one place of the log, while other sessions write to MySQL.
 
-Both sides are summed as hashes of rows, independently: the server computes one sum, the other comes
-from the mirror's files. The mirror's sum is carried through the log from the place that it shows to
-the moment at which MySQL was read. If the sums differ there, the rows are compared one by one.
+Both sides compute a sum of row hashes, independently: the server computes one, the other comes from
+the files of the mirror (the Delta table with the current rows). The mirror's sum is then carried
+forward through the log, from the place that the mirror shows to the moment at which MySQL was read.
+If the sums differ there, the rows are compared one by one.
 """
 
 from __future__ import annotations
@@ -41,10 +42,10 @@ READ_ON: Final = "`lockstep run` until all rows are read; then `lockstep verify`
 
 @dataclass(frozen=True, slots=True)
 class LakeShown:
-    """The lake at one moment: the acknowledged cursor, the states of tables, and the versions of
-    their mirrors. `waiting`: tables with changes that are not merged. `loading`: tables whose rows
-    are being read from MySQL. `same_server`: the cursor is a place in the log of the server that
-    answers now."""
+    """The lake at one moment. `cursor`: the place up to which it was acknowledged; `versions`: the
+    newest Delta version of each mirror. `waiting`: tables with changes that are not merged.
+    `loading`: tables whose rows are being read from MySQL. `flavour`: "mysql" or "mariadb".
+    `same_server`: the cursor is in the log of the server that answers now."""
 
     cursor: Cursor
     states: Mapping[TableName, TableState]
@@ -55,7 +56,7 @@ class LakeShown:
     same_server: bool
 
     def unready(self, table: TableName) -> NotCompared | None:
-        """Return the reason why the table cannot be compared now, or None."""
+        """Return why the table cannot be compared now; None if it can."""
         if table in self.loading:
             why = "its rows are being read from the source"
             return NotCompared(table, why, READ_ON, readable=True)
@@ -65,8 +66,8 @@ class LakeShown:
 
 
 def lake_shown(work: Workplace) -> LakeShown:
-    """Return the lake at a moment when no captured batch waits for its merge. Raise `SourceMoving`
-    if there is no such moment while a run may still bring it about."""
+    """Return the lake at a moment when no captured batch waits for its merge. While a run is
+    active, wait for such a moment. Raise `SourceMoving` if there is none."""
     ledger, source = work.ledger, work.source.name
     cursor = None
     for _ in RUN_ENDED.tries(work.pause):
@@ -80,6 +81,7 @@ def lake_shown(work: Workplace) -> LakeShown:
         waiting = frozenset(ledger.pending(source))
         loading = frozenset(load.table for load in ledger.open_loads(source))
         batches = ledger.unfinished(source)
+        # If a run acknowledged meanwhile, the states and versions need not fit the cursor.
         if not batches and ledger.cursors(source).acknowledged == cursor:
             facts = work.server.facts()
             same = facts.server_uuid == cursor.position.server_uuid
@@ -99,7 +101,8 @@ def tables_to_compare(
     tables: Sequence[TableName] | None,
     states: Mapping[TableName, TableState],
 ) -> list[TableName]:
-    """Return the tables to compare, sorted. Raise `NothingMatches` for an unknown table."""
+    """Return the tables to compare, sorted. `tables`: those that were named; None for all that are
+    followed. Raise `NothingMatches` for an unknown table."""
     present = {*work.server.engines()}
     if tables is not None:
         unknown = [table for table in tables if table not in present and table not in states]
@@ -116,7 +119,7 @@ def tables_to_compare(
 
 
 def side_of(work: Workplace, shown: LakeShown, table: TableName) -> Side:
-    """Return access to a table in MySQL and in the lake."""
+    """Return access to a table on both sides, in MySQL and in the lake."""
     state = shown.states.get(table)
     structure = work.server.structure(table)
     mirror = Mirror(work, state.mirror if state else "", shown.versions.get(table))
@@ -138,7 +141,7 @@ class Summed:
     lake: RowSum
 
     def equal(self, proof: Proof, at: Prefix) -> TableDifference:
-        """Return the report that both sides are equal at a place."""
+        """Return the result that both sides are equal at the place `at`."""
         rows = self.source.sum.rows
         return TableDifference(self.side.table, rows, rows, proof=proof, place=at)
 
@@ -146,7 +149,8 @@ class Summed:
 def verify(
     work: Workplace, tables: Sequence[TableName] | None = None, *, show_values: bool = False
 ) -> VerifyReport:
-    """Compare `tables`, or all that are followed.
+    """Compare `tables`, or all that are followed. `show_values`: report also the values of
+    differing rows.
 
     Raise `SourceMoving` before the first run, and while captured batches wait for their merge. A
     table that cannot be compared is reported, and the others are compared.
@@ -174,7 +178,7 @@ def verify(
 def report(
     work: Workplace, cursor: Cursor, comparisons: Mapping[TableName, Comparison], seconds: float
 ) -> VerifyReport:
-    """Return the report on all tables, in their order."""
+    """Return the report on all tables, sorted by name."""
     ordered = [comparisons[table] for table in sorted(comparisons)]
     return VerifyReport(
         cursor.batch,
@@ -225,8 +229,8 @@ def _moved(cursor: Cursor, source: SourceSum) -> bool:
 def _carried(
     work: Workplace, shown: LakeShown, summed: Mapping[TableName, Summed]
 ) -> dict[TableName, Comparison]:
-    """Carry the sums through the log, and return the tables that are equal and those that the log
-    cannot be followed for."""
+    """Carry the sums through the log. Return the tables that are equal, and those whose changes in
+    the log could not be read."""
     cursor = shown.cursor
     comparisons: dict[TableName, Comparison] = {}
     readers: dict[TableName, SumReader] = {}
@@ -249,8 +253,8 @@ def _carried(
 
 
 def _carrying(sums: Summed, shown: LakeShown) -> CarriedSum:
-    """Return the mirror's sum, to be carried from the mirror's place on. MySQL was read at some
-    place between the two marks, and not before the mirror's place."""
+    """Return the mirror's sum, ready to be carried forward. MySQL was read at a place between the
+    two marks, and not before the mirror's place."""
     marks, place = sums.source.marks, place_of(shown.cursor)
     low, low_set = marks.low, marks.low_set
     if shown.same_server and low.file.base == place.at.file.base and low < place.at:
@@ -261,7 +265,7 @@ def _carrying(sums: Summed, shown: LakeShown) -> CarriedSum:
 def _by_rows(
     work: Workplace, cursor: Cursor, sums: Summed, *, show_values: bool
 ) -> TableDifference:
-    """Compare row by row: the sums differ, or the log does not have all columns."""
+    """Compare row by row, because the sums differ or the log lacks columns."""
     return differences(
         work,
         cursor,
@@ -282,7 +286,8 @@ def place_of(cursor: Cursor) -> Prefix:
 
 
 def record_proofs(work: Workplace, report: VerifyReport) -> None:
-    """Record what was proven and what differs. No lease is needed: runs do not read this record."""
+    """Record in the ledger what was proven and what differs. No lease is needed, because runs do
+    not read this record."""
     work.ledger.note_compared(work.source.name, list(_compared(report)))
 
 

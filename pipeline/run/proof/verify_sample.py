@@ -1,4 +1,4 @@
-"""The comparison of a random sample of rows with MySQL, while others write to MySQL."""
+"""Compares a random sample of rows in the lake with MySQL, while other sessions write to MySQL."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ from lockstep.pipeline.values.errors import LockstepError
 from lockstep.pipeline.values.table import TableName
 
 SAMPLED_TABLES: Final = 5
-"""Largest number of tables of which a run compares a sample of rows."""
+"""Largest number of tables that a run compares by sample."""
 
 
 def prove_sample(work: Workplace, chance: Random) -> VerifyReport | None:
-    """Compare a sample of rows after a run's merges, if one is configured, and record
-    the result. An error is reported and does not end the run."""
+    """Compare a sample of rows after a run's merges, if the settings ask for that, and record the
+    result. An error is reported and does not end the run. `chance`: the source of randomness."""
     rows = work.source.prove_rows
     if not rows:
         return None
@@ -89,7 +89,7 @@ def verify_sample(
     most_tables: int | None = None,
 ) -> VerifyReport:
     """Compare about `rows` rows of each of `tables`, or of `most_tables` random ones; otherwise as
-    `verify`. A table without a key is not compared: its rows cannot be told apart."""
+    `verify`. A table without a key is not compared, because its rows cannot be told apart."""
     clock = perf_counter()
     shown = lake_shown(work)
     names = tables_to_compare(work, tables, shown.states)
@@ -133,8 +133,8 @@ def _sampled(
 
 
 def _by_numbers(work: Workplace, side: Side, rows: int, chance: Random) -> Sampled:
-    """Sample by a numeric key. Both sides order numbers alike, so each side reads all rows of the
-    stretches that the sample covers."""
+    """Return a sample by a numeric key. Both sides order numbers in the same way, so each reads all
+    rows in the stretches (ranges of consecutive keys) of the sample."""
     structure = side.hasher.structure
     first = structure.primary_key[0]
 
@@ -151,9 +151,9 @@ def _by_numbers(work: Workplace, side: Side, rows: int, chance: Random) -> Sampl
 
 
 def _by_values(work: Workplace, side: Side, rows: int, chance: Random) -> Sampled:
-    """Sample by a key of text. Only the server knows the order of its collation, so the rows of
-    each stretch are looked up in the mirror by key. A stretch begins at a row of the mirror; one
-    begins at the table's first row."""
+    """Return a sample by a key of text. Only the server knows the order of its collation, so the
+    server's rows in each stretch are looked up in the mirror by key. One stretch begins at the
+    table's first row, the others at random rows of the mirror."""
     structure = side.hasher.structure
     first = structure.primary_key[0]
     schema = side.hasher.schema
@@ -191,7 +191,7 @@ def _lake(
 
 
 def _distinct(side: Side, sample: SourceSample) -> pa.Table:
-    """Return the rows of all stretches without duplicates: stretches may overlap."""
+    """Return the rows of all stretches without duplicates, because stretches may overlap."""
     rows = pa.concat_tables([side.hasher.schema.empty_table(), *sample.rows]).combine_chunks()
     _, firsts = np.unique(_keys(side, rows.to_batches()), return_index=True)
     return rows.take(pa.array(firsts))
@@ -227,7 +227,7 @@ def _compared(
         Proof.SAMPLE,
         place_of(cursor),
         rows,
-        compared=len(keys) - wrong.untold,
+        compared=len(keys) - wrong.incomplete,
         kept=wrong.kept,
     )
 

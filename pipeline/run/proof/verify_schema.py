@@ -1,5 +1,5 @@
-"""The proof of the history of structures: its statements are applied again, and its newest versions
-are compared with the server."""
+"""Proves the history of structures in two ways: the recorded DDL statements are applied again, and
+the newest versions are compared with the server."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ _ALL: Final = 1_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class SchemaVerification:
-    """The outcome of both proofs. `folded`: versions that the recorded `statements` do not yield
-    when they are applied again. `at`: the place at which `compared` tables were compared with the
-    server; `differing`: those whose structure differs there. `unknown`: tables whose structure the
-    history does not have. `unseen`: tables that are not captured and that the server does not show
-    to this account."""
+    """The outcome of both proofs. `folded`: versions that differ from what the recorded
+    `statements` yield when they are applied again. `at`: the place at which `compared` tables were
+    compared with the server. `differing`: the tables whose structures differ there. `unknown`:
+    versions whose structure the history does not have. `unseen`: tables that are not captured and
+    that the server does not show to this account. `statements`, `versions`, `compared`: numbers."""
 
     at: Coordinates
     statements: int
@@ -63,9 +63,9 @@ class SchemaVerification:
 def verify_schema(work: Workplace) -> SchemaVerification:
     """Carry out both proofs; nothing is written.
 
-    Raise `NothingMatches` before the first capture, `SourceMoving` if structures change faster
-    than they can be read, and whatever would refuse the next run: the server's log may not be the
-    one that was read.
+    Raise `NothingMatches` before the first capture, and `SourceMoving` if structures change faster
+    than they can be read. Raise the errors that would refuse the next run, because the server's log
+    may not be the one that was read.
     """
     clock = perf_counter()
     ledger, source = work.ledger, work.source.name
@@ -106,7 +106,7 @@ def verify_schema(work: Workplace) -> SchemaVerification:
 
 
 def recorded_batches(ledger: Ledger, source: str) -> Iterator[RecordedBatch]:
-    """Yield what each live batch recorded, in the order of capture."""
+    """Yield what each batch recorded, in the order of capture, without abandoned batches."""
     statements: dict[int, list[SchemaStatement]] = defaultdict(list)
     for statement in recorded_statements(ledger, source):
         statements[statement.batch].append(statement)
@@ -121,8 +121,8 @@ def recorded_batches(ledger: Ledger, source: str) -> Iterator[RecordedBatch]:
     }
     for number in sorted({*statements, *versions}):
         batch = batches[number]
-        made = sorted(versions[number], key=lambda version: (version.since, version.version))
-        yield _recorded(ledger, batch, statements[number], made, batches.values())
+        ordered = sorted(versions[number], key=lambda version: (version.since, version.version))
+        yield _recorded(ledger, batch, statements[number], ordered, batches.values())
 
 
 def _recorded(
@@ -132,6 +132,8 @@ def _recorded(
     versions: list[SchemaVersion],
     batches: Iterable[Batch],
 ) -> RecordedBatch:
+    """Return what a batch recorded. If it did not continue its predecessor, add the databases at
+    its start, so that its statements can be applied without earlier batches."""
     content = tuple(statements), tuple(versions)
     if batch.predecessor is not None or (batch.catches_up and not content[0]):
         return RecordedBatch(batch.id, *content)
@@ -144,7 +146,7 @@ def _recorded(
     newest = batch.id
     if VersionOrigin.CARRIED in origins:
         earlier = [other for other in batches if other.id < batch.id and _precedes(other, batch)]
-        # If the batch that read this place is gone, those before it recorded all that held there.
+        # If the batch that read this place is gone, earlier ones recorded what is valid there.
         covering = [other for other in earlier if other.end is not None and other.end.at >= start]
         newest = max((other.id for other in covering or earlier), default=newest)
     databases = ledger.databases_at(batch.source, batch=newest, place=start)
@@ -154,7 +156,8 @@ def _recorded(
 
 
 def _precedes(earlier: Batch, batch: Batch) -> bool:
-    """Return whether it begins, in the same server's log, at or before the batch's start."""
+    """Return whether `earlier` begins at or before the start of `batch`, in the same server's
+    log."""
     at, end = batch.start.at, earlier.end
     if end is None or earlier.start.server_uuid != batch.start.server_uuid:
         return False
@@ -167,7 +170,8 @@ def _precedes(earlier: Batch, batch: Batch) -> bool:
 
 
 def _now(work: Workplace, run_start: RunStart) -> tuple[Baseline, SchemaTracker]:
-    """Return what the server has, and the newest versions, brought to the same place."""
+    """Return the server's structures, and the newest versions of the history brought to the same
+    place."""
     structures = structures_at(work, run_start)
     baseline, between = quiet_baseline(work, run_start)
     for statement in between:
@@ -178,6 +182,7 @@ def _now(work: Workplace, run_start: RunStart) -> tuple[Baseline, SchemaTracker]
 def _differing(
     work: Workplace, baseline: Baseline, versions: dict[TableName, SchemaVersion | None]
 ) -> Iterator[Disagreement]:
+    """Yield a disagreement for each table whose newest version is not the server's structure."""
     schemas = {schema.name: schema for schema in baseline.tables}
     for name, table in sorted(schemas.items()):
         version = versions[name]

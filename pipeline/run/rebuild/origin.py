@@ -1,8 +1,9 @@
-"""Finds the cut, a place in the past, and the origin from which a table is rebuilt as of
-the cut: a version of its mirror, or an empty table, and the changes from there to the cut.
+"""Finds what a table is rebuilt from as of a place in the past. The place is a cut between two
+transactions. The origin is a version of the table's mirror (the Delta table with its current rows),
+or an empty table, and the changes from there to the cut.
 
-The newest version of the mirror before the cut is chosen, because then the fewest changes are read.
-Rows that were read from the source are in no changelog, so no origin begins before them.
+The newest version before the cut is chosen, because then the fewest changes are read. Rows that
+were read from the source by SELECT are in no changelog, so no origin begins before them.
 """
 
 from __future__ import annotations
@@ -52,10 +53,10 @@ from lockstep.pipeline.values.table import TableName
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """A place between two transactions, which lies inside `batch`, or at its end if `whole`.
-    All changes up to number `sequence` lie before the cut, and so do all table events up to
-    the place `at`. `gtid`, `committed_at`: those of the last transaction before the cut, if
-    they are known. `before`: the newest batch that ends before the cut; 0 for none."""
+    """A place between two transactions. It lies inside `batch`, or at its end if `whole`. Before it
+    lie all changes up to number `sequence` and all table events up to the place `at`. `gtid`,
+    `committed_at`: those of the last transaction before the cut, if known. `before`: the newest
+    batch that ends before the cut; 0 for none."""
 
     batch: Batch
     whole: bool
@@ -71,9 +72,9 @@ class Cut:
 
 
 def cut_at(work: Workplace, place: Place) -> Cut:
-    """Return the cut at a place. The ledger knows the ends of batches; for a place
-    inside a batch, the lake's record of its transactions is read. Raise `PastRefused`
-    if there is no such record, and `SpanRefused` for a place that several logs have."""
+    """Return the cut at a place. The ledger knows the ends of batches. For a place inside a batch,
+    the table `_transactions` in the lake is read. Raise `PastRefused` if it lacks the batch, and
+    `SpanRefused` for a place that occurs in several servers' logs."""
     chain = known_batches(work.ledger, work.source.name)
     within = batch_at(place, chain, _runs(work, place))
     if within.whole:
@@ -97,7 +98,7 @@ def end_of_batch(batch: Batch) -> Cut:
 
 
 def _runs(work: Workplace, place: Place) -> dict[str, int]:
-    """Return the batch of the run that a place names, if it names one. Raise
+    """Return, by run, the batch of the run that a place names; empty if it names none. Raise
     `SpanRefused` if that batch is not acknowledged."""
     if not isinstance(place, OfRun):
         return {}
@@ -112,7 +113,8 @@ def _runs(work: Workplace, place: Place) -> dict[str, int]:
 
 
 def _inside(work: Workplace, place: Place, batch: Batch, *, oldest: bool) -> Cut:
-    """Return the cut at a place inside a batch. `oldest`: it is the oldest batch that is known."""
+    """Return the cut at a place inside a batch. `oldest`: the batch is the oldest that the ledger
+    knows."""
     transactions = _transactions(work, batch)
     count = transactions_up_to(place, transactions, batch)
     before = _before(work, batch)
@@ -142,8 +144,7 @@ def _inside(work: Workplace, place: Place, batch: Batch, *, oldest: bool) -> Cut
 
 
 def _begins_before(batch: Batch, place: Place) -> bool:
-    """Return whether a batch begins before a place, although none of its transactions
-    lies before it."""
+    """Return whether a batch begins at or before a place that is before its first transaction."""
     if not isinstance(place, AtMoment | InFile):
         return True
     begin = batch.start.committed_at
@@ -165,8 +166,8 @@ def _before(work: Workplace, batch: Batch) -> Batch | None:
 
 
 def _transactions(work: Workplace, batch: Batch) -> pa.Table:
-    """Return the transactions of a batch, in their order, as the lake's `_transactions`
-    has them. Raise `PastRefused` if it does not have them."""
+    """Return the transactions of a batch, in the order of the log, from the lake's table
+    `_transactions`. Raise `PastRefused` if their files are missing or damaged."""
     folder = source_table_path(work.source.name, SourceTable.TRANSACTIONS)
     files = [
         file
@@ -188,8 +189,10 @@ def _transactions(work: Workplace, batch: Batch) -> pa.Table:
 
 @dataclass(frozen=True, slots=True)
 class RebuildOrigin:
-    """The origin of a table as of a cut: `changes`, of which `plan` merges those up to the cut.
-    `versions`: the versions of its structure, from the one that it begins with."""
+    """What a table is rebuilt from as of a cut. `changes`: a mirror version or none, and the
+    changes after it; `plan`: the merge of those up to the cut. `versions`: the versions of its
+    structure, oldest first. `line`: how their columns become the table's; `key`: its key columns.
+    """
 
     table: TableName
     cut: Cut
@@ -201,8 +204,8 @@ class RebuildOrigin:
 
 
 def origin_at(work: Workplace, table: TableName, place: Place) -> RebuildOrigin:
-    """Return the origin of a table as of a place. This reads no rows of the table and needs no
-    lease. Raise `PastRefused` if the lake no longer has the origin, or does not have it yet."""
+    """Return the origin of a table as of a place. No rows of the table are read, and no lease is
+    needed. Raise `PastRefused` if the lake no longer has the origin, or does not have it yet."""
     cut = cut_at(work, place)
     parts = _parts_at(work, table, cut)
     _require_captured(work, table, cut, parts)
@@ -225,7 +228,7 @@ def origin_at(work: Workplace, table: TableName, place: Place) -> RebuildOrigin:
 
 
 def _parts_at(work: Workplace, table: TableName, cut: Cut) -> list[TableContent]:
-    """Return what batches have of a table up to a cut, oldest first."""
+    """Return the table's content of all batches up to a cut, oldest first."""
     parts = contents_of(work.ledger, work.source.name, table, 1, cut.batch.id)
     if cut.whole or not parts or parts[-1].batch != cut.batch.id:
         return parts
@@ -244,7 +247,7 @@ def _lies_before(event: TableEvent, cut: Cut) -> bool:
 def _from_version(
     work: Workplace, table: TableName, cut: Cut, base: MirrorVersion, parts: Sequence[TableContent]
 ) -> RebuildOrigin:
-    """Return the origin that begins with a version. Raise `TableError` if the changelog
+    """Return the origin that begins with the version `base`. Raise `TableError` if the changelog
     does not have all changes since."""
     later = tuple(part for part in parts if part.batch > base.last_batch)
     forgotten = work.ledger.forgotten(work.source.name, table).newest
@@ -277,8 +280,8 @@ def _from_version(
 def _from_changelog(
     work: Workplace, table: TableName, cut: Cut, parts: Sequence[TableContent]
 ) -> RebuildOrigin:
-    """Return the origin that begins with an empty table. Raise `TableError` if the
-    changelog does not go back to one."""
+    """Return the origin that begins with an empty table. Raise `TableError` if the changelog does
+    not reach back to one."""
     ledger, source = work.ledger, work.source.name
     gaps = [gap.batch for gap in ledger.gaps(source) if gap.batch <= cut.batch.id]
     overlaps = ledger.live_batches(source, last=cut.batch.id, continuity=Continuity.OVERLAP)
@@ -319,7 +322,7 @@ def _from_changelog(
 
 
 def _loses_columns(versions: Sequence[SchemaVersion]) -> bool:
-    """Return whether a version of a structure lacks columns that the one before it has."""
+    """Return whether any version of the structure lacks a column of the version before it."""
     for before, after in pairwise(versions):
         assert before.shown is not None, "they are known"
         kept = {name.lower() for name in after.shown_from or () if name is not None}
@@ -336,8 +339,8 @@ def _origin(
     plan: MergePlan,
     schema: pa.Schema | None = None,
 ) -> RebuildOrigin:
-    """Return the origin of these changes. `schema`: the columns of the version that it begins
-    with, if any of its rows count. Raise `TableError` if the changes do not fit them."""
+    """Return the origin with these changes. `schema`: the columns of the mirror version with which
+    it begins; None if none of its rows count. Raise `TableError` if the changes do not fit them."""
     first = changes.version if plan.first is None else plan.first
     versions = tuple(versions_between(work, table, first, plan.final))
     line = lineage_over(work, versions, mirror=schema)
@@ -356,8 +359,8 @@ _STOPPED: Final = frozenset({Missing.STOPPED, Missing.READING, Missing.BEHIND, M
 def _require_captured(
     work: Workplace, table: TableName, cut: Cut, parts: Sequence[TableContent]
 ) -> None:
-    """Raise `PastRefused` unless the source had the table at the cut and the lake shows it, or
-    `NothingMatches` if the lake does not have it at all."""
+    """Raise `PastRefused` unless the source had the table at the cut and the lake shows it. Raise
+    `NothingMatches` if the lake does not have the table at all."""
     ledger, source = work.ledger, work.source.name
     if table not in ledger.table_states(source):
         raise NothingMatches(
@@ -389,7 +392,7 @@ def _require_captured(
 
 
 def _earliest(work: Workplace, table: TableName) -> str:
-    """Return the hint that names the earliest place that works."""
+    """Return the hint with the earliest place for which the table can be rebuilt."""
     ledger, source = work.ledger, work.source.name
     cursor = ledger.cursors(source).acknowledged
     versions = [] if cursor is None else ledger.mirror_versions(source, table, cursor.batch)

@@ -1,6 +1,6 @@
-"""Rebuild: make a table as it was after a transaction of the past, at a path of its own.
+"""Writes a table as it was after a transaction of the past to a path of its own.
 
-Neither the lake nor the ledger is changed, so runs need not wait for it.
+Neither the lake nor the ledger is changed, so runs need not wait for a rebuild.
 """
 
 from __future__ import annotations
@@ -48,8 +48,9 @@ from lockstep.pipeline.values.table import TableName
 
 @dataclass(frozen=True, slots=True)
 class RebuildReport:
-    """A table of the past that was made, or would be made, from `origin` at the absolute path
-    `into`. `rows`: their number; None for a plan, or if the store does not know it."""
+    """A table of the past that was written, or would be. `origin`: what it is made from; `into`:
+    its absolute path; `rows`: number of its rows, None for a plan or if the store does not know it.
+    """
 
     origin: RebuildOrigin
     into: str
@@ -68,8 +69,8 @@ class RebuildReport:
 def rebuild_as_of(
     work: Workplace, copies: Copies, origin: RebuildOrigin, into: str
 ) -> RebuildReport:
-    """Make the table as it was, at a path of its own; needs no lease. `PastRefused` if a file of
-    its origin is damaged."""
+    """Write the table as it was to the path `into`; no lease is needed. Raise `PastRefused` if a
+    file of its origin is damaged."""
     clock = perf_counter()
     with copies.begun(NAME, into) as aside:
         version = build(work, aside, origin)
@@ -80,12 +81,12 @@ def rebuild_as_of(
 
 NAME: Final = "table"
 _COPIED, _MERGED = 1, 2
-"""The Delta transactions of the rows that are copied, and of the changes that are merged."""
+"""The numbers of two Delta transactions: the rows that are copied, the changes that are merged."""
 
 
 def build(work: Workplace, mirrors: Mirrors, origin: RebuildOrigin) -> int:
-    """Make the table, as `NAME` among these mirrors, and return its Delta version. `PastRefused` if
-    a file of its origin is damaged."""
+    """Write the table as `NAME` among the given mirrors, and return its Delta version. Raise
+    `PastRefused` if a file of its origin is damaged."""
     aside = replace(work, mirrors=mirrors, source=work.source.for_readers(Readers.ANY))
     _require_whole(work, origin)
     try:
@@ -124,8 +125,8 @@ def _folders(work: Workplace, origin: RebuildOrigin) -> dict[int, str]:
 def _copy_base(
     work: Workplace, aside: Workplace, base: MirrorVersion, origin: RebuildOrigin
 ) -> None:
-    """Write the rows of the version that the table begins with. Rows that are marked as deleted
-    there are staged as changes that mark them again."""
+    """Write the rows of the version with which the table begins. Rows that are marked as deleted
+    there are staged as deletions, which mark them again."""
     own = work.mirrors.schema(base.mirror, base.delta_version)
     soft = work.source.policies_of(origin.table).deletes == Deletes.SOFT
     marks = soft and DELETED_AT.name in own.names
@@ -157,7 +158,7 @@ def _copy_base(
 
 
 def _deletions(rows: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Return marked rows as the changes that mark them."""
+    """Return rows that are marked as deleted as the changes that mark them."""
     columns = [pa.array(["delete"] * rows.num_rows, pa.string()), rows.column(DELETED_AT.name)]
     names = ["_change_type", "_committed_at", *changelog_names(schema.names)]
     return pa.table([*columns, *(rows.column(name) for name in schema.names)], names=names)
@@ -183,8 +184,8 @@ def _application(work: Workplace, origin: RebuildOrigin) -> str:
 
 
 def _words(work: Workplace, origin: RebuildOrigin, number: int) -> str:
-    """Return the user metadata of a commit: the place of the log that the table shows once its last
-    commit is made."""
+    """Return the user metadata of a commit. It names the place of the log that the table shows
+    after its last commit."""
     return stamp(
         {
             "kind": WriteKind.REWRITE.value,
@@ -199,7 +200,7 @@ def _words(work: Workplace, origin: RebuildOrigin, number: int) -> str:
 
 
 def _job(aside: Workplace, origin: RebuildOrigin) -> Job:
-    """Return the merge of the changes up to the cut, as a run would make it."""
+    """Return the job that merges the changes up to the cut as a run would."""
     source = aside.source.name
     first, last = origin.changes.parts[0].batch, origin.changes.parts[-1].batch
     numbers = {part.batch for part in origin.changes.parts}
@@ -222,7 +223,7 @@ def _job(aside: Workplace, origin: RebuildOrigin) -> Job:
         folders=_folders(aside, origin),
         after=0 if based else -1,
         emptied=emptied_stamps(aside, origin.table, origin.plan, batches),
-        read=read_stamp(aside, origin.table, origin.plan, batches, stamped=bool(line.stamps)),
-        again=again,
+        read_stamp=read_stamp(aside, origin.table, origin.plan, batches, stamped=bool(line.stamps)),
+        may_repeat=again,
         all_new=not again and not aside.ledger.gaps(source),
     )

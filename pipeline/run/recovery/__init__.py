@@ -1,1 +1,1 @@
-"""A ledger and a lake that no longer tell the same, brought together again on a person's word."""
+"""Makes a ledger and a lake that disagree agree again, when a person orders it."""

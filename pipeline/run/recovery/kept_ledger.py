@@ -1,12 +1,14 @@
-"""The recovery of a ledger that continues as it is, although its lake is ahead of it, behind it, or
-gone.
+"""Recovers a ledger (the Postgres database with positions) that continues as it is, although its
+lake is ahead of it, behind it, or missing.
 
-Nothing in the lake is trusted: changelogs list what the ledger acknowledged and no more; tables
-whose mirrors differ are re-read from MySQL by the next run; folders that the ledger does not know
-move to `_before`; the log is read from the ledger's position on.
+Nothing in the lake is trusted. Changelogs (the tables with all changes) list what the ledger
+acknowledged and no more. Tables whose mirrors (the tables with the current rows) differ are re-read
+from MySQL by the next run. Folders that the ledger does not know move to `_before`. The log is read
+from the ledger's position on.
 
-The next batch and write get numbers above all that were ever given, so that no file and no
-transaction of the other history is taken for one of this ledger.
+The lake may have batches and writes of another history: another ledger made them, or this one
+before it was restored. The next batch and write get higher numbers than any of these, so that no
+file or transaction is mistaken for one of this ledger.
 """
 
 from __future__ import annotations
@@ -32,14 +34,14 @@ from lockstep.pipeline.values.segment import SegmentFile, batch_of
 from lockstep.pipeline.values.table import TableName
 
 _FAR = 1_000_000
-"""Distance to the next number if the other history's numbers are unknown, because its log was
-cleaned up."""
+"""Added to the last known write number if the numbers of the other history are unknown, because the
+mirror's log is missing."""
 
 
 @dataclass(frozen=True, slots=True)
 class LakeDisagreement:
-    """A disagreement between ledger and lake. `reloads`: the tables that are re-read from MySQL if
-    the ledger continues as it is, with the reasons."""
+    """A disagreement between ledger and lake, as a sentence. `reloads`: the tables that are re-read
+    from MySQL if the ledger continues as it is, with the reasons."""
 
     sentence: str
     reloads: tuple[tuple[TableName, str], ...]
@@ -76,8 +78,9 @@ def move_away(work: Workplace, folder: str) -> str:
 def keep_ledger(
     work: Workplace, lease: Lease, reloads: Iterable[tuple[TableName, str]]
 ) -> tuple[tuple[tuple[str, Restated], ...], tuple[str, ...]]:
-    """Make the lake agree with the ledger. Return what changed in changelogs, by folder, and the
-    new places of folders that the ledger does not know."""
+    """Make the lake agree with the ledger. Return what changed in each changelog, by folder, and
+    the new places of folders that the ledger does not know. `reloads`: the tables to re-read, with
+    the reasons."""
     source = work.source.name
     highest = _number_above(work, lease)
     newest = work.ledger.cursors(source).captured
@@ -109,7 +112,7 @@ def keep_ledger(
 
 
 def _files_lost(work: Workplace) -> dict[TableName, str]:
-    """Return the tables whose captured changes are lost before their merge, with the reason."""
+    """Return the tables whose captured changes were lost before their merge, with the reason."""
     reasons: dict[TableName, str] = {}
     pending = work.ledger.pending(work.source.name)
     for damage in damages_of(work):
@@ -119,8 +122,8 @@ def _files_lost(work: Workplace) -> dict[TableName, str]:
 
 
 def _go_back(work: Workplace, newest: int, highest: int) -> None:
-    """Declare batches that the ledger does not know void, before any table is changed. Batches that
-    it has count again, even if another ledger had declared them void."""
+    """Declare the batches that the ledger does not know void, before any table is changed. Batches
+    that the ledger has are no longer void, even if another ledger had declared them so."""
     folder = claim_of(work, work.ledger.identity())
     counting = contradicted(work, folder)
     void = tuple(span for span in folder.void if span not in counting)
@@ -128,8 +131,8 @@ def _go_back(work: Workplace, newest: int, highest: int) -> None:
 
 
 def _number_above(work: Workplace, lease: Lease) -> int:
-    """Let numbers continue above all that commits or files of the other history may have, and
-    return the highest of its batches."""
+    """Make numbers continue above all that commits or files of the other history may have. Return
+    the highest batch number of that history."""
     source = work.source.name
     folder = claim_of(work, work.ledger.identity())
     batches = [folder.batch or 0, *(span.through for span in folder.void)]
@@ -152,8 +155,9 @@ def _number_above(work: Workplace, lease: Lease) -> int:
 
 
 def _inherits(work: Workplace) -> Callable[[int], bool]:
-    """Return a test of whether a batch counts although the ledger does not have it: one that the
-    ledger adopted when it was made from the lake. Forgotten changes stay forgotten."""
+    """Return a function that tells whether the ledger adopted a batch when it was made from the
+    lake. Such a batch counts although the ledger has no record of it, unless its changes were
+    deleted on purpose."""
     source = work.source.name
     inherited, above = work.ledger.inherited(source), work.ledger.forgotten(source).through
     void = claim_of(work, work.ledger.identity()).void
@@ -166,8 +170,8 @@ def _inherits(work: Workplace) -> Callable[[int], bool]:
 
 
 def _restated(work: Workplace, lease: Lease) -> Iterator[tuple[str, Restated]]:
-    """Let each changelog list what the ledger acknowledged. Batches that were captured but not
-    merged are published by the next run."""
+    """Make each changelog list what the ledger acknowledged. The next run publishes batches that
+    were captured but not merged."""
     ledger, source = work.ledger, work.source.name
     looked: dict[str, int | None] = {}
     inherits = _inherits(work)

@@ -1,17 +1,23 @@
-"""`lockstep recover`: make a ledger and a source's folder in the lake agree again.
-`pipeline.recovery` chooses which side follows the other. `kept_ledger` serves a ledger that
-continues as it is; this module makes a new ledger from the lake.
+"""`lockstep recover`: makes a ledger (the Postgres database with positions) and a source's folder
+in the lake agree again. `pipeline.recovery` decides which of the two follows the other.
+`kept_ledger` serves a ledger that continues as it is; this module makes a new ledger from the lake.
 
-The order is: the lake, the ledger, the folder's claim. An interrupted recovery is repeated.
+The order is: the lake, the ledger, the folder's claim (a file that names the owning ledger). An
+interrupted recovery is repeated. A mirror is the Delta table with a table's current rows, a
+changelog the Delta table with all its changes, a batch the part of the log that one run captured.
 
 1. The folder's claim declares all batches after the chosen one void, so that no later recovery
-   continues after one of them. Mirrors may still show a void batch: a mirror is not restored if its
-   table is re-read, or if no earlier batch has it. Nor does `_transactions` list all batches.
-2. Changelogs stop listing what came after the batch, and mirrors that show later batches are
-   restored to it. These are commits of metadata, which a repeated recovery finds done.
-3. One batch is recorded in place of everything captured before: it ends where the lake ends, and
-   counts the changes whose sequence numbers were given. Tables adopt their mirrors in a new
-   generation, so that no earlier transaction or file is taken for one of this ledger.
+continues after one of them. Mirrors may still show a void batch: a mirror is not restored if its
+table is re-read, or if no earlier batch has it. Nor does `_transactions` list all batches.
+
+2. Changelogs stop listing the files of later batches, and mirrors that show later batches are
+restored to the chosen one. These commits change only metadata; a repeated recovery finds them done.
+
+3. One batch is recorded in place of everything captured before. It ends where the lake ends, and
+its number of changes is the last sequence number that was given. Tables adopt their mirrors in a
+new generation, whose ids and paths differ, so that no earlier transaction or file is taken for one
+of this ledger.
+
 4. The folder is claimed for this ledger.
 """
 
@@ -79,15 +85,15 @@ from lockstep.pipeline.values.table import TableName
 
 @dataclass(frozen=True, slots=True)
 class RecoveryOutcome:
-    """The outcome of a recovery. `told`: how the ledger and the lake disagree. `plan`: where a
-    ledger made from the lake continues; `cut`: changelogs that stop listing what came after that.
-    `reloads`: tables whose rows the lake does not have, and why. `tables`: what the next run does
-    about these and others, if the recovery is only shown. For a ledger that continues as it is:
-    `restated`, the changed changelogs by folder, and `moved_to`, the new places of folders that
-    were moved away, relative to the lake."""
+    """The outcome of a recovery. `disagreement`: how the ledger and the lake disagree. `plan`:
+    where a ledger that is made from the lake continues. `reloads`: tables whose rows the lake does
+    not have, and why. `tables`: what the next run does with tables, only if the recovery is merely
+    shown. `cut`: changelogs that stop listing files of later batches. For a ledger that continues
+    as it is: `restated`, the changed changelogs by folder; `moved_to`, the new places of folders
+    that were moved away, relative to the lake."""
 
     case: Case
-    told: str | None = None
+    disagreement: str | None = None
     plan: RecoveryPlan | None = None
     reloads: tuple[tuple[TableName, str], ...] = ()
     tables: TablePlans = field(default_factory=TablePlans, compare=False)
@@ -97,12 +103,13 @@ class RecoveryOutcome:
 
 
 def plan_recovery(
-    work: Workplace, behind: int | None = None, *, start_over: bool = False
+    work: Workplace, after_batch: int | None = None, *, start_over: bool = False
 ) -> RecoveryOutcome:
-    """Return what a recovery would do; nothing is written. `behind`: the batch after which the
-    ledger is to continue; with it, the outcome is also shown for a ledger that holds the source.
-    Raise `ForeignCommit`, `PositionPurged` or `VersionSetUnknown` if it is impossible."""
-    outcome, basis = _foreseen(work, behind, start_over, only_shown=True)
+    """Return what a recovery would do; nothing is written. `after_batch`: the batch after which the
+    ledger is to continue. With it, the outcome is shown even if the ledger still has the source,
+    which `recover` refuses. Raise `ForeignCommit`, `PositionPurged` or `VersionSetUnknown` if a
+    recovery is impossible."""
+    outcome, basis = _foreseen(work, after_batch, start_over, only_shown=True)
     return replace(outcome, tables=_tables_after(work, outcome, basis))
 
 
@@ -133,19 +140,19 @@ def recover(
     *,
     author: str,
     reason: str = "",
-    behind: int | None = None,
+    after_batch: int | None = None,
     start_over: bool = False,
 ) -> RecoveryOutcome:
     """Carry out the recovery, and record who ordered it and why."""
-    done, basis = _foreseen(work, behind, start_over, only_shown=False)
+    done, basis = _foreseen(work, after_batch, start_over, only_shown=False)
     if basis is not None:
         return _from_lake(work, lease, basis, done, author, reason)
     if done.case is Case.FINISH:
         _end(work, lease)
     if done.case in (Case.KEEP_LEDGER, Case.START_OVER):
         reread = [str(table) for table, _ in done.reloads]
-        facts = {"disagreement": done.told, "reread": reread}
-        why = reason or done.told or "the source starts over"
+        facts = {"disagreement": done.disagreement, "reread": reread}
+        why = reason or done.disagreement or "the source starts over"
         work.ledger.decide(lease, Decision(KIND, done.case, why, facts, author))
     if done.case is Case.KEEP_LEDGER:
         restated, moved_to = keep_ledger(work, lease, done.reloads)
@@ -159,6 +166,8 @@ def recover(
 def _foreseen(
     work: Workplace, after_batch: int | None, start_over: bool, *, only_shown: bool
 ) -> tuple[RecoveryOutcome, RecoveryBasis | None]:
+    """Return the outcome of a recovery, and its basis if a ledger is made from the lake. Raise an
+    error if that is refused; `only_shown` shows it for a named batch all the same."""
     disagreement = cache(lambda: lake_disagreement(work))
     case = case_of(
         _standing(work),
@@ -171,7 +180,7 @@ def _foreseen(
         raise _holds(work)
     if case in (Case.FROM_LAKE, Case.REFUSED):
         basis = _basis(work, after_batch)
-        return _told(work, case, basis), basis
+        return _outcome_from_lake(work, case, basis), basis
     if case is Case.START_OVER:
         trouble = lake_trouble(work)
         return RecoveryOutcome(case, None if trouble is None else trouble.message), None
@@ -182,8 +191,8 @@ def _foreseen(
 
 def _standing(work: Workplace) -> LedgerContent:
     """Return whether this ledger has nothing of the source, was just made from the lake, or holds
-    the source. A ledger that was just made has one batch and adopted tables, and nobody has
-    committed to the lake since."""
+    the source. A ledger that was just made has one batch without changes and only adopted tables,
+    and nobody has committed to the lake since."""
     source = work.source.name
     cursors = work.ledger.cursors(source)
     newest = cursors.captured
@@ -219,18 +228,19 @@ def _from_lake(
     author: str,
     reason: str,
 ) -> RecoveryOutcome:
+    """Make the ledger from the lake, in the order that the module describes."""
     held = partial(work.ledger.require_held, lease)
     assert recovery.plan is not None, "the ledger is made from the lake"
-    claim = claim_of(work, recovery.plan.told.ledger)
+    claim = claim_of(work, recovery.plan.lake_end.ledger)
     held()
-    work.claims.write(claim.going_back(recovery.plan.told.batch, recovery.plan.batch))
+    work.claims.write(claim.going_back(recovery.plan.lake_end.batch, recovery.plan.batch))
     adopted, refused = restore_mirrors(work, recovery.plan.adopted, held)
     looked = basis.gathered.folders | {
         adoption.mirror.folder: version for adoption, version in adopted
     }
-    looked |= cut_changelogs(work, basis.gathered, basis.plan.told, held)
+    looked |= cut_changelogs(work, basis.gathered, basis.plan.lake_end, held)
     reloads = (*recovery.reloads, *refused)
-    # Before the batch: once it is recorded, a repeated recovery only finishes (`_end`).
+    # Loads are ordered first: once the batch is recorded, a repeated recovery only does `_end`.
     for table, why in reloads:
         work.ledger.order_load(lease, table, author=author, reason=why)
     work.ledger.note_looked(lease, looked)
@@ -241,7 +251,8 @@ def _from_lake(
 
 @dataclass(frozen=True, slots=True)
 class RecoveryBasis:
-    """A planned recovery, and the facts that it was decided from."""
+    """A planned recovery, and the facts from which it was decided. `placed`: where the ledger
+    continues in the server's log; `structures`: the tables' structures at that place."""
 
     gathered: GatheredLake
     plan: RecoveryPlan
@@ -250,6 +261,8 @@ class RecoveryBasis:
 
 
 def _basis(work: Workplace, after_batch: int | None) -> RecoveryBasis:
+    """Choose the batch after which a ledger made from the lake continues, and find its end in the
+    server's log. Raise an error with a hint if that is impossible."""
     gathered = gather(work)
     if not gathered.facts.mirrors:
         raise ForeignCommit(
@@ -281,11 +294,12 @@ def _basis(work: Workplace, after_batch: int | None) -> RecoveryBasis:
             hint=f"`lockstep recover --start-over --source {work.source.name}` moves the folder "
             "to _before, and the next run reads the tables",
         )
-    placed = places.found[plan.told.batch]
+    placed = places.found[plan.lake_end.batch]
     return RecoveryBasis(gathered, plan, placed, structures_of(work, gathered, plan, placed))
 
 
-def _told(work: Workplace, case: Case, basis: RecoveryBasis) -> RecoveryOutcome:
+def _outcome_from_lake(work: Workplace, case: Case, basis: RecoveryBasis) -> RecoveryOutcome:
+    """Return the outcome with only those adopted tables whose structures are known at the place."""
     structures, plan = basis.structures, basis.plan
     adopted = tuple(
         adoption for adoption in plan.adopted if adoption.mirror.table in structures.adopted
@@ -298,13 +312,14 @@ def _told(work: Workplace, case: Case, basis: RecoveryBasis) -> RecoveryOutcome:
     cut = tuple(
         changelog.folder
         for changelog in basis.gathered.listed
-        if changelog.changes(plan.told.batch)
+        if changelog.changes(plan.lake_end.batch)
     )
     return RecoveryOutcome(case, plan=plan, reloads=structures.reloads, cut=cut)
 
 
 def _mixed(work: Workplace, basis: RecoveryBasis) -> Iterator[str]:
-    batch = basis.plan.told.batch
+    """Yield a doubt for each changelog that another program rewrote."""
+    batch = basis.plan.lake_end.batch
     for changelog in basis.gathered.listed:
         if lost := lost_with(work, changelog, batch):
             yield (
@@ -321,8 +336,8 @@ def _mixed(work: Workplace, basis: RecoveryBasis) -> Iterator[str]:
 def restore_mirrors(
     work: Workplace, adopted: Iterable[Adopted], held: RequireHeld
 ) -> tuple[list[tuple[Adopted, int]], list[tuple[TableName, str]]]:
-    """Restore mirrors that show later batches. Return the adopted tables with the Delta versions of
-    their mirrors, and the tables whose restore was refused, with the reason."""
+    """Restore mirrors that show later batches. Return the adopted tables with their mirrors' Delta
+    versions, and the tables whose mirrors could not be restored, with the reason."""
     restored, refused = [], []
     for adoption in adopted:
         version, folder = adoption.mirror.newest, adoption.mirror.folder
@@ -343,7 +358,8 @@ def restore_mirrors(
 def cut_changelogs(
     work: Workplace, gathered: GatheredLake, lake_end: BatchRecord, held: RequireHeld
 ) -> dict[str, int]:
-    """Stop listing what came after the batch. Return the new versions of changed changelogs."""
+    """Make changelogs stop listing the files of batches after `lake_end`. Return the changed
+    changelogs' new Delta versions by folder."""
     versions = {}
     for changelog in gathered.listed:
         if not changelog.changes(lake_end.batch):
@@ -364,8 +380,9 @@ def cut_changelogs(
 
 
 def files_up_to(work: Workplace, changelog: ListedChangelog, batch: int) -> list[SegmentFile]:
-    """Return the files that a changelog lists up to a batch. If some of them are gone and somebody
-    else put their rows into files without rows of later batches, those files take their place."""
+    """Return the files of batches up to `batch` that a changelog should list. If some of them are
+    missing, another program may have moved their rows to files of its own. Those files are listed
+    instead if they have no rows of later batches."""
     captured = [
         SegmentFile(path, file.rows or 0, file.size or 0, "")
         for path, file in changelog.own.items()
@@ -380,14 +397,14 @@ def files_up_to(work: Workplace, changelog: ListedChangelog, batch: int) -> list
 
 
 def lost_with(work: Workplace, changelog: ListedChangelog, batch: int) -> list[str]:
-    """Return a sentence for each file that is to be listed but damaged."""
+    """Return a sentence for each file that must be listed but is damaged."""
     files = files_up_to(work, changelog, batch)
     unlisted = [file for file in files if file.path not in changelog.files]
     return work.segments.damaged(changelog.folder, unlisted)
 
 
 def _later(work: Workplace, changelog: ListedChangelog, batch: int) -> bool:
-    """Return whether foreign files have rows of later batches, or cannot be read."""
+    """Return whether a foreign file has rows of later batches, or cannot be read."""
     contents = (batches_of(work, changelog.folder, path) for path in changelog.foreign)
     return any(0 in batches or max(batches, default=0) > batch for batches in contents)
 
@@ -404,10 +421,10 @@ def _app_id(work: Workplace, gathered: GatheredLake, listed: ListedChangelog) ->
 
 
 RULE = "recovered"
-"""The start rule of the batch that is recorded in place of everything the lake has."""
+"""The start rule of the batch that is recorded in place of everything captured before."""
 
 KIND = "recovery"
-"""The kind of the decision that a ledger continues as it is, or that the source starts over."""
+"""The kind of the decision that keeps the ledger as it is, or starts the source over."""
 
 
 def record_basis(
@@ -419,7 +436,7 @@ def record_basis(
     why: str,
 ) -> None:
     """Record the batch that stands for everything captured before. `adopted`: the tables that
-    continue, with the Delta versions of their mirrors."""
+    continue, with their mirrors' Delta versions; `why`: the reason that the author gave."""
     ledger, plan, placed = work.ledger, basis.plan, basis.placed
     for unfinished in ledger.unfinished(work.source.name):
         ledger.abandon(lease, unfinished.id, "its recovery did not finish")
@@ -427,17 +444,17 @@ def record_basis(
         lease,
         batch=plan.batch,
         txn_version=basis.gathered.txn_version,
-        inherited=basis.gathered.facts.counting(plan.told.batch),
+        inherited=basis.gathered.facts.counting(plan.lake_end.batch),
     )
     facts = {
-        "batch": plan.told.batch,
-        "of_ledger": plan.told.ledger,
+        "batch": plan.lake_end.batch,
+        "of_ledger": plan.lake_end.ledger,
         "highest_batch": plan.batch,
         "adopted": [str(adoption.mirror.table) for adoption, _ in adopted],
         "read_again": [str(table) for table, _ in basis.structures.reloads],
         "doubts": list(plan.doubts),
     }
-    origin = f"made from the lake, which shows batch {plan.told.batch} up to {plan.told.at}"
+    origin = f"made from the lake, which shows batch {plan.lake_end.batch} up to {plan.lake_end.at}"
     reason = f"{origin}: {why}" if why else origin
     decision = ledger.decide(lease, Decision("start", RULE, reason, facts, author))
     start: Position = placed.position
@@ -448,15 +465,15 @@ def record_basis(
     record = CaptureRecord(
         end=start,
         anchor=placed.anchor,
-        changes=plan.told.cursor.sequence,
+        changes=plan.lake_end.cursor.sequence,
         tables=tuple(handover.adopted() for handover in handovers),
         by_gtid=placed.by_gtid,
         history=History((), basis.structures.versions, basis.structures.databases),
         handovers=tuple(handovers),
         extents=tuple(
-            Extent(adoption.mirror.table, plan.told.partial[adoption.mirror.table])
+            Extent(adoption.mirror.table, plan.lake_end.partial[adoption.mirror.table])
             for adoption, _ in adopted
-            if adoption.mirror.table in plan.told.partial
+            if adoption.mirror.table in plan.lake_end.partial
         ),
         scope=work.source.patterns,
     )
@@ -464,7 +481,7 @@ def record_basis(
 
 
 def _handover(work: Workplace, adoption: Adopted, version: int, basis: RecoveryBasis) -> Handover:
-    """Return the adoption of a mirror, which has the Delta version `version`, as it is recorded."""
+    """Return the record by which the ledger adopts a mirror at the Delta version `version`."""
     mirror, generation = adoption.mirror, basis.structures.generation(adoption.mirror.table)
     changelog = changelog_path(work.source.name, mirror.table, generation)
     before = TableState(
@@ -479,8 +496,8 @@ def _handover(work: Workplace, adoption: Adopted, version: int, basis: RecoveryB
 
 
 def _end(work: Workplace, lease: Lease) -> None:
-    """Claim the folder, then acknowledge the batch that stands for the past. As long as it is not
-    acknowledged, the recovery counts as unfinished."""
+    """Claim the folder, then acknowledge the batch that stands for everything captured before.
+    Until it is acknowledged, the recovery counts as unfinished."""
     work.ledger.mark_merged(lease)
     claim_folder(work)
     for batch in work.ledger.unfinished(work.source.name):
@@ -489,19 +506,20 @@ def _end(work: Workplace, lease: Lease) -> None:
 
 @dataclass(frozen=True, slots=True)
 class UndoneRun:
-    """A run to undo. `run`: its full id. It captured batches from `first` on, after batch `behind`.
-    `later`: number of batches that other runs captured after it, which are undone as well."""
+    """A run to undo. `run`: its full id. `first`: its first batch. `before`: the batch before that
+    one, to which the ledger goes back. `later`: number of batches that other runs captured
+    afterwards, which are undone too."""
 
     run: str
     first: int
-    behind: int
+    before: int
     later: int
 
 
 def undone_run(ledger: Ledger, source: str, run: str) -> UndoneRun:
-    """Return the batches of a run; its id may be shortened. Raise `SpanRefused` if there is no such
-    run, if nothing was captured before it, or if mirrors would again show values that are still to
-    be cleared."""
+    """Return the batches of a run; `run` may be a shortened id. Raise `SpanRefused` if the run is
+    unknown, or if nothing was captured before it. Raise it also if mirrors would again show values
+    that must still be cleared."""
     batch = batch_of_run(ledger, source, run)
     newest = ledger.cursors(source).captured
     assert newest is not None, "a run captured a batch"

@@ -1,9 +1,9 @@
-"""The facts from which a lost ledger is made again: what the lake shows of a source,
-where in the server's log the ledger continues, and which structures tables have there.
+"""Gathers the facts from which a lost ledger is made again: what the lake shows of a source, where
+in the server's log the ledger continues, and which structures tables have at that place.
 
 | the server | the place is proven by |
 |---|---|
-| is the one that was read, and lists the file | the event before it, its anchor |
+| is the one that was read, and lists the file | the event before the place (its anchor) |
 | is another, or has purged the file | its GTIDs: all executed, and none purged outside of them |
 
 | after that place | the structure at the place is |
@@ -73,8 +73,9 @@ COMMITS: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class ListedChangelog:
-    """A changelog, or one of the source's own tables. `files`: those that it lists, with their
-    sizes; `own`: those that it would list without foreign commits. `newest`: its Delta version."""
+    """A changelog (all changes of a table), or one of the source's own tables. `newest`: its Delta
+    version. `files`: the listed files, with their sizes in bytes. `own`: the files that it would
+    list without other programs' commits."""
 
     folder: str
     table: TableName | SourceTable
@@ -89,24 +90,25 @@ class ListedChangelog:
 
     @property
     def foreign(self) -> tuple[str, ...]:
-        """The listed files that somebody else wrote."""
+        """The listed files that other programs wrote."""
         return tuple(sorted(self.files.keys() - self.own.keys()))
 
     def changes(self, batch: int) -> bool:
-        """Return whether its list of files must change so that this batch is its last."""
+        """Return whether its list of files must change so that `batch` is its last batch."""
         return max(self.batches, default=0) > batch or self.files.keys() != self.own.keys()
 
     @property
     def generation(self) -> int:
-        """The generation of a changelog, from its folder's name."""
+        """The number of the changelog among all that its table has had, by its folder's name."""
         _, mark, number = self.folder.rpartition("@")
         return int(number) if mark else 1
 
 
 @dataclass(frozen=True, slots=True)
 class GatheredLake:
-    """The facts that the lake shows. `folders`: the source's Delta tables, with their newest
-    versions. `txn_version`: the highest number of any write to a mirror."""
+    """What the lake shows of a source. `listed`: its changelogs and own tables. `folders`: its
+    Delta tables, with their newest versions. `txn_version`: the highest Delta transaction number of
+    any write to a mirror (the table with the current rows)."""
 
     facts: LakeFacts
     listed: tuple[ListedChangelog, ...]
@@ -174,8 +176,8 @@ def _table_of(commits: Iterable[LakeCommit]) -> TableName | None:
 
 
 def _numbers(commits: Iterable[LakeCommit]) -> Iterable[int]:
-    """Yield the numbers in commits: of writes to a mirror, or of a changelog's batches and
-    revisions."""
+    """Yield the transaction numbers in commits: of writes to a mirror, or of a changelog's batches
+    and revisions."""
     for commit in commits:
         yield from (n for name, n in commit.transactions.items() if name.startswith("lockstep/"))
         number = (commit.said or {}).get("txn_version")
@@ -186,7 +188,7 @@ def _numbers(commits: Iterable[LakeCommit]) -> Iterable[int]:
 def _unmirrored(
     listed: Iterable[ListedChangelog], mirrored: Collection[TableName]
 ) -> tuple[tuple[TableName, int], ...]:
-    """Return the tables that have a changelog and no mirror, with their first batches."""
+    """Return the tables that have a changelog but no mirror, with their first batches."""
     first: dict[TableName, int] = {}
     for changelog in listed:
         if (
@@ -202,10 +204,10 @@ def _unmirrored(
 def _completed(
     mirrors: Sequence[MirrorFacts], listed: Sequence[ListedChangelog]
 ) -> Iterator[MirrorFacts]:
-    """Yield mirrors, each with the batches of all changelogs of its table and the writes to
-    all folders that the table's mirrors had: a version shows the end of a batch only if no
-    write to another folder began after it. The newest generation of a table comes first, and
-    all mirrors of the table get its number, so that the next number is new to each of them."""
+    """Yield the mirrors, completed with the batches of all changelogs of their tables and the
+    writes to all folders of their tables' mirrors. A version shows the end of a batch only if no
+    write to another folder began after it. The mirror with the highest generation of a table comes
+    first. All its mirrors get that number, so that the next number is new to each."""
     published, begins = dict[TableName, set[int]](), dict[TableName, set[int]]()
     generations = dict[TableName, int]()
     for changelog in listed:
@@ -225,8 +227,9 @@ def _completed(
 
 @dataclass(frozen=True, slots=True)
 class PlacedRecovery:
-    """The place where the ledger continues. `run_start`: the same place on this server, at which
-    its log can be read."""
+    """The place where the ledger continues. `lake_end`: the record of the batch that ends there.
+    `by_gtid`: the next run finds it by GTID. `run_start`: where reading begins in this server's
+    log."""
 
     lake_end: BatchRecord
     position: Position
@@ -237,8 +240,8 @@ class PlacedRecovery:
 
 @dataclass(slots=True)
 class Places:
-    """The places of batches in the server's log: those that were `found`, by batch, and the reasons
-    (`why`) for those that were not."""
+    """The ends of batches in the server's log. `found`: the places that are proven, by batch;
+    `why`: the reasons for those that are not."""
 
     work: Workplace
     found: dict[int, PlacedRecovery] = field(default_factory=dict)
@@ -259,6 +262,8 @@ class Places:
 
 
 def _placed(work: Workplace, lake_end: BatchRecord, facts: ServerFacts) -> PlacedRecovery:
+    """Return the end of a batch as a place in this server's log, by file and offset or by GTIDs.
+    Raise an error if neither proves it."""
     cursor = lake_end.cursor
     if cursor.server == facts.server_uuid and facts.lists(lake_end.at.file):
         return _at_place(work, lake_end, facts)
@@ -277,6 +282,7 @@ def _placed(work: Workplace, lake_end: BatchRecord, facts: ServerFacts) -> Place
 
 
 def _at_place(work: Workplace, lake_end: BatchRecord, facts: ServerFacts) -> PlacedRecovery:
+    """Return the place by file and offset, which the anchor proves."""
     proven = find_place(work, lake_end.at, facts)
     cursor, anchor = lake_end.cursor, proven.anchor
     if proven.at != lake_end.at or anchor is None:
@@ -302,10 +308,10 @@ def _begun(lake_end: BatchRecord, proven: ProvenPosition, facts: ServerFacts) ->
 
 @dataclass(frozen=True, slots=True)
 class Structures:
-    """The structures that the ledger records. `adopted`: tables that continue with their
-    mirrors; `dropped`: tables that were dropped at the source before the place; `reloads`:
-    tables that are re-read from MySQL, and why. `in_clear`: what old versions of mirrors
-    may show although the settings hide it; the batch of each is 0 until it is recorded."""
+    """The structures that the ledger records. `adopted`: tables that continue with their mirrors.
+    `dropped`: tables that were dropped at the source before the place. `reloads`: tables that are
+    re-read from MySQL, and why. `in_clear`: values that old versions of mirrors may show although
+    the settings hide them; the batch of each is 0 until it is recorded."""
 
     versions: tuple[SchemaVersion, ...]
     databases: tuple[DatabaseVersion, ...]
@@ -322,8 +328,8 @@ class Structures:
 def structures_of(
     work: Workplace, gathered: GatheredLake, plan: RecoveryPlan, placed: PlacedRecovery
 ) -> Structures:
-    """Return the structures at the place: the server is asked for the current
-    structures, and its log for the statements that changed them after the place."""
+    """Return the structures at the place. The server gives the current structures, and its log the
+    statements that changed them after the place."""
     baseline, between = quiet_baseline(work, placed.run_start)
     now = {table.name: table for table in baseline.tables}
     touched = touched_between(between, list(now))
@@ -343,7 +349,7 @@ def structures_of(
         unknown |= {name} if schema is None else set()
         version = _version(work, name, schema, placed.lake_end.at)
         changelogs = [changelog for changelog in gathered.listed if changelog.table == name]
-        generation = _generation(work, changelogs, version, plan.told.batch)
+        generation = _generation(work, changelogs, version, plan.lake_end.batch)
         versions.append(replace(version, generation=generation))
     adopted = {name for name in adoptions if name not in unknown}
     adopted -= set(_unfit(work, {name: adoptions[name] for name in adopted}, versions))
@@ -384,9 +390,9 @@ def structures_of(
 def _shown_otherwise(
     work: Workplace, version: SchemaVersion, mirrors: Mapping[TableName, MirrorFacts]
 ) -> bool:
-    """Return whether any version of a mirror shows its table differently from what the
-    settings make of that version's structure. The lost ledger may have recorded that
-    values were still to be cleared."""
+    """Return whether any version of a mirror shows more, or other, columns and rows than the
+    settings allow now. The lost ledger may have recorded that hidden values must still be cleared
+    from it."""
     for mirror_version in mirrors[version.table].shown:
         schemas = work.claims.structures(work.source.name, mirror_version.structure or "") or ()
         schema = next(
@@ -429,9 +435,9 @@ def _version(
 def _generation(
     work: Workplace, changelogs: Sequence[ListedChangelog], version: SchemaVersion, batch: int
 ) -> int:
-    """Return the generation of the changelog that the table continues with. The search begins
-    at the newest generation that has a batch up to this one, and takes the first whose columns
-    fit the structure. Return a new generation if none fits or the structure is unknown."""
+    """Return the generation (number of the changelog) that the table continues with. The search
+    begins at the newest changelog that has a batch up to `batch`, and takes the first whose columns
+    fit the structure. If none fits or the structure is unknown, return a new number."""
     existing = {changelog.generation: changelog for changelog in changelogs}
     if version.schema is None:
         return max(existing, default=0) + 1
@@ -452,15 +458,16 @@ def _generation(
 def _kept(
     work: Workplace, gathered: GatheredLake, plan: RecoveryPlan, adoption: Adopted
 ) -> TableSchema | None:
-    """Return the newest structure of a table, up to the plan's batch, that the lake keeps."""
+    """Return the newest structure of a table that the lake keeps, up to the plan's batch; None
+    without one."""
     keys = [
         (lake_end.batch, lake_end.structures)
-        for lake_end in gathered.facts.told
+        for lake_end in gathered.facts.records
         if lake_end.structures
     ]
     keys += [(shown.last, shown.structure) for shown in adoption.mirror.shown if shown.structure]
     for batch, key in sorted(keys, reverse=True):
-        if batch > plan.told.batch or key is None:
+        if batch > plan.lake_end.batch or key is None:
             continue
         for schema in work.claims.structures(work.source.name, key) or ():
             if schema.name == adoption.mirror.table:
@@ -473,8 +480,8 @@ def _unfit(
     adopted: Mapping[TableName, Adopted],
     versions: list[SchemaVersion],
 ) -> Iterator[TableName]:
-    """Yield the tables whose mirrors cannot be read at the adopted version, or lack a
-    column of the table's structure."""
+    """Yield the tables whose mirrors cannot be read at the adopted version, or lack a column of the
+    structure."""
     schemas = {version.table: version.shown for version in versions}
     for name, adoption in adopted.items():
         schema = schemas[name]

@@ -1,8 +1,9 @@
-"""What the next run does to each table after a recovery, told before the recovery is carried out.
+"""Predicts what the next run does with each table after a recovery, before the recovery is carried
+out.
 
-A recovery decides what there is: the version of its mirror with which each table continues, or what
-the ledger has. Whatever a table lacks then is an ordinary need, and the rules of
-`pipeline.supply.plan` decide what supplies it.
+A recovery decides what there is: the mirror version (of the Delta table with the current rows) with
+which each table continues, or what the ledger has. What a table lacks then is an ordinary need, and
+the rules of `pipeline.supply.plan` decide what supplies it.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ def after_new_ledger(
 
 def after_kept_ledger(work: Workplace, lacking: Lacking) -> TablePlans:
     """Return the plans of tables after the lake goes back to what the ledger has. If the server
-    does not answer, only those of `lacking` are known, without prices."""
+    does not answer, only the plans of `lacking` are returned, without prices."""
     cursor = work.ledger.cursors(work.source.name).captured
     assert cursor is not None, "this ledger holds the source"
     errors = {table: read_by_next_run(why) for table, why in lacking}
@@ -68,16 +69,16 @@ def after_kept_ledger(work: Workplace, lacking: Lacking) -> TablePlans:
 
 
 def tables_of_next_run(work: Workplace, known: KnownTables | None = None) -> TablePlans:
-    """Return the plans of the next run, which continues where the ledger ends. `known`: of the
-    tables, if not what the ledger has."""
+    """Return the plans of the next run, which continues where the ledger ends. `known`: the tables'
+    states; None for the states in the ledger."""
     source = work.source.name
     cursor, override = work.ledger.cursors(source).captured, work.ledger.open_override(source)
     return planned_tables(work, foresee_start(work, cursor, override).run_start, known)
 
 
 def after_start_over(work: Workplace) -> TablePlans:
-    """Return the plans of the first run that follows, which reads the tables that have rows if the
-    source starts with a snapshot."""
+    """Return the plans of the first run afterwards. If the source starts with a snapshot, that run
+    reads all tables that have rows."""
     if not work.source.loads_new_tables:
         return TablePlans()
     tables = [table.name for table in work.server.tables()]

@@ -1,9 +1,9 @@
-"""The comparison of a mirror with its changelog, and its correction, for the keys that
-a span of batches touched.
+"""Compares a mirror (the Delta table with the current rows) with its changelog (all captured
+changes), for the keys that a span of batches touched, and corrects the mirror.
 
-The newest change of a key is looked for from the span's first batch up to the newest
-merged one, so the span's values never overwrite later ones. As in any merge, changes
-before a TRUNCATE or a full re-read of the table do not count.
+The newest change of a key is searched from the span's first batch to the newest merged batch, so
+values of the span never overwrite later ones. As in any merge, changes before a TRUNCATE or a full
+re-read of the table do not count.
 """
 
 from __future__ import annotations
@@ -58,9 +58,10 @@ from lockstep.pipeline.values.table import TableName
 
 @dataclass(frozen=True, slots=True)
 class MirrorCorrection:
-    """The result for one mirror: `wrong` of the compared `keys` differed from the changelog, and
-    `delta_version` corrects them (None if nothing was written). `rows`: some of those that differ.
-    `not_compared`, `hint`: why the mirror was not compared, and what to do."""
+    """The result for one mirror. `keys`: number of keys that were compared. `wrong`: how many of
+    them differed from the changelog. `delta_version`: the version that corrects them; None if
+    nothing was written. `not_compared`, `hint`: why the mirror was not compared, and what to do.
+    `rows`: some of the rows that differ."""
 
     json_keys: ClassVar = ("keys", "wrong", "delta_version", "not_compared", "hint", "rows")
 
@@ -82,9 +83,9 @@ def heal(
     fresh: Sequence[SegmentResult] = (),
     details: Details | None = None,
 ) -> MirrorCorrection:
-    """Compare the keys that these batches touched with the mirror, and write those that differ;
-    with `details`, only report them. `fresh`: segments whose files are still in the scratch folder.
-    An error that concerns this table alone is reported and not raised."""
+    """Compare the keys that the batches of `span` touched with the mirror, and write those that
+    differ. With `details`, only report them. `fresh`: segments whose new files are still in the
+    scratch folder. An error that concerns only this table is reported, not raised."""
     try:
         with for_one_table("compare its rows"):
             replaced = [segment for segment in fresh if segment.replaced]
@@ -106,12 +107,12 @@ def heal(
 
 def _written(mirror: _MirrorComparison, lease: Lease, changes: pa.Table) -> int:
     """Write changes to the mirror in one commit, and return its Delta version. If the process dies,
-    the next run finds the commit by the intent (`settle_writes`)."""
+    the next run finds the commit by the recorded intent (`settle_writes`)."""
     work, fold = mirror.work, mirror.fold
     spelled = dict(zip(changelog_names(fold.schema.names), fold.schema.names, strict=True))
     names = {changed: name for changed, name in spelled.items() if name in fold.key}
     bounds = bounds_literals(key_bounds(changes, names), fold.schema)
-    # The newest acknowledged batch: the mirror shows its end before this write and after it.
+    # The mirror shows the end of the newest acknowledged batch, before this write and after it.
     source, state, last = work.source.name, mirror.state, mirror.last
     app_id = application_id(source, state, "mirror")
     planned = Intent(0, state.table, app_id, 0, last.id, last.id, REPLAY)
@@ -135,7 +136,7 @@ def _written(mirror: _MirrorComparison, lease: Lease, changes: pa.Table) -> int:
         done = work.mirrors.write(write, lambda: work.ledger.require_held(lease))
     finally:
         work.mirrors.unstage(path)
-    reason = f"a replay: {changes.num_rows} keys were not what the changelog says"
+    reason = f"a replay: {changes.num_rows} rows differed from the changelog"
     work.ledger.settle(lease, intent, done.delta_version, reason=reason, table_id=done.table_id)
     work.ledger.note_looked(lease, {state.mirror: done.delta_version})
     return done.delta_version
@@ -143,10 +144,10 @@ def _written(mirror: _MirrorComparison, lease: Lease, changes: pa.Table) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _MirrorComparison:
-    """One mirror and the changes it must show. `version`: the mirror's Delta version.
-    `last`: the newest acknowledged batch, up to which changes count. `stamps`: columns
-    that are written but not compared. `soft`: deleted rows stay and are marked.
-    `ranges`: the sequence numbers of the span's changes, as pairs (above, up to)."""
+    """One mirror and the changes that it must show. `version`: the mirror's Delta version. `last`:
+    the newest acknowledged batch; later changes do not count. `stamps`: columns with the time,
+    number and GTID of a row's last change, which are not compared. `soft`: deleted rows stay and
+    are marked. `ranges`: the sequence numbers of the span's changes, as pairs (above, up to)."""
 
     work: Workplace
     state: TableState
@@ -167,7 +168,8 @@ class _MirrorComparison:
         span: Sequence[Batch],
         fresh: Sequence[SegmentResult],
     ) -> _MirrorComparison | None:
-        """Return None if no change of the span counts for the mirror any more."""
+        """Return the comparison; None if no change of the span counts for the mirror any more.
+        Raise `TableError` if the mirror cannot be compared."""
         state = work.ledger.table_states(work.source.name)[table]
         version, own, soft = _mirror_shown(work, state)
         newest = work.ledger.cursors(work.source.name).acknowledged
@@ -228,7 +230,7 @@ class _MirrorComparison:
         return self.parts[number].pieces(self.work.segments, self.fold.marks)
 
     def _touched(self) -> Hashes:
-        """Return the hashes of the keys that the span's changes have, sorted."""
+        """Return the hashes of all keys with changes in the span, sorted."""
         hashes = [np.zeros(0, np.uint64)]
         for number in range(len(self.parts)):
             for images in self._images(number):
@@ -338,7 +340,7 @@ def _mirror_shown(work: Workplace, state: TableState) -> tuple[int, pa.Schema, b
 
 
 def _lineage_of(work: Workplace, state: TableState, plan: MergePlan) -> ColumnLineage:
-    """Return how the columns of the changes that count map to those of the mirror."""
+    """Return how the columns of the merged changes map to those of the mirror."""
     table, final = state.table, state.mirror_version
     assert final is not None
     history = [version.version for version in work.ledger.schema_versions(work.source.name, table)]
@@ -374,8 +376,8 @@ def _parts_of(
     table: TableName,
     in_scratch: frozenset[SegmentFile],
 ) -> Iterator[SegmentPart]:
-    """Yield the changes of each structure version, by folder. `in_scratch`: files that are in the
-    scratch folder."""
+    """Yield the changes of each structure version, by folder. `in_scratch`: the files that lie in
+    the scratch folder."""
     for version in plan.versions:
         segments = (segment for segment in plan.segments if segment.schema_version == version)
         files = tuple(file for segment in segments for file in segment.files)

@@ -1,14 +1,14 @@
-"""The choice of batches that a replay takes, and the second capture of one: the same range of the
-log, with the tables and structures that were captured then.
+"""Chooses the batches of a replay, and captures a batch again: the same range of the log, with the
+tables and structures of the first capture.
 
-The conditions of the first capture come from the ledger: structures, patterns, and the tables that
-have rows or events in the batch. The ledger may not know all of them, so the outcome is checked:
-it must have as many changes, the same segments with the same sequence numbers, the same events, and
-no structure version that is not recorded. Otherwise none of it is used.
+The ledger knows the conditions of the first capture: structures, patterns, and the tables that have
+rows or events in the batch. It may not know all of them, so the result is checked. It must have as
+many changes, the same segments with the same sequence numbers, the same events, and no structure
+version that is not recorded. Otherwise the result is discarded.
 
-If one batch continues in the log file in which another ended, the anchor at the later end proves
-the earlier one too, because a binlog file only grows. The structures are those of the batch before,
-unless a batch in between recorded new ones.
+The anchor of a batch is the checksum of the event at its end. If one batch continues in the log
+file in which another ended, the later anchor proves the earlier end too, because a binlog file only
+grows. The structures are those of the batch before, unless a batch in between recorded new ones.
 """
 
 from __future__ import annotations
@@ -67,8 +67,9 @@ from lockstep.pipeline.values.table import TableName
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """The acknowledged batches that a span touches, oldest first. `early`: the lake's end, if the
-    span ends after it. `tables`: requested tables that have changes or events in these batches."""
+    """The acknowledged batches that a span touches, oldest first. `early`: the end of the lake;
+    None unless the span ends after it. `tables`: requested tables that have changes or events in
+    these batches."""
 
     batches: tuple[Batch, ...]
     early: str | None
@@ -76,15 +77,17 @@ class Selection:
 
 
 def select(work: Workplace, span: Span, only: frozenset[TableName] | None = None) -> Selection:
-    """Choose the batches and tables; only the ledger is read. Raise `SpanRefused` for a span
-    outside of what was captured, `NothingMatches` for an unknown table."""
+    """Choose the batches and tables; only the ledger is read. `only`: the requested tables; None
+    for all. Raise `SpanRefused` for a span outside of what was captured, `NothingMatches` for an
+    unknown table."""
     states = work.ledger.table_states(work.source.name) if only else {}
     for table in sorted(only or ()):
         if table not in states:
             raise NothingMatches(
                 f"the lake has no table {table}", hint="`lockstep tables` lists those it has"
             )
-    runs = _runs(work, span)
+    ledger, source = work.ledger, work.source.name
+    runs = {run: batch_of_run(ledger, source, run).id for run in runs_named(span)}
     chain, times = _chain(work, span, runs)
     batches = batches_of(span, chain, runs, times)
     batches = _kept(work, span, batches)
@@ -101,8 +104,9 @@ def select(work: Workplace, span: Span, only: frozenset[TableName] | None = None
 
 
 def _is_kept(work: Workplace, table: TableName, first: Batch, *, named: bool) -> bool:
-    """Return whether a table's changes may be read again. If the settings hide more of it since,
-    values would come back in clear: raise `SpanRefused` if the table was requested by name."""
+    """Return whether a table's changes may be read again. If the settings hide more of it now,
+    hidden values would come back: raise `SpanRefused` if the table was requested by name, else
+    leave it out."""
     why = why_no_longer_shown(work.ledger, work.source.name, table, first.id, read_again=True)
     if why is not None and named:
         raise SpanRefused(
@@ -130,8 +134,8 @@ def require_merged(work: Workplace) -> None:
 
 
 def _kept(work: Workplace, span: Span, batches: tuple[Batch, ...]) -> tuple[Batch, ...]:
-    """Return the batches whose changes are kept. Raise `SpanRefused` if the span begins at a place
-    before them; `earliest` begins with the first of them."""
+    """Return the batches whose changes were not deleted. Raise `SpanRefused` if the span begins
+    before these; `earliest` begins with the first of them."""
     deleted = work.ledger.forgotten(work.source.name).newest
     if deleted is None or not begins_before(span, batches, deleted.through, deleted.end):
         return tuple(batch for batch in batches if deleted is None or batch.id > deleted.through)
@@ -144,8 +148,8 @@ def _kept(work: Workplace, span: Span, batches: tuple[Batch, ...]) -> tuple[Batc
 def _chain(
     work: Workplace, span: Span, runs: Mapping[str, int]
 ) -> tuple[Sequence[Batch], Sequence[BatchTimes] | None]:
-    """Return the acknowledged batches. For a span between moments, return only those that it may
-    touch, and the times of all."""
+    """Return the acknowledged batches, and None. For a span between moments, return only the
+    batches that it may touch, and the times of all."""
     ledger, source = work.ledger, work.source.name
     since, until = span.since, span.until
     if _is_moment(since) and _is_moment(until):
@@ -166,11 +170,6 @@ def _is_moment(place: Place) -> bool:
     return isinstance(place, AtMoment | Earliest | Latest)
 
 
-def _runs(work: Workplace, span: Span) -> dict[str, int]:
-    ledger, source = work.ledger, work.source.name
-    return {run: batch_of_run(ledger, source, run).id for run in runs_named(span)}
-
-
 _ELSEWHERE: Final = MappingProxyType(
     {
         Elsewhere.SOURCE: "it has rows that were read from the source",
@@ -183,19 +182,21 @@ _ELSEWHERE: Final = MappingProxyType(
 class SpanFacts:
     """The facts that a replay needs from the server and the ledger, read once for all its batches.
     `server`: the server's state when the replay began. `firsts`: each table's first batch with
-    changes or events. `speaks`: a later batch whose anchor proves a batch's log file too."""
+    changes or events. `marks`: batches with rows from elsewhere than the log, and batches that were
+    revised or recorded structures. `later_anchors`: by batch, a later batch whose anchor proves the
+    same log file."""
 
     work: Workplace
     server: ServerFacts
     firsts: Mapping[TableName, int]
     marks: SpanMarks
-    speaks: Mapping[int, Batch]
+    later_anchors: Mapping[int, Batch]
     _read: dict[int, AnchorReading] = field(default_factory=dict)
     _known: tuple[Batch, FirstStructures] | None = None
 
     @classmethod
     def of(cls, work: Workplace, chosen: Sequence[Batch]) -> SpanFacts:
-        """Gather the facts for batches in their order, at least one."""
+        """Gather the facts. `chosen`: the batches in their order, at least one."""
         ledger, source = work.ledger, work.source.name
         last = chosen[-1].id
         return cls(
@@ -203,29 +204,31 @@ class SpanFacts:
             work.server.facts(),
             ledger.touched(source, 1, last),
             ledger.marks_within(source, chosen[0].id, last),
-            _speakers(chosen),
+            _later_anchors(chosen),
         )
 
     def why_not(self, batch: Batch) -> str | None:
-        """Return why a batch cannot be captured again from the log; None if nothing speaks against
-        it. Two events of each log file are read."""
+        """Return why a batch cannot be captured again from the log; None if it can. This reads up
+        to two events of the log."""
         if batch.catches_up:
             return "it brought back tables that had stopped"
         if (elsewhere := self.marks.elsewhere.get(batch.id)) is not None:
             return _ELSEWHERE[elsewhere]
         if batch.start.server_uuid != self.server.server_uuid:
-            return "another server answers now than the one that it was captured from"
+            return "it was captured from another server than the one that answers now"
         assert batch.end is not None, "it is acknowledged"
         files = {log.file for log in self.server.binlogs}
         for file in (batch.start.at.file, batch.end.at.file):
             if file not in files:
                 return f"its log is gone from the server ({file})"
-        readings = (self._anchor(end) for end in (self.speaks.get(batch.id, batch), batch))
+        readings = (self._anchor(end) for end in (self.later_anchors.get(batch.id, batch), batch))
         if all(reading is not AnchorReading.SAME for reading in readings):
             return "the server's log is not the one that was captured"
         return None
 
     def structures(self, batch: Batch) -> FirstStructures:
+        """Return the structures at a batch's start. They are read again only if a batch in between
+        recorded new ones."""
         if self._known is not None:
             before, structures = self._known
             since = range(before.id, batch.id + 1)
@@ -243,14 +246,15 @@ class SpanFacts:
         return self._read[batch.id]
 
 
-def _speakers(chosen: Sequence[Batch]) -> dict[int, Batch]:
-    """Return for each batch the last one that continued from its end and ends in the same file."""
-    speakers: dict[int, Batch] = {}
+def _later_anchors(chosen: Sequence[Batch]) -> dict[int, Batch]:
+    """Return, for each batch, the last batch of the chain that continues from its end and ends in
+    the same file."""
+    anchors: dict[int, Batch] = {}
     for before, later in reversed(list(pairwise(chosen))):
         assert before.end is not None and later.end is not None, "they are acknowledged"
         if later.predecessor == before.id and later.end.at.file == before.end.at.file:
-            speakers[before.id] = speakers.get(later.id, later)
-    return speakers
+            anchors[before.id] = anchors.get(later.id, later)
+    return anchors
 
 
 def recapture(work: Workplace, batch: Batch, facts: SpanFacts) -> tuple[Segment, ...] | str:
@@ -267,6 +271,8 @@ def recapture(work: Workplace, batch: Batch, facts: SpanFacts) -> tuple[Segment,
 
 
 def _recaptured(work: Workplace, batch: Batch, facts: SpanFacts) -> tuple[Segment, ...] | str:
+    """Capture a batch again under the conditions of its first capture, and compare the result with
+    what was recorded."""
     assert batch.end is not None, "it is acknowledged"
     ledger, source = work.ledger, work.source.name
     then = _as_then(work, batch)
@@ -316,6 +322,7 @@ def _as_then(work: Workplace, batch: Batch) -> Workplace:
 
 
 def _begun(work: Workplace, batch: Batch, facts: ServerFacts) -> RunStart:
+    """Return where reading begins: at the batch's start, proven by its predecessor's anchor."""
     anchor = None
     if batch.follows is not None:
         before = work.ledger.live_batches(work.source.name, batch.follows, batch.follows)
@@ -332,8 +339,9 @@ def _begun(work: Workplace, batch: Batch, facts: ServerFacts) -> RunStart:
 def _states_then(
     work: Workplace, tables: Iterable[TableName], firsts: Mapping[TableName, int], batch: int
 ) -> dict[TableName, TableState]:
-    """Return the states of those tables that were captured before the batch, all following. The
-    changes of a table that this ledger took over from the lake may begin with the batch."""
+    """Return the states of the tables that were captured before the batch, all as following. A
+    table that this ledger took over from the lake is included: its changes may begin with this
+    batch."""
     states = work.ledger.table_states(work.source.name)
     return {
         table: states[table].started()
@@ -345,9 +353,9 @@ def _states_then(
 def _policies_then(
     work: Workplace, events: Sequence[TableEvent], recorded: Sequence[Segment], table: TableName
 ) -> LakePolicies:
-    """Return the table's policies, except that a TRUNCATE is ignored if it was ignored in the first
-    capture, which the recorded events show; and updates say which columns changed if they did then,
-    which the recorded files show."""
+    """Return the table's policies, changed to what the first capture did. The recorded events show
+    whether it followed or ignored a TRUNCATE; the recorded files show whether it listed the changed
+    columns of updates."""
     policies = replace(work.source.policies_of(table), deletes=Deletes.REMOVE)
     files = [file for segment in recorded if segment.table == table for file in segment.files]
     if files:
@@ -360,7 +368,7 @@ def _policies_then(
 def _copies_then(
     events: Sequence[TableEvent], effects: Sequence[Effect]
 ) -> Mapping[TableName, FromMirror]:
-    """Return the tables whose rows were copied inside the lake in the first capture, which the
+    """Return the tables whose rows were copied from another mirror in the first capture, as the
     recorded events show."""
     copied = {(event.table, event.origin) for event in events}
     return {

@@ -1,9 +1,10 @@
-"""Replay: the batches of a span are captured and merged again, while the cursors stay where they
-are.
+"""Replays a span of the log: captures and merges its batches again, while the cursors (how far runs
+have read) stay where they are.
 
-Each batch is read again from the log if the server still has this part of it, otherwise from its
-changelogs. Files that differ or are damaged are replaced. Then the mirrors are compared with their
-changelogs, key by key. Only corrections are written, so a repeated replay writes nothing.
+Each batch is read again from the log if the server still has that part, otherwise from its
+changelogs (the captured changes in the lake). Files that differ or are damaged are replaced. Then
+the mirrors (the Delta tables with the current rows) are compared with their changelogs, key by key.
+Only corrections are written, so a repeated replay writes nothing.
 """
 
 from __future__ import annotations
@@ -51,8 +52,8 @@ from lockstep.pipeline.values.table import TableName
 @dataclass(frozen=True, slots=True)
 class BatchReplayed:
     """One batch of the span. `as_recorded`: why it cannot be read from the log again; None if it
-    was read again or, in a plan, would be. `segments`: the results of comparing its files; empty
-    in a plan. `revision`: how often its files were replaced so far."""
+    was read again or, in a plan, would be. `segments`: the results of comparing its files; empty in
+    a plan. `revision`: number of times that its files were replaced so far."""
 
     batch: Batch
     as_recorded: str | None
@@ -62,10 +63,9 @@ class BatchReplayed:
 
 @dataclass(frozen=True, slots=True)
 class ReplayReport:
-    """The outcome or the plan of a replay. `tables`: the replayed tables. `early`: the position of
-    the lake, if the span ends after it. `committed`: the replay was allowed to write. `changelogs`:
-    the changelogs of these tables that list, or before the replay listed, other files than the
-    ledger records."""
+    """The outcome or the plan of a replay. `early`: the end of the lake; None unless the span ends
+    after it. `committed`: the replay was allowed to write. `changelogs`: the changelogs of `tables`
+    that list other files than the ledger records, or did so before the replay."""
 
     span: Span
     batches: tuple[BatchReplayed, ...]
@@ -82,8 +82,8 @@ class ReplayReport:
 
     @property
     def differs(self) -> bool:
-        """True if the replay found a difference between the lake and the span's changes, even if it
-        has corrected it."""
+        """True if the replay found a difference between the lake and the span's changes, even one
+        that it has corrected."""
         standings = {segment.standing for segment in self.segments}
         wrong = not standings.isdisjoint({SegmentStanding.DIFFERENT, SegmentStanding.DAMAGED})
         return wrong or bool(self.changelogs) or any(mirror.wrong for mirror in self.mirrors)
@@ -105,8 +105,8 @@ class ReplayReport:
 def plan_replay(
     work: Workplace, span: Span, only: frozenset[TableName] | None = None
 ) -> ReplayReport:
-    """Return which batches a replay of the span would capture again, and whether the log still has
-    them. `only`: the tables to replay; None for all. Nothing is changed, and no lease is
+    """Return the batches that a replay of the span would capture again, and whether the log still
+    has them. `only`: the tables to replay; None for all. Nothing is changed, and no lease is
     needed."""
     chosen = select(work, span, only)
     if not chosen.batches:
@@ -133,8 +133,8 @@ def replay(
     show_values: bool = False,
 ) -> ReplayReport:
     """Replay a span, and return the report. `only`: the tables to replay; None for all. Without
-    `commit`, the same is read and compared, and the rows that differ are reported (with
-    `show_values` also their values), but nothing is written.
+    `commit`, the same data is read and compared, and the rows that differ are reported (with
+    `show_values`, also their values), but nothing is written.
 
     Raise `BatchesWait` while captured batches are not merged, and `SpanRefused` for a span that is
     outside of what was captured. If the process dies, the next run or replay finishes its writes.
@@ -201,8 +201,8 @@ def replay(
 def _that_wait(
     segments: Iterable[SegmentResult], waits: Mapping[tuple[int, TableName, int], str]
 ) -> tuple[SegmentResult, ...]:
-    """Return the segments. A segment whose new files must not be listed yet is returned without
-    them, and with the reason. `waits`: these reasons by batch, table and version."""
+    """Return the segments; remove the new files of those that must wait, and add the reason.
+    `waits`: these reasons by batch, table and version."""
     keys = (
         (segment, (segment.batch, segment.table, segment.schema_version)) for segment in segments
     )
@@ -216,9 +216,9 @@ def _agreed(
     work: Workplace, lease: Lease, chosen: Selection, *, commit: bool
 ) -> tuple[Agreement, ...]:
     """Correct the changelogs that list other files than the ledger records, and return the results.
-    Each changelog is corrected as a whole, not only for the span, because a compaction by somebody
-    else may put rows of any batches into one file. Other foreign commits are left for the next run
-    to report."""
+    Each changelog is corrected as a whole, not only for the span, because another program's
+    compaction may put rows of any batches into one file. Other foreign commits are left for the
+    next run to report."""
     source = work.source.name
     looked, states = work.ledger.looked(source), work.ledger.table_states(source)
     tables = [states[table] for table in chosen.tables if table in states]
@@ -241,7 +241,7 @@ def _agreed(
 
 
 def _moved(work: Workplace, changelog: ChangelogTable, looked: Mapping[str, int]) -> bool:
-    """Return whether the table has commits after the version up to which its log was checked
+    """Return whether the table has commits after the version up to which its log was examined
     (`looked`)."""
     folder = changelog.folder
     return folder in looked and not work.changelog.ends_at(folder, looked[folder])

@@ -1,7 +1,8 @@
-"""Revisions: files that were captured again replace those that the changelogs list.
+"""Carries out a revision: files that were captured again replace the files that changelogs list.
 
-The order is: the ledger (an open revision), the files at their place, one commit per changelog, the
-ledger again. A process that finds an open revision continues it; each step takes effect once.
+The order is: record an open revision in the ledger, move the files into the changelogs' folders,
+make one commit per changelog, close the revision. A process that finds an open revision continues
+it. Each step can be repeated without effect.
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ from lockstep.pipeline.values.table import TableName
 
 
 def begin(work: Workplace, lease: Lease, segments: Sequence[SegmentResult]) -> Revision | None:
-    """Record an open revision of the files to replace, and return it; None if there are none."""
+    """Record an open revision with the files that will replace others; return None if there are
+    none."""
     replaced = [segment for segment in segments if segment.replaced]
     if not replaced:
         return None
@@ -52,9 +54,9 @@ def _revised(segment: SegmentResult) -> RevisedSegment:
 
 
 def carry_out(work: Workplace, lease: Lease, revision: Revision) -> None:
-    """Bring the files to their changelogs in one commit each, and settle the revision. Raise
-    `SegmentsLost` if a new file is missing. The revision is then given up, unless a changelog
-    already lists a part of it."""
+    """Move the new files into their changelogs' folders, list them in one commit per changelog, and
+    close the revision. Raise `SegmentsLost` if a new file is missing. The revision is then given
+    up, unless a changelog already lists some of its files."""
     parts = [_Part.of(work, segment) for segment in revision.segments]
     source = work.source.name
     work.ledger.require_held(lease)
@@ -105,7 +107,7 @@ class _Part:
 
 def _passed(work: Workplace, changelogs: Iterable[ChangelogTable]) -> Iterator[tuple[str, int]]:
     """Yield the changelogs to which nobody else committed since the last look, with their newest
-    versions. For others the next look must report the foreign commits."""
+    versions. In the others, the next look must find and report the foreign commits."""
     before = work.ledger.looked(work.source.name)
     for folder in (changelog.folder for changelog in changelogs):
         if folder in before:
@@ -117,13 +119,13 @@ def _passed(work: Workplace, changelogs: Iterable[ChangelogTable]) -> Iterator[t
 
 @dataclass(frozen=True, slots=True)
 class _Listing:
-    """The change to a changelog's list of files. `doubles`: why the new files cannot be listed: a
-    foreign file may hold their rows together with rows of other batches, so that rows would appear
-    twice or get lost."""
+    """The change to a changelog's list of files: `removed` paths and `added` files. `refusal`: why
+    the new files cannot be listed, or None. A foreign file may hold their rows together with rows
+    of other batches; rows would then appear twice or be lost."""
 
-    gone: Sequence[str]
-    come: Sequence[SegmentFile]
-    doubles: str | None
+    removed: Sequence[str]
+    added: Sequence[SegmentFile]
+    refusal: str | None
 
 
 def _listing(work: Workplace, changelog: ChangelogTable, parts: Iterable[_Part]) -> _Listing:
@@ -137,21 +139,21 @@ def _listing(work: Workplace, changelog: ChangelogTable, parts: Iterable[_Part])
     unlisted = [file for file in mismatch.lacking if file.path not in new]
     lost = lost_files(work, changelog, unlisted)
     foreign = [path for path in mismatch.surplus if batch_and_version_of(path) is None]
-    doubles = why_not_corrected(work, changelog, foreign, lost)
+    refusal = why_not_corrected(work, changelog, foreign, lost)
     listed_again = [file for file in unlisted if file.path not in lost]
-    return _Listing(mismatch.surplus, [*new.values(), *listed_again], doubles)
+    return _Listing(mismatch.surplus, [*new.values(), *listed_again], refusal)
 
 
 def waiting(
     work: Workplace, segments: Iterable[SegmentResult]
 ) -> dict[tuple[int, TableName, int], str]:
     """Return the segments whose new files must not be listed yet, by batch, table and version, with
-    the reason: a foreign file has their rows, and perhaps the only copy of other rows."""
+    the reason. A foreign file has their rows, and perhaps the only copy of other rows."""
     parts = [_Part.of(work, _revised(segment)) for segment in segments if segment.replaced]
     return {
         (part.new.batch, part.new.table, part.new.schema_version): why
         for changelog, grouped in _by_changelog(parts).items()
-        if (why := _listing(work, changelog, grouped).doubles) is not None
+        if (why := _listing(work, changelog, grouped).refusal) is not None
         for part in grouped
     }
 
@@ -179,17 +181,17 @@ def _commit(
             hint="mount or restore the lake's folder, then repeat the replay",
         )
     listing = _listing(work, changelog, parts)
-    if listing.doubles is not None:
+    if listing.refusal is not None:
         raise SegmentsLost(
-            listing.doubles, hint="repeat the replay for all batches whose files are lost"
+            listing.refusal, hint="repeat the replay for all batches whose files are lost"
         )
     work.changelog.revise(
         folder,
         app_id=f"{changelog.app_id}/revision",
         revision=revision.id,
-        schema=columns_of(work, changelog, listing.come),
-        gone=listing.gone,
-        files=listing.come,
+        schema=columns_of(work, changelog, listing.added),
+        gone=listing.removed,
+        files=listing.added,
         words=revised_metadata(
             work,
             parts[0].new.table,

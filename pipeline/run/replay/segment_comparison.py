@@ -1,4 +1,5 @@
-"""The comparison of a batch's segments in the lake with the same segments read again."""
+"""Compares the segments of a batch in the lake with the same segments read again. A segment is the
+changes of one table in one batch, under one version of its structure."""
 
 from __future__ import annotations
 
@@ -32,13 +33,13 @@ class SegmentStanding(StrEnum):
     DAMAGED = "damaged"
     """They differ from what was recorded, or the changelog does not list them."""
     UNTOLD = "untold"
-    """They are as recorded; the log was not read again."""
+    """They are as recorded; whether the log has the same changes is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Details:
-    """The limits of a report on rows that differ. `most`: the largest number of rows
-    reported for each segment or table."""
+    """The limits of a report on rows that differ. `most`: the largest number of rows for each
+    segment or table; `show_values`: also report their values."""
 
     most: int = 500
     show_values: bool = False
@@ -46,11 +47,10 @@ class Details:
 
 @dataclass(frozen=True, slots=True)
 class SegmentResult:
-    """The comparison of one segment of a batch. `why`: what is wrong with its files, if
-    DAMAGED. `fresh`: the files in the scratch folder that will replace them. `wrong`,
-    `columns`, `rows`: the number of row images that differ, the columns in which they
-    differ, and some of these images; only filled for DIFFERENT, and if details were
-    requested. `waits`: why the files cannot be replaced yet."""
+    """The comparison of one segment. `why`: what is wrong with its files, if DAMAGED. `fresh`: the
+    files in the scratch folder that will replace them. `wrong`, `columns`, `rows`: for DIFFERENT
+    and if details were requested, the number of row images that differ, the columns in which they
+    differ, and some of these images. `waits`: why the files cannot be replaced yet."""
 
     json_keys: ClassVar = (
         "batch",
@@ -80,8 +80,9 @@ class SegmentResult:
 
 @dataclass(slots=True)
 class SegmentComparison:
-    """The comparison of segments, batch by batch. The files of a changelog are listed once: the
-    source's lock keeps others from writing to it meanwhile."""
+    """Compares segments, batch by batch. `only`: the tables to compare; None for all. Each
+    changelog's files are listed only once, because the source's lock keeps other runs from changing
+    the list."""
 
     work: Workplace
     only: frozenset[TableName] | None
@@ -90,8 +91,8 @@ class SegmentComparison:
     _folders: dict[tuple[TableName, int], str] = field(default_factory=dict)
 
     def compare(self, batch: Batch, read: Iterable[Segment]) -> list[SegmentResult]:
-        """Compare the segments of a batch with those that were read again, and remove the files in
-        the scratch folder that will replace nothing."""
+        """Compare the segments of a batch with those that were read again. Remove the files in the
+        scratch folder that will not replace others."""
         read_again = {(segment.table, segment.schema_version): segment for segment in read}
         compared = []
         for segment in content_of(self.work.ledger, batch.source, batch.id).segments:
@@ -134,6 +135,7 @@ class SegmentComparison:
         fresh: Segment,
         details: Details,
     ) -> SegmentResult:
+        """Add the rows that differ, at most `details.most`, to a result."""
         version = self.work.ledger.schema_version(
             self.work.source.name, segment.table, segment.schema_version
         )
@@ -162,8 +164,8 @@ class SegmentComparison:
         return replace(compared, wrong=count, columns=tuple(columns), rows=tuple(rows))
 
     def _same_content(self, folder: str, segment: Segment, fresh: Segment) -> bool:
-        """Return whether the rows are the same. Each kind of file is compared alone:
-        images that omit columns are in files of their own."""
+        """Return whether the rows are the same. Files are compared by kind, because images that
+        omit columns are in files of their own."""
         return all(
             same_rows(
                 self.work.segments.pieces(folder, files_with(segment.files, ending)),
@@ -194,7 +196,7 @@ def changelog_of(work: Workplace, segment: Segment) -> str:
 
 
 def files_with(files: Iterable[SegmentFile], ending: int) -> list[SegmentFile]:
-    """Return the files of one ending (an index into `ENDINGS`), which have the same columns."""
+    """Return the files with one ending (an index into `ENDINGS`). They have the same columns."""
     return [file for file in files if file.listed + file.partial == ending]
 
 
@@ -203,8 +205,9 @@ Flags = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class ContentDifference:
-    """The number of rows that differ, the columns in which at least one of them differs, and some
-    pairs of rows (left, right). Rows that only one side has are counted but are not in `some`."""
+    """How the rows of two sides differ. `rows`: the number of rows that differ; `columns`: the
+    columns in which at least one differs; `some`: some pairs of rows (left, right). Rows that only
+    one side has are counted but are not in `some`."""
 
     rows: int
     columns: tuple[str, ...]
@@ -212,7 +215,8 @@ class ContentDifference:
 
 
 def same_rows(left: Iterable[pa.Table], right: Iterable[pa.Table]) -> bool:
-    """Return whether both have the same rows, with columns of the same names, types and values."""
+    """Return whether both sides have the same rows in the same order, with columns of the same
+    names, types and values."""
     return all(
         a is not None and b is not None and a.schema.equals(b.schema) and a.equals(b)
         for a, b in _aligned(left, right)
@@ -222,7 +226,7 @@ def same_rows(left: Iterable[pa.Table], right: Iterable[pa.Table]) -> bool:
 def differences(
     left: Iterable[pa.Table], right: Iterable[pa.Table], *, most: int
 ) -> ContentDifference:
-    """Return how the rows differ, with at most `most` pairs of rows."""
+    """Return how the rows of both sides differ, with at most `most` pairs of rows."""
     count, columns = 0, dict[str, None]()
     sample: list[tuple[Mapping[str, Any], Mapping[str, Any]]] = []
     for a, b in _aligned(left, right):

@@ -1,4 +1,4 @@
-"""Waiting for a source's lock, so that a replay begins after the run that holds it."""
+"""Waits for a source's lock, so that a replay begins after the run that holds it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lockstep.pipeline.values.errors import SourceBusy
 from lockstep.pipeline.values.retries import REPLAY_LOCK
 
 _REPORT_EVERY = 30
-"""Tries between two progress messages."""
+"""Number of tries from one progress message to the next."""
 
 
 @contextmanager
@@ -24,8 +24,9 @@ def wait_for_lock(
     run: str | None = None,
     in_dagster: bool = False,
 ) -> Iterator[Lease]:
-    """Hold the source's lock, waiting for it as long as it takes. `tell` is called now and then
-    with who holds it. An interrupt while waiting leaves nothing locked."""
+    """Hold the source's lock while the context lasts. Waits without a limit. `tell`: called once in
+    `_REPORT_EVERY` tries with a sentence that names the holder. If waiting is interrupted, nothing
+    stays locked."""
     with ExitStack() as locks:
         for number, _ in enumerate(REPLAY_LOCK.tries()):
             try:

@@ -1,5 +1,5 @@
-"""The plan of the next run, made without writing anything; and the start that an operator chooses,
-which is examined before it is recorded."""
+"""Plans the next run without writing anything. Also records the start that an operator chooses,
+after examining it."""
 
 from __future__ import annotations
 
@@ -49,9 +49,9 @@ from lockstep.pipeline.values.table import TableName
 
 @dataclass(frozen=True, slots=True)
 class PlannedStart:
-    """The start of the next run. `rule` and `reason` are those of its decision; `position` is None
-    for a refusal. `continuity`, `gap_tables`: if it does not continue the last batch, what lies
-    between them, and which tables that concerns."""
+    """The start of the next run. `rule`, `reason`: which start rule decided, and why. `position`:
+    None for a refusal. `continuity`, `gap_tables`: if the run does not continue the last batch,
+    whether a gap or an overlap lies between them, and the tables that it concerns."""
 
     rule: str
     reason: str
@@ -62,9 +62,9 @@ class PlannedStart:
 
 @dataclass(frozen=True, slots=True)
 class PlannedShape:
-    """A table whose settings show something else of it than before. `refused`: the setting that
-    cannot be applied, for which the table is quarantined; None if it is re-read. `remains`: what
-    the lake still keeps although it is hidden now."""
+    """A table whose settings now select or mask other columns or rows than before. `refused`: the
+    setting that cannot be applied and quarantines the table; None if it is re-read. `remains`:
+    hidden values that the lake still has."""
 
     reason: str
     refused: str | None
@@ -74,12 +74,12 @@ class PlannedShape:
 @dataclass(frozen=True, slots=True)
 class RunPlan:
     """The plan of the next run. `abandoned`: a sentence for each batch that would be abandoned.
-    `waiting`: captured batches, with their tables that are not merged yet. `tables`: the steps that
-    bring tables to the log's end, each with its price; `loads_take`: forecasts for the rows that
-    are read from MySQL. `seconds`: estimate for the capture, if earlier batches allow one.
-    `quarantined`: tables that are already. `busy`: a run that is active now. `settings`: the
-    policies of tables that have a block in lockstep.toml. `shapes`: tables whose settings show
-    something else of them than the lake has."""
+    `waiting`: by batch id, captured batches' tables that are not merged yet. `seconds`: estimate
+    for the capture; None if earlier batches give none. `quarantined`: tables that are stopped
+    already. `busy`: the run that is active now. `tables`: the steps that bring tables to the log's
+    end, with their cost for MySQL. `loads_take`: forecasts for reading rows from MySQL. `settings`:
+    the policies of tables that have a block in lockstep.toml. `shapes`: tables whose settings show
+    other columns or rows than the lake has."""
 
     abandoned: tuple[str, ...]
     waiting: Mapping[int, tuple[TableName, ...]]
@@ -96,8 +96,8 @@ class RunPlan:
 
 
 def make_plan(work: Workplace) -> RunPlan:
-    """Return what a run would do now, including a refusal; nothing is written. Raise errors that a
-    retry may resolve."""
+    """Return the plan of the next run, including its refusal; nothing is written. Raise errors that
+    a retry may resolve."""
     abandoned: list[Abandonment] = []
     start: PlannedStart | None = None
     reading: PlannedReading | None = None
@@ -150,9 +150,9 @@ def make_plan(work: Workplace) -> RunPlan:
 def planned_tables(
     work: Workplace, run_start: RunStart | None, known: KnownTables | None = None
 ) -> TablePlans:
-    """Return what a run with this start does to each table that it does not simply continue, with
-    prices; nothing is written. If its start is refused (None), only tables that stopped are
-    planned. `known`: of the tables, if not what the ledger has."""
+    """Return, with prices, what a run with this start does to each table that it does not simply
+    continue; nothing is written. `run_start`: None if the start is refused; then only stopped
+    tables are planned. `known`: the tables' states; None for the states in the ledger."""
     tables = plan_returns(work, foreseen_orders(work, known), known=known)
     if run_start is not None:
         tables = plan_pasts(work, plan_readings(work, run_start, tables, known))
@@ -168,8 +168,8 @@ def _settings(work: Workplace) -> Mapping[TableName, str]:
 
 
 def _shapes(work: Workplace) -> tuple[dict[TableName, PlannedShape], KnownTables]:
-    """Return the tables whose shape the settings change, and what is known of all tables once that
-    has stopped them (`reshape`)."""
+    """Return the tables whose shape (columns and rows that are shown) the settings change. Return
+    also the states of all tables once those are stopped for it (`reshape`)."""
     known = KnownTables.of(work)
     errors = {state.table: error for state, error in tables_shown_differently(work)}
     cursor = work.ledger.cursors(work.source.name).captured
@@ -187,10 +187,11 @@ def _shapes(work: Workplace) -> tuple[dict[TableName, PlannedShape], KnownTables
 
 
 SPACE: Final = "a table's rows are in the lake twice until its mirror is acknowledged"
+"""The sentence on the disk space that reading a table takes."""
 
 
 def loads_take(work: Workplace, facts: ServerFacts, rows: int) -> tuple[str, ...]:
-    """Return sentences on reading so many rows from MySQL: how long it takes, how much space it
+    """Return sentences on reading `rows` rows from MySQL: how long it takes, how much space it
     needs, and whether the server keeps its log long enough."""
     plan = work.source.snapshot
     room = LogRoom(kept_for(facts.settings), plan.seconds)
@@ -210,7 +211,7 @@ def next_start(work: Workplace) -> PlannedStart:
 
 
 def _cursor_after(work: Workplace, abandoned: Sequence[Abandonment]) -> Cursor | None:
-    """Return the captured cursor as it is once these batches are abandoned."""
+    """Return the captured cursor as it will be once these batches are abandoned."""
     newest = work.ledger.cursors(work.source.name).captured
     numbers = {abandonment.batch.id for abandonment in abandoned}
     if newest is None or newest.batch not in numbers:
@@ -253,14 +254,15 @@ def _waiting(work: Workplace, abandoned: Sequence[Abandonment]) -> dict[int, tup
 
 
 _PROPOSED = 0
-"""The id of a choice that is not recorded yet."""
+"""The id of a chosen start that is not recorded yet."""
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A chosen start as it is recorded, and what the next run makes of it. `position`: where it
-    starts; `follows`: the end of what was captured; `continuity`, `gap_tables`: what lies between
-    them. `trouble`: why the server could not be asked; then the rest is unknown."""
+    """A chosen start, and what the next run makes of it. `abandoned`: the batches that it abandons;
+    `position`: where it starts; `follows`: the end of what was captured; `continuity`,
+    `gap_tables`: whether a gap or an overlap lies between these two, and the tables that it
+    concerns. `trouble`: why the server could not be asked; then the rest is unknown."""
 
     override: Override
     abandoned: tuple[int, ...] = ()
@@ -272,10 +274,11 @@ class Choice:
 
 
 def choose_start(work: Workplace, lease: Lease, place: Place, reason: str, author: str) -> Choice:
-    """Record where the next run is to start; it replaces an earlier choice.
+    """Record where the next run is to start. This replaces an earlier choice.
 
-    Raise `StartBehindCursor`, `StartUnreachable` and other refusals of searches in the log; then
-    nothing is recorded. If the server does not answer, the choice is recorded unexamined.
+    Raise `StartBehindCursor`, `StartUnreachable` or another refusal if the log does not have the
+    place; then nothing is recorded. If the server does not answer, the choice is recorded without
+    examination.
     """
     if isinstance(place, Snapshot):
         raise snapshot_not_chosen()
@@ -287,7 +290,7 @@ def choose_start(work: Workplace, lease: Lease, place: Place, reason: str, autho
             raise
         choice = Choice(proposed, trouble=error)
     if isinstance(place, Latest) and choice.position is not None:
-        # The log's end as it is now, and not as it will be when the run starts.
+        # `latest` means the log's end now, not its end when the run starts.
         place = AtCoordinates(choice.position.at)
     override = work.ledger.choose_start(lease, place=str(place), reason=reason, author=author)
     return replace(choice, override=override)

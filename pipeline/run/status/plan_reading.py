@@ -1,6 +1,7 @@
-"""A reading of the log that the next run would capture, which keeps nothing of it: how much it
-holds, how long that would take, and how each table's changes would be merged. The images' size in
-bytes, and whether a mirror is small, is known only after a capture."""
+"""Reads the log that the next run would capture, and keeps nothing of it. Estimates how much log
+there is, how long its capture takes, and how each table's changes would be merged. The size of row
+images in bytes, and whether a mirror (the Delta table with the current rows) is small, is known
+only after a capture."""
 
 from __future__ import annotations
 
@@ -53,23 +54,23 @@ from lockstep.pipeline.values.shown import first_words
 from lockstep.pipeline.values.table import TableName
 
 BATCHES: Final = 1_000
-"""Newest batches that a plan looks at."""
+"""Number of newest batches that a plan looks at. A batch is what one run captured."""
 _RATED: Final = 10
-"""Newest batches by which the speed of a capture is estimated."""
+"""Number of newest batches from which the speed of a capture is estimated."""
 _LEAST_BYTES: Final = 1 << 20
-"""Smallest batch that counts for this speed."""
+"""Bytes of log that a batch must have to count for this speed."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedReading:
-    """The log that the next run would read. `why`: why it ends at `end`. `runs`: such runs until
-    the log's end is reached. `foreign`: transactions that change no captured table.
-    `statements`: the first statements in the log; `more_statements`: the number of others.
-    `refusal`: the error that would end the run before anything is recorded. `rereads`: tables that
-    would be re-read from MySQL, and why. `merges`: how each table's changes would be merged, and
-    why. `passed`: sentences on statements that are logged instead of rows and change no captured
-    table. `end_is_behind`: nothing is read, because the end that a person chose is not after the
-    start."""
+    """The log that the next run would read. `why`: why reading ends at `end`. `runs`: number of
+    such runs until the log's end is reached. `log_bytes`, `foreign_bytes`: bytes of log. `foreign`:
+    number of transactions that change no captured table. `statements`: the first statements in the
+    log; `more_statements`: number of others. `refusal`: the error that would end the run before
+    anything is recorded. `rereads`: tables that would be re-read from MySQL, and why. `merges`: how
+    each table's changes would be merged, and why. `passed`: sentences on statements that are logged
+    instead of rows and change no captured table. `end_is_behind`: nothing is read, because the end
+    that a person chose is not after the start."""
 
     end: Position
     why: str
@@ -91,8 +92,9 @@ class PlannedReading:
 
 
 def read_ahead(work: Workplace, run_start: RunStart, returns: TablePlans) -> PlannedReading:
-    """Read what the next run would read, without its limit of time. Raise errors that a retry may
-    resolve; others are the plan's `refusal`."""
+    """Read what the next run would read, without its time limit. `returns`: the plans of tables
+    that need more than this log. Raise errors that a retry may resolve; others are the `refusal` of
+    the result."""
     bounds = bounds_of(work, run_start)
     bounds = replace(bounds, budget=replace(bounds.budget, max_seconds=None))
     newest = work.ledger.batches(work.source.name, limit=1)
@@ -153,7 +155,7 @@ def seconds_of(work: Workplace, reading: PlannedReading | None) -> float | None:
 
 
 def bytes_per_second(batches: Sequence[Batch]) -> float | None:
-    """Return how fast the newest large batches were captured; None if there is none."""
+    """Return the speed at which the newest large batches were captured; None if there are none."""
     timed = [
         (batch.log_bytes, batch.captured_at - batch.created_at)
         for batch in batches
@@ -170,8 +172,8 @@ def _foreseen_merges(
     tables: Mapping[TableName, TableTally],
     replaced: Collection[TableName],
 ) -> dict[TableName, str]:
-    """Return for each table with changes how they would be merged. `replaced`: tables whose earlier
-    rows do not count, because they are truncated, created or re-read."""
+    """Return, for each table with changes, how they would be merged. `replaced`: tables whose
+    earlier rows are void, because they are truncated, created or re-read."""
     continues = run_start.decision.continuity not in (Continuity.GAP, Continuity.OVERLAP)
     all_new = continues and not work.ledger.gaps(work.source.name)
     states = work.ledger.table_states(work.source.name)
@@ -206,8 +208,8 @@ def _foreseen_merges(
 def _column_sentences(
     work: Workplace, state: TableState | None, table_columns: pa.Schema, policies: LakePolicies
 ) -> Iterator[str]:
-    """Yield sentences on what the settings mean for the columns that a mirror has besides the
-    table's, and for its files."""
+    """Yield sentences on what the settings mean for the columns that a mirror has in addition to
+    the table's, and for its files."""
     for name, why, _ in taken_names(table_columns.names, policies):
         yield f"it would be quarantined, since column {name!r} has the name of {why}"
     for name, why in unclusterable(policies.cluster_by, table_columns):
@@ -232,12 +234,13 @@ def _column_sentences(
 
 
 STATEMENTS: Final = 200
-"""Most statements of the log that are listed; further ones are only counted."""
+"""Largest number of statements that are listed; further ones are only counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class TableTally:
-    """Rows by operation, the number of row events, and their bytes before any compression."""
+    """Counts of one table's changes. `counts`: rows by operation; `events`: number of row events;
+    `size`: their bytes, uncompressed."""
 
     counts: RowCounts = field(default_factory=RowCounts)
     events: int = 0
@@ -252,8 +255,8 @@ class TableTally:
 @dataclass(frozen=True, slots=True)
 class LoggedStatementEffect:
     """A statement in the log. `position`: where its transaction begins; `text`: its first words,
-    without literals; `effect`: what a run does with it. `stops_the_run`: it ends the run with a
-    refusal."""
+    without literals; `effect`: what a run does with it. `stops_the_run`: a run refuses to continue
+    there."""
 
     position: Coordinates
     text: str
@@ -263,7 +266,7 @@ class LoggedStatementEffect:
 
 @dataclass(frozen=True, slots=True)
 class Largest:
-    """The transaction with the most bytes of log. `rows`: those of captured tables."""
+    """The transaction with the most bytes of log. `rows`: number of its rows in captured tables."""
 
     position: Coordinates
     bytes: int
@@ -271,12 +274,13 @@ class Largest:
 
 
 _Tallies = tuple[dict[TableName, TableTally], Integers]
-"""The tallies of a block: per table, and captured rows per transaction of its group."""
+"""The counts of a block: by table, and the captured rows of each transaction in its group."""
 
 
 class LogTally:
     """A `log_reader.LogTaker` that counts rows instead of capturing them. It follows structures and
-    quarantines tables as a capture would. `returns`: what supplies tables besides this log."""
+    quarantines tables as a capture would. `returns`: the plans of tables that get rows from
+    elsewhere than this log."""
 
     def __init__(self, basis: Basis, returns: TablePlans) -> None:
         self._basis = basis
@@ -315,11 +319,12 @@ class LogTally:
         self._decoding.follow(buffer)
 
     def wanted(self, table: TableName) -> bool:
-        """Return whether changes of a table count: those before all of its rows are read do not."""
+        """Return whether changes of a table count. If all its rows will be read later, earlier
+        changes do not."""
         return table not in self._read_later and self._captured.wanted(table)
 
     def watches(self, table: TableName) -> bool:
-        """Return False: changes of parent tables that are not captured are not counted."""
+        """Return False: a plan does not count what cascades may change in child tables."""
         return False
 
     def reach(self, at: Coordinates | None) -> None:
@@ -386,13 +391,13 @@ class LogTally:
     # -- rows -----------------------------------------------------------------------
 
     def spilled(self, block: Block) -> _Tallies:
-        """Count a block that would be spilled: it is of one transaction, which begins where the
-        last one that was passed on ends."""
+        """Count a block that would be spilled. It belongs to one transaction, which begins where
+        the last transaction that was passed on ends."""
         return self._counted(block, 1, lambda _: self._decoding.buffer.at)
 
     def _counted(self, block: Block, count: int, begin: Callable[[int], Coordinates]) -> _Tallies:
-        """Count the captured rows of a block. `begin` returns where a transaction begins, by its
-        number."""
+        """Count the captured rows of a block. `count`: number of transactions in its group;
+        `begin`: returns where the transaction with a given number begins."""
         tables: dict[TableName, TableTally] = {}
         rows = np.zeros(count, np.int64)
         for name, _, part in by_table(block, self._decoding.buffer.maps.maps):

@@ -1,4 +1,5 @@
-"""The count of rows in a mirror that have the key of another row."""
+"""Counts rows of a mirror (the Delta table with the current rows) that have the same primary key as
+another row."""
 
 from __future__ import annotations
 
@@ -12,13 +13,14 @@ from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.values.table import TableName
 
 MOST: Final = 5_000_000
-"""Most rows of a mirror whose keys are counted, since all keys are in memory."""
+"""Largest number of rows whose keys are counted. All keys are held in memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeyCount:
-    """The count for one table. `repeated`: rows that have the key of another one; None if nothing
-    was counted, for the reason `why`. `key`: the key's columns."""
+    """The count for one table. `key`: the key's columns. `rows`: number of rows. `repeated`: how
+    many of them have the key of an earlier one; None if nothing was counted, for the reason
+    `why`."""
 
     table: TableName
     key: tuple[str, ...]

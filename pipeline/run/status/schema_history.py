@@ -1,8 +1,8 @@
-"""A table's structure at a place of the log, and the changes that led to it.
+"""Shows a table's structure at a place of the log, and the changes that led to it.
 
-The ledger answers for most places. The server is asked only for `earliest`, for a
-moment in a given log file (the ledger has no index of log files), and for a moment
-after the last captured transaction.
+The ledger answers for most places. The server is asked only for `earliest`, for a moment in a given
+log file (the ledger has no index of log files), and for a moment after the last captured
+transaction.
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ _EARLIEST: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class ShownSchema:
-    """The versions of a table's structure, in order. `shown`: the one in force at the place."""
+    """The versions of a table's structure, oldest first. `shown`: the version in force at the
+    place."""
 
     table: TableName
     shown: ShownVersion
@@ -61,8 +62,9 @@ def show_schema(
 ) -> ShownSchema:
     """Return the table's structure at a place, or the newest one if `place` is None.
 
-    Raise `NothingMatches` for a table that is not in the history, and `SchemaUnknownAt` for
-    a place that no batch captured. `work` is called only if the server has to be asked.
+    `work`: returns the workplace; it is called only if the server has to be asked. Raise
+    `NothingMatches` for a table that is not in the history, and `SchemaUnknownAt` for a place that
+    no batch captured.
     """
     versions = ledger.schema_versions(source, table)
     if not versions:
@@ -126,7 +128,7 @@ def _at(
 
 
 def _servers(ledger: Batches, source: str) -> list[str]:
-    """Return the UUIDs of the servers that the source was read from, the newest first."""
+    """Return the UUIDs of the servers from which the source was read, newest first."""
     return list(dict.fromkeys(reign.server_uuid for reign in reversed(ledger.lineage(source))))
 
 
@@ -147,9 +149,9 @@ def _at_moment(
     moment: datetime,
     work: Callable[[], Workplace],
 ) -> SchemaVersion | None:
-    """Return the version in force at a moment: the last one from an earlier batch, or from
-    a statement of the moment's own batch that committed before the moment. If the moment is
-    after the last captured transaction, the server is asked whether it has later ones."""
+    """Return the version in force at a moment. It is the last version of earlier batches, or of a
+    statement in the moment's own batch that committed before the moment. If the moment is after the
+    last captured transaction, the server is asked whether it has later ones."""
     began = _began(ledger, source, versions)
     if began is not None and moment < began:
         raise SchemaUnknownAt(
@@ -192,8 +194,8 @@ def _reaching(times: Sequence[BatchTimes], server: str, moment: datetime) -> int
 
 
 def _began(ledger: Batches, source: str, versions: Sequence[ShownVersion]) -> datetime | None:
-    """Return the moment at which a table's history begins: the commit of the statement that created
-    it, or the start of the batch that first read its structure. None if that is unknown."""
+    """Return when a table's history begins: at the commit of the statement that created it, or at
+    the start of the batch that first read its structure. Return None if that is unknown."""
     if versions[0].statement is not None:
         return versions[0].statement.committed_at
     batches = ledger.batches(source, limit=_BATCHES)
@@ -222,8 +224,8 @@ def _quiet(ledger: Batches, source: str, moment: datetime, work: Workplace) -> b
 def _after(
     ledger: Batches, source: str, versions: Sequence[ShownVersion], gtids: GtidSet
 ) -> SchemaVersion | None:
-    """Return the last version that was made by a statement in the GTID set, or was read
-    from the server by a batch whose start is inside the set."""
+    """Return the last version whose statement is in the GTID set, or which a batch that starts
+    within the set read from the server."""
     cursor = ledger.cursors(source).captured
     if cursor is None or not cursor.position.gtid_set.contains(gtids):
         raise _never_read(source, f"transactions of {gtids.shortened()} were not captured")
@@ -282,8 +284,8 @@ def _with_changes(
 
 
 def _changes(before: SchemaVersion, now: SchemaVersion) -> Iterator[str]:
-    """Yield the differences of two versions, each as "what: before, now". Renamed
-    columns are recognized if the history knows which name each column had before."""
+    """Yield the differences of two versions, each as "what: before, now". Renamed columns are
+    recognized if the history records the earlier name of each column."""
     if now.schema is None or before.schema is None:
         return
     parts = differences(before.schema, now.schema)

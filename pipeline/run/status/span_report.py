@@ -1,5 +1,5 @@
-"""The facts for the page about a run, or about a span of the past. All of them come from the
-ledger."""
+"""Gathers the facts for the page about a run, or about a span of the past. All of them come from
+the ledger."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ from lockstep.pipeline.values.shown import first_words
 from lockstep.pipeline.values.table import TableName
 
 _BESIDE: Final = 40
-"""Largest number of batches that are plotted for a run: its own, and as many earlier batches as
-this number leaves room for."""
+"""Largest number of batches (a batch is what one run captured) that are plotted for a run: its own,
+preceded by earlier ones."""
 
 _WORDS: Final = 40
 """Largest number of words and symbols of a statement that are shown."""
@@ -58,8 +58,9 @@ class StructureChange:
 
 @dataclass(frozen=True, slots=True)
 class TableTotal:
-    """The totals of one table over all batches of the report. `read`: number of rows that were
-    read from MySQL; `size`: bytes of its files; `written`: the last write of its mirror."""
+    """The totals of one table over all batches of the report. `counts`: captured rows by operation;
+    `read`: number of rows that were read from MySQL; `size`: bytes of its files; `written`: the
+    last write of its mirror; `proof`: its newest comparison with MySQL."""
 
     table: TableName
     counts: RowCounts
@@ -72,9 +73,10 @@ class TableTotal:
 @dataclass(frozen=True, slots=True)
 class SpanReport:
     """The report on a run or a span. `about`: its name for people. `batches`: its batches, oldest
-    first, never empty; `before`: earlier batches that are plotted with them; `rows`: the captured
-    rows of `batches` and `before`. `shown`: the version set of its last acknowledged batch.
-    `stopped`, `proofs`: the tables that are stopped now, and the present proofs."""
+    first, never empty. `before`: earlier batches that are plotted with them. `rows`: the captured
+    rows of both. `writes`: the finished writes of mirrors. `shown`: the version set of the last
+    acknowledged batch. `stopped`: the tables that are stopped now; `proofs`: the present results of
+    comparisons."""
 
     source: str
     about: str
@@ -124,7 +126,7 @@ class SpanReport:
 
 
 def report_of_run(ledger: Ledger, source: str, run: str | None, now: datetime) -> SpanReport:
-    """Return the report on a run; for None, on the last run that captured anything. Raise
+    """Return the report on a run. `run`: None for the last run that captured anything. Raise
     `SpanRefused` if there is no such run."""
     newest = ledger.cursors(source).captured
     if newest is None:
@@ -181,7 +183,7 @@ def _report(
     rows = [row for content in contents for row in content.rows()]
     events = (event for content in contents if content.batch >= first for event in content.events)
     tables = {row.table for row in rows}
-    # A write of a table that was resumed may be for much earlier batches.
+    # After a table was resumed, one write may merge much earlier batches too.
     writes = ledger.writes_within(source, first, last)
     return SpanReport(
         source=source,

@@ -1,4 +1,4 @@
-"""The orders that people give to stop one table, and to go on with it. Runs carry them out.
+"""Records the orders that people give to stop one table, and to resume it. Runs carry them out.
 
 Before a resume is recorded, its outcome is shown: the plan of the next run, and what today's
 settings make of the statement at which the table stopped.
@@ -66,7 +66,7 @@ from lockstep.pipeline.values.table import TableName
 
 @dataclass(frozen=True, slots=True)
 class RecordedOrder:
-    """An order as it is recorded, and a sentence on what happens next."""
+    """A recorded order, and a sentence on what happens next."""
 
     order: TableOrder
     next: str
@@ -97,10 +97,12 @@ def give_order(
     asked: OrderRequest,
     tell: Callable[[str], None] = lambda sentence: None,
 ) -> RecordedOrder:
-    """Record an order. For a resume, `tell` is called first with what the next run will do.
+    """Record an order. For a resume, `tell` is first called with a sentence on what the next run
+    will do.
 
-    Raise `NothingMatches`, `ConfigurationError` for a statement that cannot be used, and
-    `LedgerRefused` for an order that does not fit the table's state; then nothing is recorded.
+    Raise `NothingMatches` for an unknown table, `ConfigurationError` for a statement that cannot be
+    used, and `LedgerRefused` for an order that does not fit the table's state; then nothing is
+    recorded.
     """
     ledger, table = work.ledger, asked.table
     states = ledger.table_states(work.source.name)
@@ -130,8 +132,8 @@ def give_order(
 
 
 def plan_resume(work: Workplace, asked: OrderRequest) -> RecordedOrder:
-    """Return a resume as it would be recorded, without a number, and what it would do. Raise as
-    `give_order`; nothing is recorded."""
+    """Return the order of a resume, with the number 0, and a sentence on what it would do; nothing
+    is recorded. Raise the errors of `give_order`."""
     states = work.ledger.table_states(work.source.name)
     require_known(states, work.source.name, asked.table)
     state = states[asked.table]
@@ -181,8 +183,8 @@ def _require_renames(asked: OrderRequest, before: TableSchema | None, given: Tab
 def _require_no_more(
     work: Workplace, asked: OrderRequest, place: StoppedAt, given: TableSchema
 ) -> None:
-    """Refuse a given structure by which hidden values would be shown: it says where columns come
-    from, and is no consent to show more."""
+    """Raise `ConfigurationError` if a given structure would show hidden values. Such a structure
+    says only where columns come from; it is no consent to show more."""
     if place.version is None or place.before is None:
         return
     origins = columns_from(place.before, given, asked.renames)
@@ -196,14 +198,14 @@ def _require_no_more(
 
 
 _EMPTIED: Final = (Action.EMPTY, Action.CREATE)
-"""Actions after which all rows of a table are in the log."""
+"""Actions after which the log has all rows of a table."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoppedAt:
-    """The history at the place where a table stopped. `version`: its structure there, None if it is
-    unknown. `statement`: the one that begins there; `consequence`: what today's settings make of
-    it; `after`: the structure that it yields."""
+    """The history at the place where a table stopped. `version`: its structure there, None if
+    unknown. `statement`: the statement that begins there; `consequence`: what today's settings make
+    of it; `after`: the structure after it."""
 
     version: SchemaVersion | None = None
     statement: LoggedStatement | None = None
@@ -220,15 +222,15 @@ class StoppedAt:
 
     @property
     def why_read(self) -> str | None:
-        """The reason to re-read the table from MySQL whatever structure is given: the statement is
-        followed, and changes rows in a way that no structure describes."""
+        """Why the table must be re-read from MySQL, whatever structure is given; None if not. It
+        must if the statement is followed and changes rows in a way that no structure describes."""
         if self.consequence is None or not self.followed or self.consequence.action in KEEPS_ROWS:
             return None
         return self.consequence.reason
 
     def doubt(self, order: TableOrder) -> str | None:
-        """Return why the log alone is not enough: the table would stop here again, or its earlier
-        rows do not fit the given structure."""
+        """Return why the log alone does not suffice; None if it does. Either the table would stop
+        here again, or its earlier rows do not fit the given structure."""
         emptied = self.consequence is not None and self.consequence.action in _EMPTIED
         if self.why_read is not None and not (emptied and order.schema is None):
             return self.why_read
@@ -300,7 +302,7 @@ def _followed(
 
 
 def _resume_sentence(work: Workplace, order: TableOrder, place: StoppedAt) -> str:
-    """Return what a resume would do, in a sentence or two; nothing is written."""
+    """Return a sentence or two on what a resume would do; nothing is written."""
     table = order.table
     if not work.source.patterns.matches(table):
         return f"no run follows {table}: the source's patterns do not match it"
@@ -341,7 +343,7 @@ def _resume_sentence(work: Workplace, order: TableOrder, place: StoppedAt) -> st
 
 
 def _refused_again(work: Workplace, table: TableName) -> TableError | None:
-    """Return why the table cannot be captured as the server has it now, or None."""
+    """Return why the table cannot be captured with its present structure; None if it can."""
     try:
         schemas = work.server.current_schemas([table]).tables
     except TableError:
@@ -353,7 +355,7 @@ _GOES_ON: Final = "then it goes on with the others"
 
 
 def _either_way(order: TableOrder) -> str:
-    """Return both outcomes for a table, if it is unknown what the log still has."""
+    """Return both possible outcomes, for when it is unknown what the log still has."""
     place = f" at {order.stopped.at}" if order.stopped is not None else ""
     return (
         f"catches {order.table} up through the log, from where it stopped{place}, or reads it from "
@@ -377,7 +379,7 @@ def _by_the_given_structure(order: TableOrder, why: str | None) -> str:
 
 
 def _newest_schema(ledger: Structures, source: str, folding: int) -> ServerSchema:
-    """Return the newest structures in the history, to which a definition may refer."""
+    """Return the newest structures in the history, to which a CREATE TABLE may refer."""
     schema = ServerSchema(lower_case_table_names=folding)
     for database in ledger.databases_at(source):
         if database.schema is not None:
@@ -390,8 +392,9 @@ def _newest_schema(ledger: Structures, source: str, folding: int) -> ServerSchem
 def read_definition(
     statement: str, table: TableName, schema: ServerSchema, facts: ServerDialect
 ) -> TableSchema:
-    """Return the structure that one CREATE TABLE of this table gives, as `show create table` prints
-    it; defaults that it omits are the database's. Raise `ConfigurationError` for anything else."""
+    """Return the structure that one CREATE TABLE of this table defines, as `show create table`
+    prints it. Omitted defaults are those of the database. Raise `ConfigurationError` for anything
+    else."""
     text = statement.strip().removesuffix(";")
     # SHOW CREATE TABLE prints the defaults of TIMESTAMP columns, and omits default collations.
     context = replace(read_context(b"", facts, table.database), explicit_timestamps=True)

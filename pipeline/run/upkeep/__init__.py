@@ -1,1 +1,1 @@
-"""Upkeep: compaction of mirrors' files, and deletion of files and rows that nothing needs."""
+"""Carries out upkeep: compacts mirrors' files, and deletes files and rows that nothing needs."""

@@ -1,16 +1,19 @@
-"""The deletion of changes whose retention has ended.
+"""Deletes changes whose retention has ended, in four steps:
 
-1. The ledger records up to which batch changes are forgotten: no reader is given them any more.
-2. The changelogs stop listing them, in one commit each, `_transactions` first: a ledger that is
-   made from the lake continues after a batch that `_transactions` lists, and all changelogs must
-   then list what came after it.
-3. Once no version of that time is promised any more, the files are deleted.
-4. The ledger deletes the rows about these files and about what newer rows replace, then the
-   decisions of runs that captured nothing, then batches that nothing refers to, a limited number in
-   each transaction.
+1. The ledger records up to which batch (what one run captured) changes are deleted. Readers get
+none of them any more.
 
-An interrupted upkeep is continued by the next one. The source's lock is held only while the ledger
-records something; a run that publishes meanwhile commits before or after us.
+2. The changelogs (the tables with all changes) stop listing them, in one commit each,
+`_transactions` first. If the ledger is lost, a new one continues after a batch that `_transactions`
+lists; all changelogs must then still list what came after it.
+
+3. Once no Delta version of that time is promised any more, the files are deleted.
+
+4. The ledger deletes its rows about these files, then the decisions of runs that captured nothing,
+then batches to which nothing refers. Each transaction deletes a limited number.
+
+The next upkeep continues an interrupted one. The source's lock is held only while the ledger
+records something. A run that publishes meanwhile commits before or after this.
 """
 
 from __future__ import annotations
@@ -47,19 +50,19 @@ from lockstep.pipeline.values.segment import SegmentFile, SourceTable
 
 _NOTHING: Final = pa.schema([])
 _SLICE: Final = 1000
-"""Batches, or leases, whose rows are deleted in one transaction."""
+"""Number of batches, or of leases, whose rows are deleted in one transaction."""
 _LATER: Final = "a run has the source: the next upkeep does it"
 
 
 def last_lease(work: Workplace) -> datetime | None:
-    """Return when a run last held the source's lock; None if none ever did."""
+    """Return when a run last held the source's lock; None if never."""
     lease = work.ledger.lease(work.source.name)
     return None if lease is None else lease.beat_at or lease.taken_at
 
 
 def under_lock(work: Workplace, holder: str, act: Callable[[Lease], None]) -> bool:
-    """Take the source's lock, call `act`, and return True. Return False if a run holds the lock
-    and does not release it within a short time."""
+    """Take the source's lock, call `act`, and return True. Return False if a run holds the lock and
+    does not release it soon."""
     for _ in UPKEEP_TURN.tries(work.pause):
         with suppress(SourceBusy), work.ledger.lock(work.source.name, holder, None) as lease:
             act(lease)
@@ -68,8 +71,9 @@ def under_lock(work: Workplace, holder: str, act: Callable[[Lease], None]) -> bo
 
 
 def plan_changes(work: Workplace, keep: timedelta | None, promised: timedelta) -> ChangesPlan:
-    """Plan the deletion; only the ledger is read, and nothing is written. `keep`: how long changes
-    are kept (None: for ever); `promised`: how long files stay after no changelog lists them."""
+    """Plan the deletion; only the ledger is read, and nothing is written. `keep`: how long
+    changes are kept, None for ever. `promised`: how long files are kept after changelogs stop
+    listing them."""
     ledger, source = work.ledger, work.source.name
     notes = ledger.forgotten(source).unfinished
     if keep is None and not notes:
@@ -85,8 +89,8 @@ def plan_changes(work: Workplace, keep: timedelta | None, promised: timedelta) -
         ]
     plan = ChangesPlan(
         left=doubt,
-        unlisted=_pile(work, unlist),
-        deleted=_pile(work, delete),
+        unlisted=_total(work, unlist),
+        deleted=_total(work, delete),
         unlist=unlist,
         delete=delete,
         prune=[*prune, *delete],
@@ -97,7 +101,7 @@ def plan_changes(work: Workplace, keep: timedelta | None, promised: timedelta) -
 
 
 def _unlisted_later(notes: Iterable[DeletedChanges]) -> list[DeletedChanges]:
-    """Return the notes whose files changelogs still list."""
+    """Return the notes whose files are still listed by changelogs."""
     return [note for note in notes if note.unlisted_at is None]
 
 
@@ -109,11 +113,11 @@ def _further(work: Workplace, plan: ChangesPlan, before: datetime) -> ChangesPla
         return plan
     through, held = through_of(forgettable, above)
     files = [] if through is None else ledger.change_files(source, above, through)
-    pile = FileTotal.of([file.size for file in files])
-    return replace(plan, through=through, held=held, unlisted=pile)
+    total = FileTotal.of([file.size for file in files])
+    return replace(plan, through=through, held=held, unlisted=total)
 
 
-def _pile(work: Workplace, notes: Iterable[DeletedChanges]) -> FileTotal:
+def _total(work: Workplace, notes: Iterable[DeletedChanges]) -> FileTotal:
     return FileTotal.of([file.size for note in notes for file in _files(work, note)])
 
 
@@ -147,8 +151,8 @@ def delete_changes(work: Workplace, plan: ChangesPlan, holder: str) -> ChangesPl
 
 
 def _pruned(work: Workplace, holder: str, note: DeletedChanges) -> int:
-    """Delete rows of the ledger, and return their number. If a run takes the source meanwhile, the
-    next upkeep does the rest."""
+    """Delete the ledger's rows of a note, and return their number. If a run takes the source
+    meanwhile, the next upkeep does the rest."""
     rows, ledger = 0, work.ledger
     with suppress(SourceBusy):
         for kind in Prunable:
@@ -170,9 +174,9 @@ def _noted(
     unlisted: Sequence[DeletedChanges] = (),
     deleted: Sequence[DeletedChanges] = (),
 ) -> str | None:
-    """Record steps in the ledger, and return None; or return why that is impossible. First the
-    changelogs must list the captured files: a foreign file with changes of several batches would
-    keep old changes listed."""
+    """Record steps in the ledger and return None; or return why that is impossible. Before that,
+    each changelog is made to list exactly the captured files: a foreign file with changes of
+    several batches would keep old changes listed."""
     ledger = work.ledger
     reasons: list[str] = []
 
@@ -194,7 +198,7 @@ def _noted(
     try:
         noted = under_lock(work, holder, note)
     except LockstepError as error:
-        # A consumer may need these changes since they were planned.
+        # For example, a consumer registered after the plan was made, and needs these changes.
         return error.message
     if not noted:
         return _LATER
@@ -202,7 +206,7 @@ def _noted(
 
 
 def _unlisted(work: Workplace, note: DeletedChanges) -> None:
-    """Stop listing the files of these batches, in one commit for each table of the lake."""
+    """Make changelogs stop listing the files of these batches, in one commit each."""
     for changelog, files in _by_changelog(work, note):
         folder = changelog.folder
         listed = work.changelog.listed(folder)
@@ -223,7 +227,7 @@ def _unlisted(work: Workplace, note: DeletedChanges) -> None:
 
 
 def _deleted(work: Workplace, note: DeletedChanges) -> None:
-    """Delete the files of these batches, except those that a changelog lists again, because it was
+    """Delete the files of these batches. Keep files that a changelog lists again because it was
     restored from a backup."""
     for changelog, files in _by_changelog(work, note):
         listed = work.changelog.listed(changelog.folder) or {}
@@ -236,7 +240,7 @@ def _deleted(work: Workplace, note: DeletedChanges) -> None:
 def _by_changelog(
     work: Workplace, note: DeletedChanges
 ) -> list[tuple[ChangelogTable, list[ChangeFile]]]:
-    """Return the files by the changelog that has them, `_transactions` first."""
+    """Return the files by their changelog, `_transactions` first."""
     source, files = work.source.name, dict[ChangelogTable, list[ChangeFile]]()
     states = work.ledger.table_states(source)
     for file in _files(work, note):

@@ -1,10 +1,11 @@
-"""The upkeep of a source's mirrors: the facts, the plan, and what is carried out.
+"""Carries out the upkeep of a source's mirrors (the Delta tables with the current rows): gathers
+the facts, plans, and acts.
 
-No run waits for upkeep: files of mirrors are rewritten without the source's lock, and only while no
-run has it. A commit of upkeep is bound to the version that it was planned for. If a run writes to
-the mirror meanwhile, the run's commit stands and upkeep's is not made; the next upkeep tries again.
-The lock is taken once, while the ledger records the commits. Files are deleted only after that, and
-commits of an upkeep that died are recorded first (`UpkeepTarget.unrecorded`).
+No run waits for upkeep. Files of mirrors are rewritten without the source's lock, and only while no
+run holds it. Each upkeep commit is based on the version that was planned. If a run writes to the
+mirror meanwhile, the run's commit stays and upkeep's conflicts; the next upkeep tries again. The
+lock is taken once, while the ledger records the commits. Files are deleted only after that. Commits
+of an upkeep that died are recorded first (`UpkeepTarget.unrecorded`).
 """
 
 from __future__ import annotations
@@ -50,8 +51,8 @@ from lockstep.pipeline.values.table import TableName
 
 @dataclass(frozen=True, slots=True)
 class StepDone:
-    """A step that was carried out, with the Delta version that it made, or the total of the files
-    that it deleted (`gone`)."""
+    """A step that was carried out. `delta_version`: the version that it made, None without a
+    commit; `gone`: total of the files that it deleted."""
 
     step: UpkeepStep
     seconds: float
@@ -61,9 +62,9 @@ class StepDone:
 
 @dataclass(slots=True)
 class TableUpkeep:
-    """The upkeep of one mirror: its files, the planned steps, and the steps that were done.
-    `left`: sentences on steps that are not done. `why`: the reason why upkeep leaves the mirror
-    alone; in that case `target` is None."""
+    """The upkeep of one mirror. `planned`, `done`: the steps. `left`: sentences on steps that are
+    needed but not done. `why`: why upkeep leaves the mirror alone; then `target` is None. `files`:
+    of its newest version. `target`: the version to which upkeep may write."""
 
     table: TableName
     mirror: str
@@ -78,9 +79,9 @@ class TableUpkeep:
 @dataclass(frozen=True, slots=True)
 class UpkeepFacts:
     """The ledger's records about the source's mirrors. `busy`: tables with changes that wait for
-    their merge, or with unfinished writes; `looked`: the version of each mirror up to which its log
-    was checked; `upkept`: the newest version of each mirror that upkeep made; `held`: when a run
-    last held the source's lock; `clock`: the ledger's time."""
+    their merge, or with unfinished writes. `looked`: the version of each mirror up to which its log
+    was examined. `upkept`: the newest version of each mirror that upkeep made. `held`: when a run
+    last held the source's lock. `clock`: the ledger's time."""
 
     states: Mapping[TableName, TableState]
     busy: frozenset[TableName]
@@ -109,8 +110,8 @@ def plan_upkeep(
     policy: UpkeepPolicy,
     only: Collection[TableName] | None = None,
 ) -> list[TableUpkeep]:
-    """Return the plan of upkeep for each table with a mirror, or for each table in `only`.
-    Nothing is written."""
+    """Return the plan for each table with a mirror, or for each table in `only`. Nothing is
+    written."""
     facts = UpkeepFacts.read(work)
     mirrored = {
         table: state for table, state in facts.states.items() if state.mirror_version is not None
@@ -141,8 +142,8 @@ def _planned(
 
 
 def target_of(work: Workplace, facts: UpkeepFacts, state: TableState) -> UpkeepTarget | str:
-    """Return the mirror as upkeep may write to it now, or a sentence on why upkeep leaves it
-    alone."""
+    """Return the mirror version to which upkeep may write now, or a sentence on why upkeep leaves
+    the mirror alone."""
     if not state.complete:
         return f"the table is {state.in_words}"
     if state.table in facts.busy:
@@ -162,10 +163,10 @@ class FormerMirror:
 
 @dataclass(frozen=True, slots=True)
 class UpkeepReport:
-    """The outcome of an upkeep. `changes`: the deletion of old changes; `logs`: deleted
-    checkpoints; `cleared`: tightenings whose tables show no hidden values any more; `former`:
-    folders that mirrors had before. These are empty if the upkeep was for some tables only. If the
-    upkeep was only planned, they are what it would delete."""
+    """The outcome of an upkeep, or of a plan: then it says what would be deleted. The fields after
+    `seconds` are empty if the upkeep was for some tables only. `changes`: the deletion of old
+    changes. `cleared`: hidden values that were cleared. `logs`: total of deleted checkpoints.
+    `former`: folders that mirrors had before."""
 
     tables: tuple[TableUpkeep, ...]
     seconds: float
@@ -182,9 +183,9 @@ def upkeep(
     holder: str,
     only: Collection[TableName] | None = None,
 ) -> UpkeepReport:
-    """Carry out the upkeep of all tables, or of `only`. An error that concerns one table is
-    reported, and the others are handled. `holder`: who takes the source's lock. Java is not started
-    if nothing is planned."""
+    """Carry out the upkeep of all tables, or of those in `only`. An error that concerns one table
+    is reported, and the others are handled. `holder`: the name under which the source's lock is
+    taken. Spark is not started if no step is planned."""
     clock = perf_counter()
     tables = plan_upkeep(work, lake, policy, only)
     commits = {
@@ -214,8 +215,8 @@ def upkeep(
 
 
 def _commits(work: Workplace, lake: MirrorUpkeep, table: TableUpkeep) -> UpkeepTarget | None:
-    """Carry out the steps that commit. Return the mirror after its last commit; None without a
-    commit."""
+    """Carry out the steps that commit. Return the mirror after the last commit; None without
+    one."""
     newest: UpkeepTarget | None = None
     for step in table.planned:
         if not step.kind.commits:
@@ -241,7 +242,8 @@ def _commits(work: Workplace, lake: MirrorUpkeep, table: TableUpkeep) -> UpkeepT
 
 
 def _current(work: Workplace, table: TableUpkeep) -> UpkeepTarget | str:
-    """Return the mirror as it is now: the plan may be minutes old."""
+    """Return the mirror version to which upkeep may write now, because the plan may be minutes old;
+    or why it may not."""
     facts = UpkeepFacts.read(work)
     state = facts.states[table.table]
     if state.mirror != table.mirror:
@@ -250,13 +252,14 @@ def _current(work: Workplace, table: TableUpkeep) -> UpkeepTarget | str:
 
 
 def _is_free(work: Workplace) -> bool:
-    """Return whether no run has the source, after a short wait at most."""
+    """Return whether no run holds the source, after a short wait at most."""
     leases = (work.ledger.lease(work.source.name) for _ in UPKEEP_TURN.tries(work.pause))
     return any(lease is None or not lease.live for lease in leases)
 
 
 def _noted(work: Workplace, holder: str, commits: Sequence[UpkeepTarget]) -> bool:
-    """Record commits, so that version sets name them. Return False if a run has the source."""
+    """Record commits in the ledger, so that version sets name them. Return False if a run holds the
+    source."""
 
     def note(lease: Lease) -> None:
         for target in commits:
@@ -284,7 +287,8 @@ def _deletes(work: Workplace, lake: MirrorUpkeep, table: TableUpkeep) -> None:
 
 
 def thin_logs(work: Workplace, lake: MirrorUpkeep, *, delete: bool) -> FileTotal:
-    """Delete checkpoints that newer ones replace. Return those that were deleted, or would be."""
+    """Delete checkpoints that are not needed (`checkpoints_to_delete`). Return the total of those
+    that were deleted, or would be."""
     now, states = work.clock(), work.ledger.table_states(work.source.name).values()
     folders = [state.mirror for state in states if state.mirror_version is not None]
     folders += [changelog.folder for changelog in all_changelogs(work)]
@@ -300,9 +304,10 @@ def plan_former(work: Workplace, keep: timedelta) -> tuple[FormerMirror, ...]:
     readable after it was replaced.
 
     A mirror gets another folder if the settings give it another name, if its folder was lost, or if
-    it was made for other readers. Version sets name versions in the former folder, so that is
-    deleted as a whole only once none of them is promised any more: the time counts from the moment
-    when a newer version set names the new folder.
+    it was made for other readers. Version sets (the versions of all mirrors that show one moment)
+    may name versions in the former folder. So that folder is deleted as a whole, and only once none
+    of its versions is promised any more. The time counts from the moment when a newer version set
+    names the new folder.
     """
     ledger, source = work.ledger, work.source.name
     folders = former_places(ledger, source)
@@ -316,7 +321,7 @@ def plan_former(work: Workplace, keep: timedelta) -> tuple[FormerMirror, ...]:
         try:
             newest = next(iter(work.mirrors.history(folder)), None)
             if newest is None:
-                kept = None  # Somebody deleted it: the ledger must record that.
+                kept = None  # The folder is gone already: the ledger must record that.
             elif newest.delta_version != looked[folder]:
                 kept = "somebody else wrote to it; delete it yourself"
             elif folder in left and left[folder] is None:
@@ -333,7 +338,7 @@ def plan_former(work: Workplace, keep: timedelta) -> tuple[FormerMirror, ...]:
 
 
 def _promised(since: datetime | None, now: datetime, keep: timedelta) -> str | None:
-    """Return why versions that were replaced at a moment are still kept, or None."""
+    """Return why versions that were replaced at the moment `since` are still kept, or None."""
     if since is None:
         return "it is unknown when its versions were replaced; delete it yourself"
     until = since + keep
@@ -343,7 +348,7 @@ def _promised(since: datetime | None, now: datetime, keep: timedelta) -> str | N
 def delete_former_folders(
     work: Workplace, plan: Sequence[FormerMirror], holder: str
 ) -> tuple[FormerMirror, ...]:
-    """Carry out the plan, and return what became of each folder."""
+    """Carry out the plan, and return the folders with the reasons of those that stay."""
     due = [former.folder for former in plan if former.kept is None]
     deleted: list[str] = []
     if due and not under_lock(

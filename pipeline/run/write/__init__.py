@@ -1,1 +1,1 @@
-"""What one table's write is made of, and carrying it out."""
+"""One table's write to its mirror: prepared from the ledger, then carried out."""

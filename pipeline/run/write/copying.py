@@ -1,18 +1,19 @@
-"""The rows of a table that got its name by a RENAME: a version of the mirror that had these rows,
-and the changes since, up to the RENAME. Nothing is asked of MySQL.
+"""Rows of a table that got its name by a RENAME: they are copied from the mirror (the Delta table
+with the current rows) of the former name, with the changes up to the RENAME. Nothing is read from
+MySQL.
 
-That mirror goes on, under its own name, as soon as it is written. So the version is chosen, and
-recorded with the intent, before any mirror of the same merge is written; and it ends before the
-batch of the RENAME, whose changes come from changelogs.
+The former name's mirror may be written by the same merge. So the version to copy is chosen, and
+recorded with the intent (the ledger's record of a begun write), before any mirror is written. The
+version ends before the batch of the RENAME; the changes of that batch come from changelogs.
 
-The other table may itself have got its rows by a RENAME in the same batch: a swap is two such
-tables, or three. Then the rows are followed back, name by name, to one of which a version is known,
-or which was empty: what gh-ost and pt-online-schema-change make is in its changelog alone. The
-structures and changes of all these names, one after the other, are the history of the table. Those
-of the former names get negative numbers, so that they come before its own.
+The former name may itself have got its rows by a RENAME in the same batch, as in a swap of two or
+three tables. Then the rows are followed from name to name, until a mirror version is known or the
+table was empty. The tables that gh-ost and pt-online-schema-change create are empty at first, so
+their changelogs have all rows. The structures and changes of all these names together are the
+table's history; versions of former names get negative numbers, so that they come first.
 
-Rows that were deleted before the RENAME stay behind, also where the mirror keeps them marked, and
-so do columns that only the mirror still has.
+Rows that were deleted before the RENAME are not copied, even if the mirror keeps them with a mark.
+Columns that only the mirror still has are not copied either.
 """
 
 from __future__ import annotations
@@ -38,17 +39,18 @@ from lockstep.pipeline.values.segment import Segment
 from lockstep.pipeline.values.table import TableName
 
 _RECENT: Final = 100
-"""Number of batches in which the structure that a mirror shows is looked for first; all batches
-may span years."""
+"""Number of batches in which the structure of a mirror is looked for first; all batches may span
+years."""
 
 
 @dataclass(frozen=True, slots=True)
 class CopiedRows:
-    """What a table had under its former names, or had earlier. `origin`: the last of the names, or
-    the table itself. `pinned`: the version of a mirror that it begins with, where rows count from
-    the change `above` on; None if it was empty there. `segments`: the changes since under former
-    names, up to the change `through`; `links`: for each former name, the oldest first, the versions
-    between which its structure went. `batches`: those of which changes count."""
+    """What a write begins with: rows that the table had under former names, or in an earlier
+    version of its own mirror. `origin`: the last former name, or the table itself. `pinned`: the
+    mirror version to copy; None if the table was empty there. `segments`: the changes under former
+    names after that version, with sequences above `above` and up to `through`. `links`: for each
+    former name, oldest first, its first and last schema version. `batches`: the batches of these
+    changes, ascending."""
 
     origin: TableName
     pinned: MirrorVersion | None
@@ -59,7 +61,8 @@ class CopiedRows:
     batches: tuple[int, ...]
 
     @property
-    def told(self) -> str:
+    def sentence(self) -> str:
+        """What is copied, as a sentence."""
         if not self.links:
             return f"its mirror is written again from {self.pinned} and its changelog since"
         if self.pinned is None:
@@ -69,8 +72,8 @@ class CopiedRows:
 
 @dataclass(frozen=True, slots=True)
 class _Link:
-    """What a table had under one former name: `parts`, merged by `plan` over the version `base`, up
-    to the change `end`."""
+    """What a table had under one former name: the version `base` of its mirror, and `parts`, the
+    content of batches up to the change `end`, which `plan` merges into it."""
 
     table: TableName
     plan: MergePlan
@@ -82,9 +85,9 @@ class _Link:
 def copied_rows(
     work: Workplace, intent: Intent, plan: MergePlan, parts: Sequence[TableContent]
 ) -> CopiedRows | None:
-    """Return what the intent's table begins with, by that plan over these parts; None if it does
-    not have another table's rows. `TableError` if those are not known: then they are read from the
-    source."""
+    """Return the rows with which the intent's table begins; None if no RENAME gave it another
+    table's rows. Raise `TableError` if those are unknown and have to be read from the source.
+    `parts`: the table's content of the covered batches; `plan`: how they are merged."""
     event, own = plan.copied, parts
     if event is None:
         return None
@@ -111,15 +114,14 @@ def copied_rows(
 
 
 def _link(work: Workplace, intent: Intent, event: TableEvent, batch: int) -> _Link:
-    """Return what a table had under a former name, up to the statement of `event`, which lies in
-    that batch."""
+    """Return what a table had under a former name, up to the RENAME of `event` in that batch."""
     table = event.origin
     assert table is not None, "rows were copied from somewhere"
     base = _base(work, intent, table, batch)
     begins = 1 if base is None else base.last_batch + 1
     captured = contents_of(work.ledger, work.source.name, table, begins, batch)
-    # A second try has no version recorded if the log says what all rows were: then the parts are
-    # the same.
+    # Without a mirror version, `parts` begins with an event that settles all rows, so a second
+    # try finds the same parts.
     parts = tuple(parts_since_settled(before_copy(captured, event)))
     gone = work.ledger.forgotten(work.source.name, table).newest
     if gone is not None and any(part.batch <= gone.through for part in parts):
@@ -127,15 +129,15 @@ def _link(work: Workplace, intent: Intent, event: TableEvent, batch: int) -> _Li
     plan = plan_merge(parts)
     kinds = {event.kind for part in parts for event in part.events}
     if plan.snapshot or plan.completion or TableEventKind.REBUILT in kinds:
-        raise read_by_next_run(f"what was read of it as {table} had not been merged")
+        raise read_by_next_run(f"rows that were read of it as {table} had not been merged")
     if not plan.replaces and base is None:
         raise read_by_next_run(f"no version of the mirror that it had as {table} is known")
     return _Link(table, plan, parts, None if plan.replaces else base, event.sequence)
 
 
 def _base(work: Workplace, intent: Intent, table: TableName, batch: int) -> MirrorVersion | None:
-    """Return the newest version of the table's mirror that shows nothing of that batch; the version
-    that was recorded with the intent if the write was begun before."""
+    """Return the newest version of the former name's mirror before that batch. If the write was
+    begun before, return the version that its intent records."""
     ledger, source = work.ledger, work.source.name
     if intent.id:
         pinned = None if intent.copies is None else ledger.pinned(source, write=intent.copies)
@@ -144,12 +146,12 @@ def _base(work: Workplace, intent: Intent, table: TableName, batch: int) -> Mirr
     if state is None:
         return None
     mirrors = (replace(state, mirror_generation=n + 1) for n in range(state.mirror_generation))
-    applications = [application_id(source, one, "mirror") for one in mirrors]
+    applications = [application_id(source, mirror, "mirror") for mirror in mirrors]
     return ledger.pinned(source, applications=applications, before=batch)
 
 
 def _require_apart(link: _Link, above: int) -> None:
-    """`TableError` if a file has changes both of before and of after one of the statements."""
+    """Raise `TableError` if one file has changes from both sides of a RENAME."""
     for segment in link.plan.segments:
         if segment.last_sequence > link.end or segment.first_sequence <= above:
             raise read_by_next_run(
@@ -158,7 +160,7 @@ def _require_apart(link: _Link, above: int) -> None:
 
 
 def _versions(work: Workplace, link: _Link) -> tuple[int, int]:
-    """Return the first and the last version of the table's structure that count."""
+    """Return the first and the last schema version that the former name's rows went through."""
     plan, base = link.plan, link.base
     if base is None:
         assert plan.first is not None, "the log says what all its rows were"
@@ -173,8 +175,9 @@ def _versions(work: Workplace, link: _Link) -> tuple[int, int]:
 def spliced(
     links: Sequence[Sequence[SchemaVersion]], own: Sequence[SchemaVersion]
 ) -> tuple[tuple[SchemaVersion, ...], dict[tuple[TableName, int], int]]:
-    """Return the versions of former names, then a table's `own`, as one history, and the number
-    that each of the former has in it. `TableError` if columns changed with a RENAME."""
+    """Return one history: the versions of the former names, then the table's `own`. Return also the
+    number that each former version has in it. Raise `TableError` if a RENAME came with other
+    columns."""
     former = [version for link in links for version in link]
     numbers = {
         (version.table, version.version): number - len(former)
@@ -190,7 +193,7 @@ def spliced(
 
 
 def _as_rename(history: Sequence[SchemaVersion], version: SchemaVersion) -> SchemaVersion:
-    """Return the first version under a name as one that keeps the rows of the former name."""
+    """Return the first version under a name, marked as keeping the rows of the former name."""
     if not history:
         return version
     before = history[-1]
@@ -205,7 +208,8 @@ def _as_rename(history: Sequence[SchemaVersion], version: SchemaVersion) -> Sche
 
 
 def own_columns(mirror: pa.Schema, version: SchemaVersion) -> pa.Schema:
-    """Return the columns of a mirror that its table has in that version, and the stamps."""
+    """Return the mirror's columns that its table has in that version, and the stamps (the columns
+    with time, number and GTID of a row's last change)."""
     assert version.shown is not None, "the version is known"
     names = {folded(column.name) for column in version.shown.columns}
     return pa.schema(

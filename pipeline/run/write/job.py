@@ -1,21 +1,24 @@
-"""One table's write, prepared: everything that a merge needs to know, asked of the ledger before.
+"""Prepares a table's write to its mirror (the Delta table with the current rows): reads from the
+ledger everything that the merge needs.
 
-A table that came back may lack batches that were acknowledged without it. Their images are in the
-changelog and are merged like others. Rows that such a batch read from the source are deleted by
-then, so that the table has to be read again.
+A batch is the part of the log that one run captured. Its segments are files with the changes of one
+table. While a table is stopped, batches are acknowledged without it, and its mirror lacks them.
+Their segments are in the table's changelog and are merged like others. Rows that such a batch read
+from the source by SELECT are deleted by then, so the table has to be read again.
 
-The structure of a table is followed also while the table has stopped. Its rows are read later, by a
-batch that goes over the same places of the log (`pipeline.run.catch_up`). Where that batch knows
-better, because a person gave a structure or because a statement is followed now that was not then,
-it records versions of its own from that place on. What earlier batches recorded for later places
-does not count then: no row was ever captured under those versions.
+The structure of a table is followed also while the table is stopped. A later batch then reads the
+table's rows from the same part of the log (`pipeline.run.catch_up`). That batch may know the
+structure better: a person gave it, or Lockstep now follows a statement that it did not follow then.
+The batch records schema versions of its own from that place on. They overrule the versions that
+earlier batches recorded for later places, under which no row was ever captured.
 
-An overlap is a part of the log that an earlier batch has read already. It does not end with the
-batch that began it: a budget may end that batch early, and the next one goes on within the overlap.
+An overlap is a part of the log that an earlier batch has read already. It may span several batches:
+a run's limit may end the first of them early, and the next one continues within the overlap.
 
-A TRUNCATE and a re-read leave a row of their own in the changelog, which says when rows went; for
-DROP, CREATE and the old name of a RENAME the history has the statement. So these moments, and the
-stamps of rows that a re-read brought or that went, are the same however the batches are merged.
+A TRUNCATE and a re-read each leave a row in the changelog, which says when the table's rows went.
+For DROP, CREATE and the old name of a RENAME, the schema history has the statement. So these times
+do not depend on how batches are grouped into merges. The stamps of rows (commit time, number and
+GTID of the last change) do not depend on it either.
 """
 
 from __future__ import annotations
@@ -75,9 +78,11 @@ from lockstep.pipeline.values.table import TableName
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One table's write as far as the ledger alone says it. `batches`: those that have something of
-    the table, oldest first. `structure`: what the mirror shows after the write; None if it is not
-    known. `copied`: the rows of a mirror's version that it begins with."""
+    """One table's write, as far as the ledger alone determines it. `intent`: the ledger's record of
+    the write, made before the write. `batches`: the batches with anything of the table, oldest
+    first. `plan`: what is merged. `metadata`: the user metadata of the commit. `structure`: the
+    structure that the mirror shows after the write; None if it is unknown. `copied`: rows of
+    another mirror version with which this one begins; None without any."""
 
     intent: Intent
     state: TableState
@@ -92,24 +97,27 @@ class Task:
         return sum((segment.counts for segment in self.plan.segments), RowCounts())
 
     @property
-    def read(self) -> int:
-        """Number of rows that were read from the source for it."""
+    def rows_read(self) -> int:
+        """Number of rows that were read from the source for this write."""
         parts = (self.plan.snapshot, self.plan.completion)
         return sum(file.images for part in parts if part is not None for file in part.files)
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A task that is ready to be tried.
+    """A task that is ready to be carried out.
 
-    `after`: the Delta version that the last settled write of the table made; before the first, that
-    of the mirror that the ledger took over, or -1. `emptied`: the changes after which the table had
-    no row; none unless the mirror keeps rows that are gone. `segments`: those whose changes are
-    merged, each under the number that its version has in the lineage; changes count above `above`.
-    `read`: the change with which the rows of the plan's snapshot, or copied rows, came; None
-    without either. `again`: some of the changes may have been read and merged before. `all_new`: no
-    row that the log inserts can be in the mirror yet. `forgets`: rows that are gone and that the
-    mirror kept go as well, because they show more than the settings do.
+    `lineage`: where each column of the mirror comes from. `key`: the columns by which rows are
+    matched. `steps`: changes of the mirror's columns. `segments`: the changes to merge, each with
+    the number that its schema version has in the lineage; only changes with a sequence above
+    `above` are merged. `folders`: the changelog's folder of each version. `after`: the Delta
+    version that the table's last finished write made; before the first write, that of the mirror
+    that the ledger took over, or -1. `emptied`: the changes after which the table had no row; empty
+    unless the mirror keeps deleted rows. `read_stamp`: the change with which the plan's snapshot,
+    or the copied rows, came; None without either. `may_repeat`: earlier batches may have read and
+    merged some of the changes. `all_new`: no row that the log inserts can be in the mirror yet.
+    `forgets`: deleted rows that the mirror kept are removed too, because they show more than the
+    settings allow.
     """
 
     task: Task
@@ -120,8 +128,8 @@ class Job:
     folders: Mapping[int, str]
     after: int
     emptied: tuple[Stamp, ...]
-    read: Stamp | None
-    again: bool
+    read_stamp: Stamp | None
+    may_repeat: bool
     all_new: bool
     forgets: bool = False
 
@@ -142,12 +150,12 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class TableRecords:
-    """What the ledger has of a table that waits for a merge: its parts of the batches that the
-    mirror lacks, all versions of its structure, the newest writes to the mirror, and the statements
-    that made the versions after the one that the mirror shows. `clear_through`: the batch up to
-    which the table is to be cleared of what the settings do not show any more; 0 for none.
-    `upkept`: the newest version of the mirror that upkeep, or a cut of its log, made; -1 for
-    none."""
+    """What the ledger has of a table that waits for a merge. `parts`: the table's content of the
+    batches that the mirror lacks. `history`: all versions of its structure. `newest`: the newest
+    writes to the mirror. `statements`: by number, the statements that made the versions after the
+    one that the mirror shows. `clear_through`: the batch up to which the lake must be cleared of
+    what the settings no longer show; 0 for none. `upkept`: the newest Delta version that upkeep, or
+    a cut of the mirror's log, made; -1 for none."""
 
     parts: Sequence[TableContent]
     history: Sequence[SchemaVersion]
@@ -162,7 +170,7 @@ class TableRecords:
 
     @property
     def forgets(self) -> bool:
-        """Return whether nothing was written since the settings came to show less."""
+        """Return whether the settings came to show less after the last write of the mirror."""
         settled, through = self.newest.settled, self.clear_through
         return through > 0 and (settled is None or settled.intent.last_batch <= through)
 
@@ -173,8 +181,9 @@ def table_records(
     states: Mapping[TableName, TableState],
     applications: Mapping[TableName, str],
 ) -> dict[TableName, TableRecords]:
-    """Return what the ledger has of all these tables. The number of queries does not depend on the
-    number of tables, unless some were left behind. `applications`: those of their mirrors."""
+    """Return what the ledger has of all these tables. The number of queries does not grow with the
+    number of tables, unless their mirrors lack different batches. `lacking`: the batches that each
+    mirror lacks, oldest first. `applications`: the Delta application ids of the mirrors."""
     if not lacking:
         return {}
     ledger, source = work.ledger, work.source.name
@@ -183,7 +192,7 @@ def table_records(
         spans.setdefault((batches[0].id, batches[-1].id), []).append(table)
     parts: dict[TableName, list[TableContent]] = {table: [] for table in lacking}
     for span, tables in spans.items():
-        # Whole, publishing has asked for the content of a batch already.
+        # Publishing has asked for this batch with all its tables: the ledger kept the answer.
         own = None if span[0] == span[1] else tables
         for content in ledger.contents(source, *span, own):
             own_parts = content.by_table()
@@ -216,25 +225,25 @@ def table_records(
 
 def task_of(
     work: Workplace,
-    books: TableRecords,
+    records: TableRecords,
     intent: Intent,
     state: TableState,
     batches: Sequence[Batch],
 ) -> Task:
-    """Return what a write comes to. `batches`: those that the table's mirror lacks, oldest first;
-    an open intent covers some of them. `TableError` if nothing is left of what it covered."""
+    """Return the task of one write. `batches`: those that the table's mirror lacks, oldest first;
+    the write covers those of its intent. Raise `TableError` if none of them is left."""
     covered = [batch for batch in batches if intent.first_batch <= batch.id <= intent.last_batch]
     if not covered:
-        raise read_by_next_run("a write of it was begun, and its changes are gone")
-    parts, origin = _parts(work, books, covered, intent)
+        raise read_by_next_run("a write to its mirror was begun, and the changes for it are gone")
+    parts, origin = _parts(work, records, covered, intent)
     plan = plan_merge(parts)
     if plan.dropped and plan.copied is not None:
-        # The table was dropped before anybody could see its rows.
+        # The table was dropped in the same write, so its rows are never shown.
         plan = replace(plan, segments=(), copied=None)
     commit = None
     if intent.id and (plan.copied is not None or origin is not None):
         commit = work.mirrors.recorded(state.mirror, intent.app_id, intent.txn_version)
-    # If the commit was made, it has the rows, whatever became since of what they were copied from.
+    # A commit that was made has the copied rows: their origin need not exist any more.
     copied = copied_rows(work, intent, plan, parts) if commit is None else None
     if origin is not None:
         plan = replace(plan, replaces=True, first=origin.version)
@@ -243,15 +252,15 @@ def task_of(
     if copied is not None and copied.pinned is not None:
         intent = replace(intent, copies=copied.pinned.write)
     if plan.dropped:
-        plan = _without_lost(work, books, intent.table, plan)
+        plan = _without_lost(work, records, intent.table, plan)
     if not plan.final:
-        plan = replace(plan, final=state.mirror_version or _last_known(books))
+        plan = replace(plan, final=state.mirror_version or _last_known(records))
     segments = [*(() if copied is None else copied.segments), *plan.segments]
     files = [file for segment in segments for file in segment.files]
     read = [part for part in (plan.snapshot, plan.completion) if part is not None]
     files += [file for part in read for file in part.files]
     kind = WriteKind.REWRITE if plan.replaces else WriteKind.MERGE
-    final = books.versions.get(plan.final)
+    final = records.versions.get(plan.final)
     if final is None:  # its batch was abandoned
         final = work.ledger.schema_version(work.source.name, intent.table, plan.final)
     metadata = commit_metadata(
@@ -261,13 +270,13 @@ def task_of(
 
 
 def _without_lost(
-    work: Workplace, books: TableRecords, table: TableName, plan: MergePlan
+    work: Workplace, records: TableRecords, table: TableName, plan: MergePlan
 ) -> MergePlan:
-    """Return the plan of a table that was dropped, without its changes if files of them are lost:
-    the table cannot be read from the source again, so its mirror ends as it is."""
-    folders = folders_of(work, plan.versions, books.versions)
+    """Return the plan of a dropped table; if files of its changes are lost, without any changes. A
+    dropped table cannot be read from the source again, so its mirror ends as it is."""
+    folders = folders_of(work, plan.versions, records.versions)
     for segment in plan.segments:
-        # The files that are left may have changes of rows that the mirror never had.
+        # The other files may change rows whose INSERT is lost, so none is merged.
         if lost := work.segments.damaged(folders[segment.schema_version], segment.files):
             work.progress.note(
                 f"{table} was dropped at the source, and captured changes of it are lost: its "
@@ -278,13 +287,13 @@ def _without_lost(
 
 
 def _parts(
-    work: Workplace, books: TableRecords, covered: Sequence[Batch], intent: Intent
+    work: Workplace, records: TableRecords, covered: Sequence[Batch], intent: Intent
 ) -> tuple[Sequence[TableContent], ChangelogOrigin | None]:
-    """Return what the batches have of the table. Where its mirror is written again in them, that is
-    all there is since it was empty; or since an earlier version of the mirror, which the second
-    value has."""
+    """Return the table's content of the covered batches, and None. If these batches rebuild the
+    mirror, return all content since the table was empty, and None; or the content since an earlier
+    version of the mirror, and that version as an origin."""
     numbers = {batch.id for batch in covered}
-    parts = [part for part in books.parts if part.batch in numbers]
+    parts = [part for part in records.parts if part.batch in numbers]
     events = [event for part in parts for event in part.events]
     rebuilt = [event for event in events if event.kind is TableEventKind.REBUILT]
     if not rebuilt or any(event.kind in SETTLES for event in events):
@@ -298,25 +307,25 @@ def _parts(
     return origin.parts, origin
 
 
-def _last_known(books: TableRecords) -> int:
+def _last_known(records: TableRecords) -> int:
     """Return the last known version of a table that was dropped before anything of it was merged:
-    it gets an empty mirror."""
-    known = [v.version for v in books.history if v.knowledge is Knowledge.KNOWN]
-    if not known:
-        raise read_by_next_run("it is gone, and its structure was never known")
-    return known[-1]
+    its mirror is created empty, with that structure."""
+    numbers = [v.version for v in records.history if v.knowledge is Knowledge.KNOWN]
+    if not numbers:
+        raise read_by_next_run("it was dropped, and its structure was never known")
+    return numbers[-1]
 
 
-def prepare_job(work: Workplace, books: TableRecords, task: Task) -> Job:
-    """Return the task, ready to be tried. `TableError` if the mirror cannot follow."""
-    plan, state, settled = task.plan, task.state, books.newest.settled
-    _require_snapshot(books, task)
+def prepare_job(work: Workplace, records: TableRecords, task: Task) -> Job:
+    """Return the job for a task. Raise `TableError` if the mirror cannot follow."""
+    plan, state, settled = task.plan, task.state, records.newest.settled
+    _require_snapshot(records, task)
     begun = -1 if state.adopted is None else state.adopted
     after = begun if settled is None else settled.delta_version
-    versions, segments = _versions(work, books, plan, state, after), plan.segments
+    versions, segments = _versions(work, records, plan, state, after), plan.segments
     if task.copied is not None:
         versions, segments = _with_former(work, task.copied, versions, segments)
-    line = _lineage(work, books, task, versions, after)
+    line = _lineage(work, records, task, versions, after)
     completion = plan.completion if line.asked else None
     numbers = {segment.schema_version for segment in segments}
     key = line.key_of(numbers if completion is None else numbers | {completion.version})
@@ -324,20 +333,20 @@ def prepare_job(work: Workplace, books: TableRecords, task: Task) -> Job:
         raise read_by_next_run("no key tells its rows apart in every version it had")
     if completion is not None:
         _require_complete(plan, line, key)
-    known = {version.version: version for version in versions}
-    folders = folders_of(work, numbers, known)
+    by_number = {version.version: version for version in versions}
+    folders = folders_of(work, numbers, by_number)
     _require_files(work, task, segments, folders)
     again = reads_again(work, task.batches)
     if task.copied is not None:
         require_copyable(
             work,
             state.table,
-            task.copied.told,
+            task.copied.sentence,
             sorted({*task.copied.batches, *(batch.id for batch in task.batches)}),
             segments,
         )
-    # After a gap the log may insert a row whose deletion nobody read, and in an overlap a row that
-    # is in the mirror already.
+    # `all_new`: after a gap in the log, the DELETE of a row may be missing before its next INSERT;
+    # in an overlap, the mirror may have the inserted row already.
     return Job(
         task=task,
         lineage=line,
@@ -347,16 +356,18 @@ def prepare_job(work: Workplace, books: TableRecords, task: Task) -> Job:
         folders=folders,
         after=after,
         emptied=emptied_stamps(work, task.state.table, plan, task.batches),
-        read=read_stamp(work, task.state.table, plan, task.batches, stamped=bool(line.stamps)),
-        again=again,
+        read_stamp=read_stamp(
+            work, task.state.table, plan, task.batches, stamped=bool(line.stamps)
+        ),
+        may_repeat=again,
         all_new=not again and not work.ledger.gaps(work.source.name),
-        forgets=books.forgets,
+        forgets=records.forgets,
     )
 
 
 def _require_complete(plan: MergePlan, line: ColumnLineage, key: tuple[str, ...]) -> None:
-    """Raise `TableError` unless columns that were read by one key can be filled in by the
-    lake's."""
+    """Raise `TableError` unless the columns that were read from the source can be matched with the
+    mirror's rows by its key."""
     assert plan.completion is not None, "columns were read"
     primary = next(iter(line.keys[plan.completion.version]), ())
     if not key or frozenset(key) != frozenset(primary):
@@ -367,21 +378,21 @@ def _require_complete(plan: MergePlan, line: ColumnLineage, key: tuple[str, ...]
         )
 
 
-def _require_snapshot(books: TableRecords, task: Task) -> None:
-    """Raise `TableError` if the plan needs rows that a batch read from the source and that were
-    deleted when it was acknowledged."""
+def _require_snapshot(records: TableRecords, task: Task) -> None:
+    """Raise `TableError` if the plan needs rows that a batch read from the source and that are
+    deleted. They are deleted when the batch is acknowledged."""
     needed = {task.plan.snapshot, task.plan.completion} - {None}
     gone = {batch.id for batch in task.batches if batch.state is BatchState.ACKNOWLEDGED}
-    if any(part.batch in gone and part.snapshot in needed for part in books.parts):
-        raise read_by_next_run("what was read of it was not merged in time")
+    if any(part.batch in gone and part.snapshot in needed for part in records.parts):
+        raise read_by_next_run("rows that were read of it were not merged in time")
 
 
 def _require_files(
     work: Workplace, task: Task, segments: Sequence[Segment], folders: Mapping[int, str]
 ) -> None:
-    """Raise `TableError` if a file with changes is missing or damaged. Files of batches that wait
-    for their merge were looked at by `repair`, those of batches that were merged without the table
-    were not."""
+    """Raise `TableError` if a file with changes is missing or damaged. Of batches that wait for
+    their merge, `repair` has checked the files. Of batches that were merged without this table,
+    nobody has."""
     waiting = {batch.id for batch in task.batches if batch.state is BatchState.CAPTURED}
     for segment in segments:
         files = [file for file in segment.files if batch_of(file.path) not in waiting]
@@ -391,24 +402,25 @@ def _require_files(
 
 def _lineage(
     work: Workplace,
-    books: TableRecords,
+    records: TableRecords,
     task: Task,
     versions: Sequence[SchemaVersion],
     after: int,
 ) -> ColumnLineage:
-    """Return how the columns of these versions, and of the mirror, become those of the write."""
+    """Return how the columns of the mirror, and of these schema versions, become the columns of the
+    write."""
     if task.copied is not None:
         pinned = task.copied.pinned
         if pinned is not None and (why := why_unreadable(work, pinned)) is not None:
-            raise read_by_next_run(f"{task.copied.told}, and {pinned} cannot be read: {why}")
+            raise read_by_next_run(f"{task.copied.sentence}, and {pinned} cannot be read: {why}")
         return lineage_of_copy(work, pinned, versions)
     mirror = None
     if after >= 0 and not task.plan.replaces:
-        mirror = work.mirrors.schema(task.state.mirror, _readable(work, books, task, after))
+        mirror = work.mirrors.schema(task.state.mirror, _readable(work, records, task, after))
     read, part = None, task.plan.completion
     if part is not None and not task.plan.replaces:
         read = ColumnsRead(part.version, part.columns)
-    line = lineage_over(work, versions, mirror=mirror, read=read, known=books.statements)
+    line = lineage_over(work, versions, mirror=mirror, read=read, statements=records.statements)
     if line.reread:
         raise read_by_next_run(line.reread[0])
     return line
@@ -417,15 +429,15 @@ def _lineage(
 def lineage_of_copy(
     work: Workplace, pinned: MirrorVersion | None, versions: Sequence[SchemaVersion]
 ) -> ColumnLineage:
-    """Return the lineage from a version that rows are copied from, which can be read; columns that
-    only that mirror has stay behind."""
+    """Return the lineage from the mirror version whose rows are copied. It must be readable.
+    Columns that only that mirror has are left out."""
     mirror, policies = None, work.source.policies_of(versions[-1].table)
     if pinned is not None:
         columns = work.mirrors.schema(pinned.mirror, pinned.delta_version)
         mirror = own_columns(columns, versions[0])
         more = {*columns.names} - {*mirror.names}
         if DELETED_AT.name in more and policies.deletes is not Deletes.SOFT:
-            # It may be a column that the table had: nothing says which rows it marks.
+            # The table may have had a column of that name, so it is unclear which rows are marked.
             raise read_by_next_run(
                 f"{pinned.mirror} has {DELETED_AT.name}, and `deletes` is not soft"
             )
@@ -442,7 +454,7 @@ def _with_former(
     versions: Sequence[SchemaVersion],
     segments: Sequence[Segment],
 ) -> tuple[Sequence[SchemaVersion], tuple[Segment, ...]]:
-    """Return the table's versions and segments after those of its former names."""
+    """Return the history and the segments of the table's former names, followed by its own."""
     links = [versions_between(work, *link) for link in copied.links]
     history, numbers = spliced(links, versions)
     former = []
@@ -459,50 +471,51 @@ def _with_former(
 def require_copyable(
     work: Workplace,
     table: TableName,
-    told: str,
+    copied: str,
     numbers: Sequence[int],
     segments: Iterable[Segment],
 ) -> None:
-    """TableError where changes cannot be put on rows that are copied from a mirror. `told`: what is
-    copied, a sentence; `numbers`: the batches that the changes are from, ascending."""
+    """Raise `TableError` if changes cannot be merged into rows that are copied from a mirror.
+    `copied`: a sentence that says what is copied; `numbers`: the batches of the changes,
+    ascending."""
     live = work.ledger.live_batches(work.source.name, numbers[0], numbers[-1]) if numbers else []
     batches = [batch for batch in live if batch.id in numbers]
     if batches and reads_again(work, batches):
-        raise read_by_next_run(f"{told}, and part of the log was read twice")
+        raise read_by_next_run(f"{copied}, and part of the log was read twice")
     soft = work.source.policies_of(table).deletes is Deletes.SOFT
     if soft and any(file.partial for segment in segments for file in segment.files):
-        raise read_by_next_run(f"{told}, and row images leave columns out")
+        raise read_by_next_run(f"{copied}, and row images leave columns out")
 
 
-def _readable(work: Workplace, books: TableRecords, task: Task, after: int) -> int:
-    """Return the version to read in place of `after`, with the same rows and columns: if upkeep cut
-    the mirror's log, that begins with a later version."""
-    if books.upkept > after:
-        commit = work.mirrors.look(task.state.mirror, books.upkept).base
+def _readable(work: Workplace, records: TableRecords, task: Task, after: int) -> int:
+    """Return the Delta version to read in place of `after`. It is a later one, with the same rows
+    and columns, if upkeep cut the mirror's log after `after`."""
+    if records.upkept > after:
+        commit = work.mirrors.look(task.state.mirror, records.upkept).base
         if commit is not None and commit.repeats == after:
-            return books.upkept
+            return records.upkept
     return after
 
 
 def _versions(
-    work: Workplace, books: TableRecords, plan: MergePlan, state: TableState, after: int
+    work: Workplace, records: TableRecords, plan: MergePlan, state: TableState, after: int
 ) -> Sequence[SchemaVersion]:
-    """Return the versions from the one that the mirror shows, or the first that counts, to the
-    last."""
-    numbers = [version.version for version in books.history]
+    """Return the schema versions that the write goes through: from the one that the mirror shows,
+    or the first of the plan, to the last."""
+    numbers = [version.version for version in records.history]
     first = plan.first
     if first is None and after >= 0:
-        # If no version is recorded for the mirror, no statement changed the first one.
+        # A mirror without a recorded version shows the first one: no statement changed it since.
         first = state.mirror_version or numbers[0]
     elif first is None:
         first = min(plan.versions, default=plan.final)
-    return _known(work, books.history, first, plan.final)
+    return _known(work, records.history, first, plan.final)
 
 
 def versions_between(
     work: Workplace, table: TableName, first: int, final: int
 ) -> Sequence[SchemaVersion]:
-    """Return the versions from one to another. `TableError` if one between is not known."""
+    """Return the schema versions `first` to `final`. Raise `TableError` if one is unknown."""
     return _known(work, work.ledger.schema_versions(work.source.name, table), first, final)
 
 
@@ -519,7 +532,7 @@ def _known(
 
 
 def _catching_up(work: Workplace, versions: Sequence[SchemaVersion]) -> set[int]:
-    """Return the batches that caught tables up, if some versions are recorded out of order."""
+    """Return the batches that caught tables up; empty if all versions are recorded in order."""
     if not out_of_order(versions):
         return set()
     first, last = versions[0].batch, versions[-1].batch
@@ -528,11 +541,13 @@ def _catching_up(work: Workplace, versions: Sequence[SchemaVersion]) -> set[int]
 
 
 def folders_of(
-    work: Workplace, numbers: Iterable[int], known: Mapping[int, SchemaVersion]
+    work: Workplace, numbers: Iterable[int], versions: Mapping[int, SchemaVersion]
 ) -> dict[int, str]:
-    """Return the changelog's folder for each of these versions."""
+    """Return, for each of these version numbers, the folder of its changelog."""
     return {
-        number: changelog_path(work.source.name, known[number].table, known[number].generation)
+        number: changelog_path(
+            work.source.name, versions[number].table, versions[number].generation
+        )
         for number in numbers
     }
 
@@ -544,11 +559,11 @@ def lineage_over(
     *,
     mirror: pa.Schema | None = None,
     read: ColumnsRead | None = None,
-    known: Mapping[int, SchemaStatement] = MappingProxyType({}),
+    statements: Mapping[int, SchemaStatement] = MappingProxyType({}),
 ) -> ColumnLineage:
-    """Return the `lineage` of consecutive versions, with the moments of their statements; the
-    ledger is asked for the statements that are not `known`."""
-    moments = _moments_of(work, versions, known)
+    """Return the `lineage` of consecutive versions, with the times at which their statements ran.
+    Statements that are missing in `statements` are read from the ledger."""
+    moments = _moments_of(work, versions, statements)
     policies = policies or work.source.policies_of(versions[-1].table)
     return lineage(versions, policies, mirror=mirror, moments=moments, read=read)
 
@@ -556,7 +571,7 @@ def lineage_over(
 def _moments_of(
     work: Workplace, versions: Sequence[SchemaVersion], known: Mapping[int, SchemaStatement]
 ) -> dict[int, StatementMoment]:
-    """Return when the statements ran that made the versions after the first one."""
+    """Return, by version, when the statement ran that made it; without the first version."""
     numbers = {v.version: v.statement for v in versions[1:] if v.statement is not None}
     others = set(numbers.values()) - known.keys()
     statements = {**known, **work.ledger.statements(work.source.name, others)}
@@ -577,15 +592,16 @@ def snapshot_paths(work: Workplace, part: SnapshotPart) -> tuple[str, ...]:
 
 
 def out_of_order(versions: Sequence[SchemaVersion]) -> bool:
-    """Return whether a version is recorded after one that holds from a later place on."""
+    """Return whether a version is recorded after one that starts at a later place of the log."""
     return any(not _is_before(version, other) for version, other in pairwise(versions))
 
 
 def counting_versions(
     versions: Sequence[SchemaVersion], catching_up: Collection[int]
 ) -> list[SchemaVersion]:
-    """Return the `versions` of one table that count, in their order, without those that a batch of
-    `catch_up` overruled. The first, which the mirror shows, stays."""
+    """Return the `versions` of one table that are valid, in their order. A version is not valid if
+    a batch that caught the table up overruled it, as the module's docstring says. The first
+    version, which the mirror shows, stays."""
     counting = list(versions)
     for batch in sorted(catching_up):
         own = next((version for version in counting if version.batch == batch), None)
@@ -599,8 +615,9 @@ def counting_versions(
 
 
 def _holds_before(version: SchemaVersion, own: SchemaVersion) -> bool:
-    """Return whether a version counts although `own`, of a batch that catches up, overrules later
-    ones: it holds before that, or a person gave `own` at its very place, as what it becomes."""
+    """Return whether a version is valid although `own`, the first version of a batch that caught
+    up, overrules later ones. It is valid if it starts before `own`. It is also valid if a person
+    gave `own` for the place where it starts: then `own` is what it becomes."""
     goes_on = (
         own.origin is VersionOrigin.PERSON
         and version.schema is not None
@@ -615,7 +632,7 @@ def _is_before(version: SchemaVersion, other: SchemaVersion) -> bool:
 
 
 def reads_again(work: Workplace, batches: Sequence[Batch]) -> bool:
-    """Return whether some of these batches may have changes that an earlier one read."""
+    """Return whether an earlier batch may have read some changes of these batches."""
     first, last = batches[0], batches[-1]
     if any(batch.continuity is Continuity.OVERLAP for batch in batches):
         return True
@@ -626,15 +643,15 @@ def reads_again(work: Workplace, batches: Sequence[Batch]) -> bool:
         for followed in work.ledger.live_batches(source, begun.follows, begun.follows):
             if followed.end is None or last.end is None:
                 continue
-            # One commit time may be wrong, so both ends have to say so.
+            # A server's clock may have been wrong at one of the ends, so both are compared.
             if not all(is_past(place, followed.end) for place in (first.start, last.end)):
                 return True
     return False
 
 
 def is_past(start: Position, end: Position) -> bool:
-    """Return whether a batch that starts there lies after one that ended there. Places of two
-    servers cannot be compared; the moments of their commits can."""
+    """Return whether a batch that starts at `start` comes after one that ended at `end`. Places in
+    the logs of two servers cannot be compared, so the commit times are compared instead."""
     if start.server_uuid == end.server_uuid and start.at.file.base == end.at.file.base:
         return end.at <= start.at
     moments = start.committed_at, end.committed_at
@@ -653,11 +670,11 @@ def read_stamp(
     *,
     stamped: bool,
 ) -> Stamp | None:
-    """Return the change with which the rows of the plan's snapshot, or those of another name, came:
-    it is the row that a re-read or a RENAME leaves in the changelog, which has its moment. The
-    changelog is asked for that only if rows are `stamped`."""
+    """Return the change with which the plan's snapshot, or the rows of another name, came. A
+    re-read or a RENAME leaves a row in the changelog with the time of that change. That row is
+    looked up only if rows are `stamped`."""
     if plan.copied is not None:
-        # It is the first of its own changes: no file has changes of before as well.
+        # It is the first change under the new name: no file also has changes of the former name.
         number = min((segment.first_sequence for segment in plan.segments), default=plan.above)
     elif plan.snapshot is not None:
         number = plan.snapshot.low_sequence
@@ -670,8 +687,8 @@ def read_stamp(
 def emptied_stamps(
     work: Workplace, table: TableName, plan: MergePlan, batches: Sequence[Batch]
 ) -> tuple[Stamp, ...]:
-    """Return the changes after which the table had no row; none unless rows that are gone are kept.
-    If nothing says when that was, it is the end of the batches."""
+    """Return the changes after which the table had no row; none unless the mirror keeps deleted
+    rows. A change whose time is unknown gets the end of the batches as its time."""
     if not work.source.policies_of(table).keeps_rows or not plan.emptied:
         return ()
     versions = _versions_of(work, table)
@@ -699,7 +716,8 @@ def _end_of(work: Workplace, batches: Sequence[Batch]) -> datetime:
 def _dropped_before(
     work: Workplace, table: TableName, plan: MergePlan, batches: Sequence[Batch]
 ) -> Sequence[RowsLost]:
-    """Return the DROP of an earlier batch if the table comes back in these: its rows went then."""
+    """Return the DROP of an earlier batch if these batches create the table again: that DROP
+    removed its rows."""
     first = plan.emptied[0].event
     if first.kind is TableEventKind.DROPPED or not batches:
         return ()
@@ -711,8 +729,8 @@ def _dropped_before(
 
 
 def _statement_stamp(work: Workplace, version: SchemaVersion, emptied: RowsLost) -> Stamp | None:
-    """Return the statement that made the version, as a change; None if no statement did, or if it
-    does not say when it was committed."""
+    """Return the statement that made the version, as a change. Return None if no statement made it,
+    or if its commit time is unknown."""
     ends = version.knowledge is Knowledge.DROPPED
     if version.statement is None or ends is not (emptied.event.kind is TableEventKind.DROPPED):
         return None
@@ -729,7 +747,8 @@ def _marks(
     versions: Mapping[int, SchemaVersion],
     numbers: set[int],
 ) -> dict[int, Stamp]:
-    """Return the changes of these numbers that are in the segments and say when they were."""
+    """Return, by sequence number, the changes in the segments that have one of these numbers and a
+    commit time."""
     stamps: dict[int, Stamp] = {}
     for segment in dict.fromkeys((*plan.gone, *plan.segments)):
         if not any(segment.first_sequence <= n <= segment.last_sequence for n in numbers):

@@ -1,8 +1,10 @@
-"""One table's commit: the mirror's columns first, then all changes in one write.
+"""Commits one table's write to its mirror (the Delta table with the current rows): first the
+changes of columns, then all changes of rows in one commit.
 
-Changes that do not fit into memory wait in a scratch file, by buckets of keys. That file, and
-staged files, are gone with this process, however it ends: the next run folds the changes again, and
-finds the commit if it was made.
+Changes of rows are folded first: of all images of a key, one is left. If they do not fit into
+memory, they are sorted into buckets by key hash in a scratch file. This file and the staged files
+are temporary: after a crash, the next run folds the changes again, or finds that the commit was
+made.
 """
 
 from __future__ import annotations
@@ -76,8 +78,8 @@ from lockstep.pipeline.values.segment import SegmentFile
 
 @dataclass(frozen=True, slots=True)
 class SegmentPart:
-    """Files of one schema version in their folder, and how a mirror takes them (`part`); `names`:
-    the table's own columns in that version."""
+    """Changelog files of one schema version. `names`: the table's own columns in that version;
+    `part`: how the mirror's columns are made from the files."""
 
     folder: str
     files: tuple[SegmentFile, ...]
@@ -85,12 +87,12 @@ class SegmentPart:
     part: StagedFiles
 
     def pieces(self, store: SegmentStore, marks: Sequence[str]) -> Iterator[pa.Table]:
-        """Yield the images that count, some at a time, with these marks."""
+        """Yield the row images to merge, a piece at a time, with `marks` as further columns."""
         present = [] if self.part.present is None else [self.part.present]
         return self._read(store, [*marks, *changelog_names(list(self.names)), *present])
 
     def keys(self, store: SegmentStore, fold: Fold) -> Iterator[pa.Table]:
-        """Yield the same with the key as their only columns."""
+        """Yield the same images with only their key columns."""
         places = map(fold.schema.get_field_index, fold.key)
         sources = [self.part.columns[at].source for at in places]
         return self._read(store, [source for source in sources if source is not None])
@@ -104,8 +106,8 @@ class SegmentPart:
 
 
 def segment_parts(work: Workplace, job: Job) -> tuple[SegmentPart, ...]:
-    """Return the segments' files by the version they were written under; files whose images leave
-    columns out are parts of their own."""
+    """Return the files of the job's segments, grouped by schema version. Files whose row images
+    lack columns (`binlog_row_image=MINIMAL`) are groups of their own."""
     return tuple(
         SegmentPart(
             job.folders[version],
@@ -114,8 +116,8 @@ def segment_parts(work: Workplace, job: Job) -> tuple[SegmentPart, ...]:
             job.lineage.part(
                 version,
                 tuple(work.mirrors.path(f"{job.folders[version]}/{file.path}") for file in files),
-                # Changes of a former name came with the RENAME, so they have its stamp.
-                stamp=None if version > 0 else job.read,
+                # Versions of former names have numbers up to 0; they get the RENAME's stamp.
+                stamp=None if version > 0 else job.read_stamp,
                 above=job.above,
                 through=job.task.plan.through,
                 partial=partial,
@@ -126,7 +128,7 @@ def segment_parts(work: Workplace, job: Job) -> tuple[SegmentPart, ...]:
 
 
 def _by_kind(job: Job) -> Iterator[tuple[int, bool, tuple[SegmentFile, ...]]]:
-    """Yield the files of each version, and whether their images leave columns out."""
+    """Yield the files of each version, and whether their images lack columns."""
     for version in job.versions:
         segments = (segment for segment in job.segments if segment.schema_version == version)
         files = [file for segment in segments for file in segment.files]
@@ -137,20 +139,21 @@ def _by_kind(job: Job) -> Iterator[tuple[int, bool, tuple[SegmentFile, ...]]]:
 
 
 FOUND: Final = "an earlier try had made the commit"
+"""The reason of a write whose commit was in the log already."""
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A job's commit, and the reason for the way in which it was made."""
+    """A job's commit, and why it was written in that way: append, merge or replace."""
 
     commit: MirrorCommit
     reason: str
 
 
 def commit_made(work: Workplace, task: Task) -> MirrorCommit | None:
-    """Return the task's commit if it is in the lake. `ForeignCommit` if a commit has the same
-    transaction and says something else: another history made it, of a ledger that was restored from
-    a backup, or that was new beside an old lake."""
+    """Return the task's commit if it is in the mirror's log, else None. Raise `ForeignCommit` if a
+    commit has the same transaction number but other batches: the ledger was restored from a backup,
+    or a new ledger writes to an old lake."""
     intent = task.intent
     commit = work.mirrors.recorded(task.state.mirror, intent.app_id, intent.txn_version)
     if commit is not None and not same_write(commit.user_metadata, task.metadata):
@@ -163,9 +166,10 @@ def commit_made(work: Workplace, task: Task) -> MirrorCommit | None:
 
 
 def write_once(work: Workplace, job: Job, held: RequireHeld) -> Written:
-    """Make the job's commit, or find it. `CommitConflict` if somebody else was first, and whatever
-    `held` raises, such as `LeaseLost`: each commit is based on the mirror's newest version before
-    `held` is called, so that a run that lost its lease since cannot commit."""
+    """Make the job's commit, or find it. Raise `CommitConflict` if another writer committed first,
+    and any error of `held`, such as `LeaseLost`. Each commit reads the mirror's newest version
+    before it calls `held`; so if another run takes the lease and commits after that call, this
+    commit conflicts."""
     commit = commit_made(work, job.task)
     if commit is not None:
         return Written(commit, FOUND)
@@ -194,7 +198,7 @@ def _facts(work: Workplace, job: Job, parts: Sequence[SegmentPart]) -> Facts:
         keyed=bool(job.key),
         keeps=policies.keeps_rows,
         replaces=job.task.plan.replaces,
-        copied="" if job.task.copied is None else job.task.copied.told,
+        copied="" if job.task.copied is None else job.task.copied.sentence,
         partial=any(part.part.present is not None for part in parts),
         images=sum(file.images for part in parts for file in part.files),
         unpacked=sum(work.segments.unpacked(part.folder, part.files) for part in parts),
@@ -210,7 +214,7 @@ def _facts(work: Workplace, job: Job, parts: Sequence[SegmentPart]) -> Facts:
 def _write(
     work: Workplace, job: Job, parts: Sequence[SegmentPart], strategy: Strategy
 ) -> Iterator[MirrorWrite]:
-    """Yield the write; its staged files last as long as the context."""
+    """Yield the write; its staged files exist until the context ends."""
     target, images = _target(job), tuple(part.part for part in parts)
     match strategy.way:
         case Way.APPEND:
@@ -221,7 +225,7 @@ def _write(
             yield CountedReplace(target, images, _snapshot(work, job))
         case Way.MERGE:
             with folded_changes(work, job, parts, strategy.buckets) as folded:
-                # A completion fills in rows of any key.
+                # New columns are filled in for rows of any key.
                 bounds = () if job.lineage.asked else folded.bounds
                 yield Merge(target, job.key, folded.changes, bounds, _completion(work, job))
         case Way.REPLACE:
@@ -260,12 +264,12 @@ def _snapshot(work: Workplace, job: Job) -> Snapshot:
     if copied is not None and copied.pinned is not None:
         path, version = work.mirrors.path(copied.pinned.mirror), copied.pinned.delta_version
         columns = job.lineage.mirror
-        if job.read is not None:
-            columns = job.lineage.stamped(columns, job.read)
+        if job.read_stamp is not None:
+            columns = job.lineage.stamped(columns, job.read_stamp)
         return (MirrorRows(path, version, columns),)
     if part is None:
         return ()
-    return (job.lineage.part(part.version, snapshot_paths(work, part), read=job.read),)
+    return (job.lineage.part(part.version, snapshot_paths(work, part), read=job.read_stamp),)
 
 
 def _completion(work: Workplace, job: Job) -> StagedFiles | None:
@@ -277,9 +281,10 @@ def _completion(work: Workplace, job: Job) -> StagedFiles | None:
 
 @contextmanager
 def gone_rows(work: Workplace, job: Job) -> Iterator[FoldedChanges]:
-    """Yield the rows that a job's images are about and that went when the table was emptied, as
-    deletes or as rows that stay (`Fold.emptied`), in files that last as long as the context.
-    Nothing if some images leave columns out: then these rows stay as the mirror has them."""
+    """Yield the rows that were removed when the table was emptied, as far as the job's images
+    tell. They are deletions or rows that stay (`Fold.emptied`), in files that exist until the
+    context ends. Yield no changes if some images lack columns: then these rows stay as the
+    mirror has them."""
     parts = _emptied_parts(work, job) if job.emptied else []
     if not parts:
         yield FoldedChanges()
@@ -301,12 +306,13 @@ def gone_rows(work: Workplace, job: Job) -> Iterator[FoldedChanges]:
 
 
 def _marks(job: Job) -> tuple[str, ...]:
-    """Return the marks that a fold keeps of an image that marks its row as deleted."""
+    """Return the mark columns that a fold keeps. Soft deletes need the time of the deletion."""
     return ("_committed_at",) if job.lineage.policies.deletes is Deletes.SOFT else ()
 
 
 def _emptied_parts(work: Workplace, job: Job) -> Sequence[SegmentPart]:
-    """Return the files with images of rows that went when the table was emptied."""
+    """Return the files with images of rows that were removed when the table was emptied; none if
+    some images lack columns."""
     plan, table = job.task.plan, job.task.state.table
     if any(file.partial for segment in plan.gone for file in segment.files):
         return ()
@@ -324,9 +330,9 @@ def _emptied_parts(work: Workplace, job: Job) -> Sequence[SegmentPart]:
 
 
 def _emptied_part(job: Job, version: SchemaVersion) -> StagedFiles | None:
-    """Return how a mirror takes the images of a version; None if they lack its key. A version whose
-    columns do not go on in the lineage, because the table was created again since, is matched by
-    the names of columns, as the mirror's own rows are."""
+    """Return how the mirror's columns are made from the images of a version; None if the images
+    lack its key. If the table was created again since, the lineage does not have this version: its
+    columns are then matched by name."""
     line, above = job.lineage, job.task.plan.above
     if version.version in line.versions:
         return line.part(version.version, through=above)
@@ -355,7 +361,8 @@ def _emptied_part(job: Job, version: SchemaVersion) -> StagedFiles | None:
 
 
 _FOLDING = Lock()
-"""Held while a table is folded: the memory that folding takes is bounded per table, not per run."""
+"""Held while a table is folded. Each fold has a memory limit; only one table is folded at a time,
+so that it is the limit of the whole run."""
 
 TOGETHER = (
     "more of its row images belong together than can be folded in memory: changes of one row, or "
@@ -365,14 +372,16 @@ TOGETHER = (
 
 @dataclass(frozen=True, slots=True)
 class Staged:
-    """Folded changes in files, and the bounds of the mirror's keys that they are about."""
+    """Folded changes in files. `bounds`: the least and the greatest value of each key column, as
+    literals; only the mirror's files within these are read."""
 
     changes: FoldedChanges
     bounds: tuple[tuple[str, str, str], ...]
 
 
 class Stores(Protocol):
-    """The stores from which images are read, in which they wait, and in which they are staged."""
+    """The stores of a fold: `segments` has the images, `spool` the scratch file, `mirrors` the
+    staged files."""
 
     @property
     def segments(self) -> SegmentStore: ...
@@ -385,14 +394,14 @@ class Stores(Protocol):
 def folded_changes(
     work: Workplace, job: Job, parts: Sequence[SegmentPart], buckets: int
 ) -> AbstractContextManager[Staged]:
-    """Return the context of a job's changes, folded to one per key."""
+    """Return a context with the job's changes, folded to one for each key."""
     fold = Fold(
         schema=job.lineage.schema,
         key=job.key,
         parts=tuple(part.part for part in parts),
         marks=_marks(job),
         numbered=bool(job.lineage.asked),
-        doubtful=sys.maxsize if job.again else job.task.plan.read_until,
+        doubtful=sys.maxsize if job.may_repeat else job.task.plan.read_until,
         ignored=job.ignores_deletes,
         unmarked=0 if job.task.copied is None else job.task.copied.through,
     )
@@ -404,7 +413,7 @@ def folded_changes(
 def staged_fold(
     stores: Stores, name: str, fold: Fold, parts: Sequence[SegmentPart], buckets: int
 ) -> Iterator[Staged]:
-    """Yield what `fold` leaves of the parts' images, in files that last as long as the context."""
+    """Yield the folded images of these parts, in files that exist until the context ends."""
     files = _Files(stores.mirrors, name, fold)
     try:
         with _FOLDING:
@@ -423,6 +432,7 @@ def _fold_buckets(
     stores: Stores, parts: Sequence[SegmentPart], fold: Fold, buckets: int, files: _Files
 ) -> None:
     """Sort the images into buckets of keys in a scratch file, then fold one bucket at a time."""
+    # A first pass finds the chains: keys that must be folded together belong in one bucket.
     chains, steps = _chains(stores.segments, parts, fold), fold.in_steps
     with closing(stores.spool.scratch()) as file:
         waiting = _Buckets(file, buckets)
@@ -437,8 +447,8 @@ def _fold_buckets(
 
 
 def _chains(store: SegmentStore, parts: Sequence[SegmentPart], fold: Fold) -> KeyChains:
-    """Return which keys have to be folded together. Unless images leave columns out, each key is
-    folded for itself."""
+    """Return which keys must be folded together. These are keys that an UPDATE changed into each
+    other, if images lack columns. Otherwise each key is folded alone."""
     chains = KeyChains()
     for number, part in enumerate(parts if fold.partial else ()):
         for piece in part.keys(store, fold):
@@ -448,7 +458,9 @@ def _chains(store: SegmentStore, parts: Sequence[SegmentPart], fold: Fold) -> Ke
 
 @dataclass(slots=True)
 class _Buckets:
-    """Row images of several parts that wait in a file, by their buckets."""
+    """Row images of several parts in a scratch file, sorted into buckets. `size`: bytes in the
+    file. `places`: by bucket, part, offset and length of each piece. `images`: number of images in
+    each bucket."""
 
     file: EventFile
     count: int
@@ -461,7 +473,7 @@ class _Buckets:
         self.images = np.zeros(self.count, np.int64)
 
     def put(self, part: int, images: pa.Table, buckets: npt.NDArray[np.int64]) -> None:
-        """Append images to the file. `buckets`: the bucket of each image."""
+        """Append images to the file. `buckets`: the number of each image's bucket."""
         self.schemas[part] = images.schema
         order = np.argsort(buckets, kind="stable")
         ordered = images.take(pa.array(order)).combine_chunks()
@@ -483,7 +495,8 @@ class _Buckets:
             raise TableError(TOGETHER, hint=coalescing.HINT)
 
     def taken(self) -> Iterator[Mapping[int, pa.Table]]:
-        """Yield the images of each bucket that has any, by their parts; each part is there."""
+        """Yield the images of each bucket that has any, as one table for each part; a part without
+        images has an empty table."""
         for bucket in sorted(self.places):
             batches: dict[int, list[pa.RecordBatch]] = {part: [] for part in self.schemas}
             for part, at, size in self.places[bucket]:
@@ -497,7 +510,8 @@ class _Buckets:
 
 @dataclass(slots=True)
 class _Files:
-    """The folded images that were staged so far."""
+    """The files with folded images that are staged so far. `bounds`: of their keys. `lacking`:
+    columns that some images lack."""
 
     mirrors: Mirrors
     name: str
@@ -507,7 +521,7 @@ class _Files:
     lacking: set[str] = field(default_factory=set)
 
     def add(self, fold: Fold, images: Sequence[pa.Table]) -> None:
-        """Fold images, and stage what is left of them."""
+        """Fold images, and stage the result as a file."""
         changes, lacking = fold.table(images)
         self.lacking.update(lacking)
         self.bounds = joined_bounds(self.bounds, self._bounds(changes, bool(lacking)))

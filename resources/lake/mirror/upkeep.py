@@ -101,7 +101,7 @@ class SparkUpkeep:
                 f"{_DELTA_SETTING}.optimize.maxDeletedRowsRatio": str(step.deleted_share),
             }
         with (
-            one_session(self._spark, few=step.pile.bytes <= _FEW_BYTES) as session,
+            one_session(self._spark, few=step.total.bytes <= _FEW_BYTES) as session,
             mirror_errors(self._lake, path),
             pinned_errors(path, head),
             stamped(session, stamps),
