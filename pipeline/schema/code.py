@@ -167,11 +167,11 @@ def after_effects(schema: ServerSchema, effects: Iterable[Effect]) -> ServerSche
     renamed tables belong to the new name."""
     for effect in effects:
         if isinstance(effect, Dropped | Renamed):
-            schema = _with_triggers(schema, partial(_after, schema, effect))
+            schema = _with_triggers(schema, partial(_triggers_after, schema, effect))
     return schema
 
 
-def _after(
+def _triggers_after(
     schema: ServerSchema, effect: Dropped | Renamed, triggers: Iterable[Trigger]
 ) -> Iterator[Trigger]:
     for trigger in triggers:
@@ -290,6 +290,7 @@ class _Closure:
     _read: set[TableName] = field(default_factory=set)
 
     def follow(self, change: RowCode, why: str) -> None:
+        """Follow the tables of a statement or a trigger. `why`: the reason for `reached`."""
         for table in change.reads:
             self._follow_read(table, own=table in change.own)
         for table, events in change.writes:
@@ -310,8 +311,8 @@ class _Closure:
         return None if view is None else view.code
 
     def _follow_read(self, table: TableName, *, own: bool = False) -> None:
-        """Follow a table that is read. `own`: WITH defines the name. Raise if the name belongs to
-        no known table or view either: nothing is known of the object that it stands for."""
+        """Follow a table that is read. `own`: WITH defines the name. Raise if no known table, view
+        or WITH clause has the name."""
         if table in self._read or self.trusted(table) or table.database.lower() in _VIRTUAL:
             return
         self._read.add(table)

@@ -136,6 +136,7 @@ SINGLE_BYTE: Final = frozenset(
 beyond U+FFFF."""
 
 BINARY: Final = 63
+"""Number of the collation `binary`."""
 
 
 def _names() -> dict[int, str]:
@@ -155,6 +156,7 @@ _RENAMED_BY_MARIADB: Final = {
     for number, name in _BY_NUMBER.items()
     if number in (122, 149, 181, 213, 245)
 }
+"""MariaDB calls MySQL's `croatian` collations `croatian_mysql561`, and has others of that name."""
 
 
 def canonical_charset(name: str) -> str | None:

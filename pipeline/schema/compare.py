@@ -25,7 +25,7 @@ from lockstep.pipeline.schema.model import (
     now_digits,
 )
 
-_TABLE: Final = ("charset", "collation", "engine", "partitioned", "system_versioned")
+_TABLE_PROPERTIES: Final = ("charset", "collation", "engine", "partitioned", "system_versioned")
 
 
 def differences(schema: TableSchema, other: TableSchema) -> tuple[str, ...]:
@@ -59,7 +59,7 @@ def _aligned(column: ColumnSchema, other: TableSchema) -> ColumnSchema:
 
 
 def _differences(schema: TableSchema, other: TableSchema) -> Iterator[str]:
-    for part in _TABLE:
+    for part in _TABLE_PROPERTIES:
         yield from _differs(part, getattr(schema, part), getattr(other, part))
     names = [", ".join(table.names) for table in (schema, other)]
     yield from _differs("columns", *(f"({listed})" for listed in names))
@@ -246,7 +246,7 @@ def keys_of(column: ColumnSchema, table: TableSchema) -> tuple[str, ...]:
     return tuple(dict.fromkeys(kinds))
 
 
-def more_of(column: ColumnSchema, table: TableSchema) -> str:
+def other_properties(column: ColumnSchema, table: TableSchema) -> str:
     """Return the column's other properties: a collation that differs from the table's,
     auto_increment, the expression of a generated column, and the like."""
     words = []

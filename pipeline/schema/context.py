@@ -80,15 +80,16 @@ class ServerDialect:
 class StatementContext:
     """The settings of the session in which a statement ran. Collations have canonical names.
 
-    `utf8mb4_collation`: the default collation of utf8mb4. `charset_collations`: MariaDB's default
-    collation of each set. `microseconds`: added to the second of the event's timestamp.
-    `database_collation`: the session's `collation_database`, if it differs from the database's
-    (MySQL). `alter_phase`: MariaDB logs a two-phase ALTER at its "start" and again at its "commit"
-    or "rollback". `thread_specific`: the statement used a temporary table, or the connection's
-    number. `error`: the error with which the statement failed after it had changed something; 0 if
-    it succeeded. `ddl_xid`: the event has the number of the transaction that changed the data
-    dictionary, as in MySQL 8.0 and later for tables of InnoDB. `finds_view`: CREATE TABLE IF NOT
-    EXISTS creates nothing, since a view has its name; the caller says so, not the log.
+    `facts`: the server. `utf8mb4_collation`: the default collation of utf8mb4.
+    `charset_collations`: MariaDB's default collation of each set. `microseconds`: added to the
+    second of the event's timestamp. `database_collation`: the session's `collation_database`, if it
+    differs from the database's (MySQL). `alter_phase`: MariaDB logs a two-phase ALTER at its
+    "start" and again at its "commit" or "rollback". `thread_specific`: the statement used a
+    temporary table, or the connection's number. `error`: the error with which the statement failed
+    after it had changed something; 0 if it succeeded. `ddl_xid`: the event has the number of the
+    transaction that changed the data dictionary, as in MySQL 8.0 and later for tables of InnoDB.
+    `finds_view`: CREATE TABLE IF NOT EXISTS creates nothing, since a view has its name; the caller
+    says so, not the log.
     """
 
     facts: ServerDialect = field(default_factory=ServerDialect)
@@ -202,22 +203,22 @@ def _variable(code: int, reader: _Reader, context: StatementContext) -> Statemen
             return replace(context, explicit_timestamps=explicit)
         case 1:
             return replace(context, sql_mode=reader.integer(8))
-        case 2:
+        case 2:  # catalog
             reader.text()
             reader.take(1)
         case 4:
             return _charsets(reader, context)
         case 5:
             return replace(context, time_zone=reader.text().decode("utf-8", "replace"))
-        case 6:
+        case 6:  # catalog
             reader.text()
         case 8 if not context.facts.mariadb:
             name = _collation(reader.integer(2), context)
             return replace(context, database_collation=name)
-        case 11:
+        case 11:  # user and host of the invoker
             reader.text()
             reader.text()
-        case 12:
+        case 12:  # names of updated databases
             count = reader.integer(1)
             for _ in range(0 if count == _NO_NAMES else count):
                 reader.terminated()
@@ -232,9 +233,9 @@ def _variable(code: int, reader: _Reader, context: StatementContext) -> Statemen
             name = _collation(reader.integer(2), context)
             return replace(context, utf8mb4_collation=name)
         case 130:
-            return _two_phases(reader, context)
+            return _two_phase_alter(reader, context)
         case 131:
-            return _preferred(reader, context)
+            return _charset_collations(reader, context)
         case _ if code in _SKIPPED:
             reader.take(_SKIPPED[code])
         case _:
@@ -245,9 +246,9 @@ def _variable(code: int, reader: _Reader, context: StatementContext) -> Statemen
     return context
 
 
-def _two_phases(reader: _Reader, context: StatementContext) -> StatementContext:
-    """Read MariaDB's flags of a two-phase ALTER: 2 for START, 4 for COMMIT, 8 for ROLLBACK; the
-    latter two are followed by the number of their START."""
+def _two_phase_alter(reader: _Reader, context: StatementContext) -> StatementContext:
+    """Read MariaDB's flags of a two-phase ALTER: 2 for START, 4 for COMMIT, 8 for ROLLBACK. After
+    COMMIT and ROLLBACK comes the number of their START."""
     flags = reader.integer(1)
     if flags & 0x0C:
         reader.take(8)
@@ -265,7 +266,9 @@ def _charsets(reader: _Reader, context: StatementContext) -> StatementContext:
     )
 
 
-def _preferred(reader: _Reader, context: StatementContext) -> StatementContext:
+def _charset_collations(reader: _Reader, context: StatementContext) -> StatementContext:
+    """Read MariaDB's `character_set_collations`: pairs of a set's default collation and the
+    collation that the session uses instead."""
     collations = dict(context.charset_collations)
     for _ in range(reader.integer(1)):
         default, preferred = (_collation(reader.integer(2), context) for _ in range(2))

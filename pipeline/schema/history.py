@@ -156,12 +156,16 @@ def shape_in_words(names: Sequence[str], treatments: Sequence[Treatment], rows: 
 
 
 class Knowledge(StrEnum):
+    """State of a table in the history: UNKNOWN is a table whose structure is unknown."""
+
     KNOWN = "known"
     DROPPED = "dropped"
     UNKNOWN = "unknown"
 
 
 class VersionOrigin(StrEnum):
+    """Source of a version."""
+
     BASELINE = "baseline"
     """Read from the server."""
     STATEMENT = "statement"

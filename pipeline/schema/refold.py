@@ -71,7 +71,7 @@ def follow_again(
             structures.database_versions = recorded.databases
         if recorded.whole:
             structures.tables.clear()
-        for disagreement in _batch(recorded, structures, lower_case_table_names):
+        for disagreement in _disagreements_of_batch(recorded, structures, lower_case_table_names):
             if disagreement.table is None or disagreement.table not in reported:
                 yield disagreement
             if disagreement.table is not None:
@@ -81,9 +81,11 @@ def follow_again(
             versions[version.table].append(version)
 
 
-def _batch(
+def _disagreements_of_batch(
     recorded: RecordedBatch, structures: StructuresInMemory, lower_case_table_names: int
 ) -> Iterator[Disagreement]:
+    """Follow a batch's statements again. Versions before its first statement are taken as recorded;
+    later ones that no statement made are taken at their positions."""
     by_statement: dict[int, dict[TableName, SchemaVersion]] = {}
     others: list[SchemaVersion] = []
     for version in recorded.versions:
@@ -108,7 +110,7 @@ def _batch(
             for version in versions.values():
                 tracker.resume(version)
             continue
-        yield from _statement(tracker, statement, versions)
+        yield from _disagreements_of_statement(tracker, statement, versions)
     newest = (*structures.database_versions, *tracker.history.databases)
     by_name = {database.name: database for database in newest}
     structures.database_versions = tuple(by_name.values())
@@ -119,9 +121,10 @@ def _take_as_recorded(tracker: SchemaTracker, version: SchemaVersion) -> None:
         tracker.record_read(version.schema, version.since)
 
 
-def _statement(
+def _disagreements_of_statement(
     tracker: SchemaTracker, statement: SchemaStatement, recorded: Mapping[TableName, SchemaVersion]
 ) -> Iterator[Disagreement]:
+    """Follow one statement again. `recorded`: the versions that are recorded for it."""
     unknown = {table for table in recorded if _is_unknown(tracker.version(table))}
     before = tracker.history
     tracker.follow(logged_statement(statement))

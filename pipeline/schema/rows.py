@@ -107,6 +107,7 @@ def row_key(table: TableSchema) -> tuple[str, ...]:
 
 
 def _logged_key(table: TableSchema) -> tuple[str, ...]:
+    """Return the key that a TABLE_MAP names (see `logged_structure`)."""
     computed = {c.name for c in table.columns if c.generated is not None and not c.stored}
     keys = (key for key in _row_keys(table) if key == table.primary_key or not computed & {*key})
     return next(keys, ())
@@ -243,9 +244,9 @@ def _spelled(schema: TableSchema, name: str) -> str:
 # that time, and later keeps this place. MySQL 9.7 does not log them. Versions in between were not
 # tested: the number of columns in a TABLE_MAP tells how many are hidden, but not where they are.
 
-FIRST, LAST_PLACED, FIRST_WITHOUT = 80013, 80015, 90704
-"""The first version with functional indexes, the last version in which the places of their columns
-are known, and the first version known to leave these columns out of the log."""
+FIRST_WITH_HIDDEN, LAST_WITH_PLACES, FIRST_WITHOUT_HIDDEN = 80013, 80015, 90704
+"""Versions of MySQL: the first with functional indexes, the last in which the places of their
+hidden columns are known, and the first that is known not to log these columns."""
 
 _NAMES: Final = re.compile(r"[0-9a-f]{32}|!hidden!.*", re.DOTALL)
 
@@ -253,8 +254,8 @@ VisibleColumn = TypeVar("VisibleColumn")
 
 
 def places_known(version: int, *, mariadb: bool) -> bool:
-    """Return whether a server of that version logs hidden columns at known places."""
-    return not mariadb and FIRST <= version <= LAST_PLACED
+    """Return whether a server of this version logs hidden columns at known places."""
+    return not mariadb and FIRST_WITH_HIDDEN <= version <= LAST_WITH_PLACES
 
 
 def may_be_hidden(name: str) -> bool:
@@ -309,7 +310,7 @@ def numbered(columns: Iterable[object]) -> tuple[HiddenColumn, ...]:
     )
 
 
-def with_new(
+def with_new_hidden(
     hidden: tuple[HiddenColumn, ...], visible: int, keys: Iterable[KeySchema]
 ) -> tuple[HiddenColumn, ...]:
     """Return the hidden columns after these keys are added to a table. `visible`: the number of its
@@ -319,7 +320,7 @@ def with_new(
     return *hidden, *new
 
 
-def stay_hidden(
+def kept_hidden(
     table: TableSchema, dropped: Collection[str], renamed: Mapping[str, str]
 ) -> tuple[HiddenColumn, ...] | None:
     """Return the hidden columns that stay when keys are dropped and renamed; None if they are

@@ -69,6 +69,7 @@ class TableEffect:
 
     @property
     def schemas(self) -> tuple[TableSchema, TableSchema]:
+        """The table's schemas before and after a change."""
         assert self.before is not None
         assert self.after is not None
         return self.before, self.after
@@ -128,7 +129,8 @@ def versioned(effect: TableEffect) -> str | None:
 
 
 def why_versioned(schema: TableSchema) -> str | None:
-    """Return why a system-versioned table is quarantined; None for any other table."""
+    """Return why a system-versioned table is quarantined (not captured until a person resumes it);
+    None for any other table."""
     if not schema.system_versioned:
         return None
     return "it is system-versioned: rows of the past are logged under the key of the present one"
@@ -182,8 +184,8 @@ def differs_per_row(effect: TableEffect) -> str | None:
 
 
 def _is_known(column: ColumnSchema, decoded: Column, moment: StatementMoment | None) -> bool:
-    """Return whether the new column's value in existing rows is known. True for a type that
-    Lockstep does not read: the table is quarantined (no longer captured) for its type instead."""
+    """Return whether the new column's value in existing rows is known. Return True for a type that
+    Lockstep does not read: the table is quarantined for its type instead."""
     try:
         return fill_of(column, arrow_type(decoded), moment) is not None
     except TableError:
@@ -191,9 +193,9 @@ def _is_known(column: ColumnSchema, decoded: Column, moment: StatementMoment | N
 
 
 def shape_changed(effect: TableEffect) -> str | None:
-    """Return why the settings give other values or rows after the change, so that the lake has to
-    read the table again. A new column has its default in all rows; this matters only if the
-    condition on rows uses the column."""
+    """Return why the settings that hide, convert or select values have another result after the
+    change, so that the table has to be read again. A new column has its default in all rows; this
+    matters only if the condition on rows uses the column."""
     for before, after in effect.pairs:
         now = effect.treated.get(after.name.lower(), "")
         if before is None:
@@ -232,7 +234,8 @@ _IN_UTF8MB3: Final = SINGLE_BYTE | {"ascii", "ucs2"}
 """Character sets whose characters are all in the basic plane, and so in utf8mb3."""
 
 _AS_BYTES: Final = frozenset({"utf8mb4", "utf8mb3", "ascii"})
-"""Character sets whose bytes are valid UTF-8, as which members of the set `binary` are decoded."""
+"""Character sets whose bytes are valid UTF-8. Members of ENUM and SET in the character set `binary`
+are decoded as UTF-8."""
 
 _IN_UTF8MB4: Final = SINGLE_BYTE | WIDE | {"ascii", "utf8mb3"}
 
@@ -295,6 +298,7 @@ def _texts(before: ColumnSchema, after: ColumnSchema) -> str | None:
 
 
 def _superset(before: str, after: str) -> bool:
+    """Return whether the character set `after` has all characters of `before`."""
     if before == after:
         return True
     if after == "utf8mb4":
@@ -364,12 +368,14 @@ def _bytes_kept(before: ColumnSchema, after: ColumnSchema) -> bool:
 
 
 def _kind(column: ColumnSchema) -> tuple[object, ...]:
+    """Return everything on which the column's stored values depend, except an expression."""
     digits = column.length, column.precision, column.scale
     signs = column.unsigned, column.zerofill
     return column.type, *digits, *signs, column.charset, column.members
 
 
 def _words(column: ColumnSchema) -> str:
+    """Return the type as `decimal(10,2) unsigned`, for messages."""
     sizes = [
         str(size) for size in (column.length, column.precision, column.scale) if size is not None
     ]

@@ -73,7 +73,7 @@ None if they kept their names."""
 class FirstStructures(Protocol):
     """The structures that are known at the position where the run begins to read the log."""
 
-    def one(self, table: TableName) -> SchemaVersion | None:
+    def newest(self, table: TableName) -> SchemaVersion | None:
         """Return the newest version of a table; None if it has none."""
 
     def all(self) -> Sequence[SchemaVersion]:
@@ -85,7 +85,8 @@ class FirstStructures(Protocol):
     def referring(self) -> Sequence[SchemaVersion]:
         """Return the versions in `all` that have foreign keys."""
 
-    def databases(self) -> Sequence[DatabaseVersion]: ...
+    def databases(self) -> Sequence[DatabaseVersion]:
+        """Return the newest version of every database."""
 
     def last_number(self, table: TableName) -> int:
         """Return the highest number of a version of the table; 0 if it has none."""
@@ -102,7 +103,7 @@ class StructuresInMemory:
     versions_of: Callable[[TableName], Sequence[SchemaVersion]] = lambda _: ()
     numbers: Mapping[TableName, int] = field(default_factory=dict)
 
-    def one(self, table: TableName) -> SchemaVersion | None:
+    def newest(self, table: TableName) -> SchemaVersion | None:
         return self.tables.get(table)
 
     def all(self) -> Sequence[SchemaVersion]:
@@ -186,12 +187,12 @@ class SchemaTracker:
         self._shapes = shapes
         self._generation = generation
         self._recorded = recorded
-        self._folding = lower_case_table_names
+        self._lower_case_table_names = lower_case_table_names
         self._later = dict(later or {})
         self._schema: ServerSchema | None = None
         self._current: dict[TableName, SchemaVersion | None] = {}
         self._new_versions: dict[TableName, list[SchemaVersion]] = {}
-        self._before: dict[TableName, TableSchema] = {}
+        self._last_schemas: dict[TableName, TableSchema] = {}
         self._not_shown: dict[TableName, TableError] = {}
         self._versions: list[SchemaVersion] = []
         self._statements: list[SchemaStatement] = []
@@ -199,17 +200,19 @@ class SchemaTracker:
 
     @property
     def history(self) -> History:
+        """The statements and versions that this run has recorded so far."""
         return History(tuple(self._statements), tuple(self._versions), tuple(self._databases))
 
     @property
-    def statements(self) -> int:
+    def statement_count(self) -> int:
+        """Number of statements that this run has recorded so far."""
         return len(self._statements)
 
     def version(self, table: TableName) -> SchemaVersion | None:
         """Return the table's structure at the current position; None if there is no record of the
         table."""
         if table not in self._current:
-            self._current[table] = self._known.one(table)
+            self._current[table] = self._known.newest(table)
         return self._current[table]
 
     def last_known(self, table: TableName) -> TableSchema | None:
@@ -217,7 +220,7 @@ class SchemaTracker:
         schema."""
         version = self.version(table)
         schema = None if version is None else version.schema
-        return schema or self._before.get(table)
+        return schema or self._last_schemas.get(table)
 
     def known_from(self, table: TableName) -> Coordinates | None:
         """Return the position from which a table's structure will be known; None if the current
@@ -255,12 +258,13 @@ class SchemaTracker:
         return [schema for schema in schemas if schema is not None and schema.foreign_keys]
 
     def fold(self, table: TableName) -> TableName:
-        return ServerSchema(lower_case_table_names=self._folding).fold(table)
+        """Return a table's name in lower case if the server ignores case."""
+        return ServerSchema(lower_case_table_names=self._lower_case_table_names).fold(table)
 
     def whole(self) -> ServerSchema:
         """Return the schema of the whole server at the current position."""
         if self._schema is None:
-            schema = ServerSchema(lower_case_table_names=self._folding)
+            schema = ServerSchema(lower_case_table_names=self._lower_case_table_names)
             for database in self._known.databases():
                 if database.schema is not None:
                     schema = schema.with_database(database.schema)
@@ -272,7 +276,7 @@ class SchemaTracker:
                 schema.databases,
                 {schema.fold(name): table for name, table in tables.items()},
                 frozenset(schema.fold(name) for name in unknown),
-                self._folding,
+                self._lower_case_table_names,
             )
         return self._schema
 
@@ -386,7 +390,7 @@ class SchemaTracker:
         again, which the lake shows as before."""
         old = self._current.get(table)
         if old is not None and old.schema is not None:
-            self._before[table] = old.schema
+            self._last_schemas[table] = old.schema
         by_person = columns_from if origin is VersionOrigin.PERSON else None
         recorded = self._recorded and self._recorded(table, since, schema, reason, by_person)
         if recorded:
@@ -492,6 +496,7 @@ class SchemaTracker:
         return origins_by_name
 
     def _take_code(self, logged: LoggedStatement) -> None:
+        """Follow a statement that may only change triggers or views."""
         if not may_change_code(logged.text):
             return
         before = self.whole()
@@ -515,6 +520,8 @@ class SchemaTracker:
         statement: int,
         like: Mapping[TableName, Origin],
     ) -> None:
+        """Record a version of each table whose structure differs before and after the statement, or
+        became unknown. `like`: the origins of renamed tables and of those created LIKE another."""
         why = dict(unknown_structures(followed))
         columns = dict(origins(followed.effects))
         for key in sorted({*before.tables, *after.tables, *before.unknown, *after.unknown}):

@@ -112,7 +112,7 @@ def _as_stored(_: Column, values: pa.Array) -> pa.Array:
     return values.cast(pa.binary()).cast(pa.large_binary())
 
 
-def _whole(_: Column, values: pa.Array) -> pa.Array:
+def _as_plain(_: Column, values: pa.Array) -> pa.Array:
     return texts.plain(values)
 
 
@@ -163,12 +163,14 @@ def _unpadded(_: Column, values: pa.Array) -> pa.Array:
 
 
 _TEXTS: Final[dict[str, _TextOf]] = {
-    **dict.fromkeys(("tinyint", "smallint", "mediumint", "int", "bigint", "bit", "year"), _whole),
+    **dict.fromkeys(
+        ("tinyint", "smallint", "mediumint", "int", "bigint", "bit", "year"), _as_plain
+    ),
     **dict.fromkeys((*TEXT_TYPES, "json", "varbinary", "blob"), _as_stored),
     **dict.fromkeys(("datetime", "timestamp"), _moments),
     **dict.fromkeys(("float", "double"), _floats),
     "decimal": _decimals,
-    "date": _whole,
+    "date": _as_plain,
     "time": _times,
     "binary": _unpadded,
 }

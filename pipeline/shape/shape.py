@@ -115,8 +115,8 @@ class Shape:
 
 # -- the shape of a structure --------------------------------------------------------------------
 
-_WHOLE: Final = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint"})
-_MASKED: Final = TEXT_TYPES | _WHOLE | {"decimal"}
+_WHOLE_NUMBERS: Final = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint"})
+_MASKABLE: Final = TEXT_TYPES | _WHOLE_NUMBERS | {"decimal"}
 _MEMBERS: Final = frozenset({"enum", "set"})
 _DATED: Final = frozenset({"date", "datetime", "timestamp"})
 _NO_MEMBERS: Final = (
@@ -194,7 +194,7 @@ def _treatment(rules: ShapeRules, column: Column, keys: Set[str]) -> Treatment:
     if len(by_setting) > 1:
         _refuse(column, f"{' and '.join(by_setting)} name it", "name it in one of them only")
     setting, treatment = next(iter(by_setting.items()), ("", Fate.SHOWN))
-    why = _impossible(column, treatment, is_key=name.lower() in keys)
+    why = _why_impossible(column, treatment, is_key=name.lower() in keys)
     if why is not None:
         _refuse(column, why, f"take {name!r} out of {setting}")
     return treatment
@@ -208,10 +208,10 @@ def matches(patterns: Iterable[str], name: str) -> bool:
 
 def is_possible(column: Column, treatment: Treatment, *, is_key: bool) -> bool:
     """Return whether a column can have this treatment."""
-    return _impossible(column, treatment, is_key=is_key) is None
+    return _why_impossible(column, treatment, is_key=is_key) is None
 
 
-def _impossible(column: Column, treatment: Treatment, *, is_key: bool) -> str | None:
+def _why_impossible(column: Column, treatment: Treatment, *, is_key: bool) -> str | None:
     """Return why a column cannot have this treatment; None if it can."""
     kind = column.type
     match treatment:
@@ -229,23 +229,25 @@ def _impossible(column: Column, treatment: Treatment, *, is_key: bool) -> str | 
             unable = kind in ("geometry", "vector") or kind.startswith("compressed")
             return f"{kind.upper()} cannot be hashed" if unable else None
         case Mask(mask):
-            able = {"year": _DATED, "null": frozenset({kind})}.get(mask, _MASKED)
+            able = {"year": _DATED, "null": frozenset({kind})}.get(mask, _MASKABLE)
             if is_key:
                 return "it belongs to a key that identifies rows; hash_columns may name it"
             if mask != "null" and kind in _MEMBERS:
                 return _NO_MEMBERS.format(kind.upper(), f"shown as {treatment}")
             return None if kind in able else f"{kind.upper()} cannot be shown as {treatment}"
         case Conversion():
-            return _conversion_refused(column, treatment, is_key=is_key)
+            return _why_conversion_impossible(column, treatment, is_key=is_key)
         case _:
             assert_never(treatment)
 
 
-def _conversion_refused(column: Column, conversion: Conversion, *, is_key: bool) -> str | None:
+def _why_conversion_impossible(
+    column: Column, conversion: Conversion, *, is_key: bool
+) -> str | None:
     kind = column.type
     match conversion:
         case Conversion.BOOLEAN:
-            return None if kind in _WHOLE else f"{kind.upper()} is no whole number"
+            return None if kind in _WHOLE_NUMBERS else f"{kind.upper()} is no whole number"
         case Conversion.MICROSECONDS:
             return None if kind == "time" else f"{kind.upper()} is not TIME"
         case Conversion.UUID:
@@ -255,7 +257,7 @@ def _conversion_refused(column: Column, conversion: Conversion, *, is_key: bool)
                 return f"{kind.upper()} is neither BINARY(16) nor CHAR(36)"
             return "two keys that differ by case would be one" if is_key else None
         case Conversion.STRING:
-            able = _MASKED | _MEMBERS | _DATED | {"time", "year", "float", "double"}
+            able = _MASKABLE | _MEMBERS | _DATED | {"time", "year", "float", "double"}
             return None if kind in able else f"{kind.upper()} has no text to show"
         case _:
             assert_never(conversion)

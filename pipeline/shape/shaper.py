@@ -59,15 +59,17 @@ class Shaper:
         """The schema of shaped rows."""
         self._evaluator = None if shape.rows is None else evaluator_of(shape, shape.rows)
         names = [column.name.lower() for column in shape.source.columns]
-        self._asked = [names.index(name.lower()) for name in condition_columns(shape.rows)]
-        self._shown = [
+        self._condition_indexes = [
+            names.index(name.lower()) for name in condition_columns(shape.rows)
+        ]
+        self._shown_indexes = [
             index
             for index, treatment in enumerate(shape.treatments)
             if treatment is not Fate.LEFT_OUT
         ]
 
     @property
-    def asked(self) -> list[str]:
+    def source_columns(self) -> list[str]:
         """Names of the source's columns that rows passed to `rows` must have."""
         return list(self._shape.source.names)
 
@@ -91,14 +93,14 @@ class Shaper:
         return frozenset(
             index
             for index, treatment in enumerate(self._shape.treatments)
-            if hides_values(treatment) and index not in self._asked
+            if hides_values(treatment) and index not in self._condition_indexes
         )
 
-    def of(self, columns: Iterable[str]) -> Shaper:
+    def for_columns(self, columns: Iterable[str]) -> Shaper:
         """Return the function for rows that are read with these columns alone. Columns that the
         condition uses are read too, but the shaped rows leave them out unless they are listed."""
         source, wanted = self._shape.source, {*columns}
-        read = wanted | {source.names[index] for index in self._asked}
+        read = wanted | {source.names[index] for index in self._condition_indexes}
         kept = [index for index, name in enumerate(source.names) if name in read]
         treatments = tuple(
             self._shape.treatments[index] if source.names[index] in wanted else Fate.LEFT_OUT
@@ -122,15 +124,17 @@ class Shaper:
         if self._shape.shows_all:
             return images
         if self._evaluator is not None:
-            images = self._taken(images, self._evaluator(self._judged(images)))
+            images = self._taken_images(
+                images, self._evaluator(self._with_condition_values(images))
+            )
         shaped = replace(
             images,
             columns=self._columns(images.columns),
             nulled=self._of_shown(images.nulled),
             unknown=self._of_shown(images.unknown),
-            present=self._bits(images.present),
-            logged=self._bits(images.logged),
-            updated=self._bits(images.updated),
+            present=self._shown_bits(images.present),
+            logged=self._shown_bits(images.logged),
+            updated=self._shown_bits(images.updated),
         )
         if set(self._shape.treatments) == {Fate.SHOWN}:
             return shaped
@@ -138,7 +142,7 @@ class Shaper:
 
     # -- rows ----------------------------------------------------------------------------------
 
-    def _judged(self, images: RowImages) -> pa.RecordBatch:
+    def _with_condition_values(self, images: RowImages) -> pa.RecordBatch:
         """Return the images with all values that the condition uses. If the image after an update
         leaves a column out, its value is that of the image before."""
         if images.present is None:
@@ -146,7 +150,7 @@ class Shaper:
         present = unpack_bits(images.present)
         after = np.flatnonzero(images.change_type.to_numpy() == _AFTER)
         columns = list(images.columns.columns)
-        for index in self._asked:
+        for index in self._condition_indexes:
             has = present[:, index].copy() if present.shape[1] else np.ones(len(present), np.bool_)
             source = np.arange(len(has))
             source[after] = np.where(has[after], after, after - 1)
@@ -161,7 +165,7 @@ class Shaper:
             columns[index] = columns[index].take(pa.array(source))
         return pa.RecordBatch.from_arrays(columns, schema=images.columns.schema)
 
-    def _taken(self, images: RowImages, truth: pa.Array) -> RowImages:
+    def _taken_images(self, images: RowImages, truth: pa.Array) -> RowImages:
         """Return the images that the condition takes. An update becomes a delete or an insert as in
         the table in the module's docstring. `truth`: the condition's value for each image."""
         taken = pc.fill_null(truth, False).to_numpy(zero_copy_only=False)
@@ -173,7 +177,7 @@ class Shaper:
         kinds[before[leaves]] = _DELETE
         kinds[after[enters]] = _INSERT
         if images.present is not None:
-            self._require_whole(images.present, after[enters])
+            self._require_shown_columns(images.present, after[enters])
         updated = images.updated
         if updated is not None:  # It is NULL for an update that became an insert.
             is_update = pa.array(kinds == _AFTER)
@@ -181,11 +185,11 @@ class Shaper:
         kinds = pa.array(kinds, pa.int8())
         return _selected(replace(images, change_type=kinds, updated=updated), taken)
 
-    def _require_whole(self, present: pa.Array, entering: npt.NDArray[np.int64]) -> None:
+    def _require_shown_columns(self, present: pa.Array, entering: npt.NDArray[np.int64]) -> None:
         """Raise TableError if a row that becomes an insert lacks a column that the lake shows.
         `entering`: indexes of these images."""
         bits = unpack_bits(present.take(pa.array(entering)))
-        if bits.shape[1] and not bits[:, self._shown].all():
+        if bits.shape[1] and not bits[:, self._shown_indexes].all():
             raise TableError(
                 "a row that its condition takes from here on comes without some of its columns "
                 "(binlog_row_image is not FULL)",
@@ -197,7 +201,9 @@ class Shaper:
 
     def _columns(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         columns, treatments = self._shape.source.columns, self._shape.treatments
-        arrays = [self._column(columns[n], treatments[n], rows.column(n)) for n in self._shown]
+        arrays = [
+            self._column(columns[n], treatments[n], rows.column(n)) for n in self._shown_indexes
+        ]
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
     def _column(self, column: Column, treatment: Treatment, values: pa.Array) -> pa.Array:
@@ -226,17 +232,20 @@ class Shaper:
                 assert_never(treatment)
 
     def _of_shown(self, counts: Mapping[str, int]) -> dict[str, int]:
-        names = {self._shape.source.columns[n].name for n in self._shown}
+        """Return the counts of the columns that are shown."""
+        names = {self._shape.source.columns[n].name for n in self._shown_indexes}
         return {name: count for name, count in counts.items() if name in names}
 
-    def _bits(self, bits: pa.Array | None) -> pa.Array | None:
+    def _shown_bits(self, bits: pa.Array | None) -> pa.Array | None:
         """Return the bits of the columns that are shown."""
         if bits is None:
             return None
         of_source = unpack_bits(bits)
         if not of_source.shape[1]:
             return bits
-        return pack_bits(of_source[:, self._shown], ~bits.is_valid().to_numpy(zero_copy_only=False))
+        return pack_bits(
+            of_source[:, self._shown_indexes], ~bits.is_valid().to_numpy(zero_copy_only=False)
+        )
 
 
 def _without_equal(images: RowImages) -> RowImages:

@@ -162,7 +162,10 @@ class Shaping:
         before: SchemaVersion | None = None,
         columns_from: Sequence[str | None] | None = None,
     ) -> tuple[TableSchema, ShownAs | None]:
-        """See `schema.tracker.Shapes`."""
+        """Return the structure as the history stores it, and how the lake shows it; the arguments
+        are those of `schema.tracker.Shapes`. Raise TableError if a captured table would show more
+        than `before`: this needs a person's consent. A table that is not captured is shown as
+        strictly as `before` instead."""
         shape = self.shape(schema)
         origins = {name.lower(): name.lower() for name in schema.names}
         if columns_from is not None:
@@ -233,6 +236,7 @@ class Shaping:
         return replace(record, context={**record.context, REDACTED_TEXT: True})
 
     def _without_values(self, followed: FollowedStatement) -> FollowedStatement:
+        """Return a followed statement without any value from its text, for the record."""
         why = followed.not_understood
         if why is not None:
             why = replace(why, reason="it is not understood, and its text has hidden values")
@@ -298,7 +302,7 @@ class Shaping:
             "again",
         )
 
-    def changed(self, version: SchemaVersion) -> str | None:
+    def why_changed(self, version: SchemaVersion) -> str | None:
         """Return how the settings differ from a version's shape, in a few words; None if they
         agree. Raise TableError if the rules cannot be applied."""
         if version.schema is None:
@@ -333,9 +337,8 @@ class Shaping:
         return before, self.shape(schema) or whole
 
     def cleared(self, version: SchemaVersion, columns: Collection[str]) -> SchemaVersion:
-        """Return an earlier version without the values of columns that the settings now hide, and
-        of the columns given. Its new shape shows no more than its old one, and no more than the
-        settings."""
+        """Return an earlier version without the values of `columns` and of the columns that the
+        settings hide now. Its new shape shows no more than its old shape and the settings do."""
         if version.schema is None:
             return version
         names = {name.lower() for name in columns}
@@ -516,6 +519,7 @@ def _declared(schema: TableSchema, structure: TableStructure) -> TableStructure:
 
 
 def _virtual(schema: TableSchema) -> frozenset[str]:
+    """Return the names of the generated columns that are not stored."""
     columns = schema.columns
     return frozenset(c.name for c in columns if c.generated is not None and not c.stored)
 

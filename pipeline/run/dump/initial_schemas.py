@@ -181,7 +181,7 @@ class Newest:
     def __init__(self, ledger: Ledger, source: str) -> None:
         self._ledger, self._source = ledger, source
 
-    def one(self, table: TableName) -> SchemaVersion | None:
+    def newest(self, table: TableName) -> SchemaVersion | None:
         return self._ledger.schema_at(self._source, table)
 
     def all(self) -> Sequence[SchemaVersion]:

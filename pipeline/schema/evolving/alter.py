@@ -51,10 +51,10 @@ from lockstep.pipeline.schema.model import (
 )
 from lockstep.pipeline.schema.rows import (
     expressions,
+    kept_hidden,
     numbered,
-    stay_hidden,
     with_hidden,
-    with_new,
+    with_new_hidden,
 )
 from lockstep.pipeline.schema.statements.changes import (
     FIRST,
@@ -87,7 +87,7 @@ def altered(
     """Return the table after all clauses; the new names of renamed columns, by their old names in
     lower case; and each column's former name, None for a new column. Raise CannotFollow if a clause
     does not fit the table."""
-    _check_rename(table, clauses, context)
+    _refuse_rename_of_own_parent(table, clauses, context)
     plan = _planned(table, clauses, context.facts)
     convert = _converted_to(table, plan, schema, context)
     charset = _charset(table, plan, convert, context)
@@ -314,10 +314,10 @@ def _with_new_keys(
     if not context.facts.places_hidden or len(hidden) != len(expressions(kept)):
         return ()
     names = {key.name for key in kept}
-    return with_new(hidden, visible, [key for key in keys if key.name not in names])
+    return with_new_hidden(hidden, visible, [key for key in keys if key.name not in names])
 
 
-def _check_rename(
+def _refuse_rename_of_own_parent(
     table: TableSchema, clauses: tuple[Clause, ...], context: StatementContext
 ) -> None:
     """Raise CannotFollow if the statement renames and changes a table whose foreign key refers to
@@ -397,12 +397,13 @@ def _placed_columns(
     where its clause says, in the order of the clauses."""
     hidden: tuple[HiddenColumn, ...] = ()
     if context.facts.places_hidden:
-        hidden = stay_hidden(table, plan.dropped_keys, plan.renamed_keys) or ()
+        hidden = kept_hidden(table, plan.dropped_keys, plan.renamed_keys) or ()
     changes = {
         change.old.lower(): column
         for change, column in zip(plan.defined, new, strict=True)
         if change.old is not None
     }
+    # A TEXT or BLOB without a length, which CONVERT TO in the same statement may make smaller.
     unsized = {
         change.old.lower()
         for change in plan.defined
@@ -472,6 +473,7 @@ def _with_alter_column(
 def _place(
     columns: list[_PlacedColumn | HiddenColumn], column: _PlacedColumn, after: str | None
 ) -> None:
+    """Insert a column after the named one; `after` is None for the end."""
     if after is None:
         columns.append(column)
     elif after == FIRST:

@@ -37,8 +37,10 @@ from lockstep.pipeline.schema.statements.changes import (
 from lockstep.pipeline.values.table import TableName
 
 _WITHOUT_PREFIX: Final = frozenset({"fulltext", "spatial"})
+"""Kinds of keys whose parts have no prefix."""
+
 _POINT: Final = 25
-"""Bytes of a POINT: SRID, byte order, type and two doubles."""
+"""Bytes of a POINT (SRID, byte order, type and two doubles), which MySQL 5.7 indexes as prefix."""
 
 
 def resolve_keys(
@@ -144,6 +146,7 @@ def _part(
     column = columns.get(part.column.lower())
     if column is None:
         raise CannotFollow(f"a key names the column {part.column}, which does not exist")
+    # information_schema has no prefix for a column that is indexed as a whole.
     part = replace(part, column=column.name)
     before_8 = not (facts.mariadb or facts.mysql_8)
     if column.type == "point" and key.kind not in _WITHOUT_PREFIX and before_8:
@@ -215,6 +218,7 @@ _WIDTHS: Final = {"tinyint": 1, "year": 1, "smallint": 2, "mediumint": 3, "date"
 _WIDTH: Final = 8
 """Bytes of a value in a MariaDB key: by type, and for all types that are not listed."""
 
+# Sizes by which `indexed_length` limits the key of a column that is dropped and added again.
 _BYTES: Final = {
     **dict.fromkeys(("tinyint", "year"), 1),
     **dict.fromkeys(("smallint",), 2),
@@ -224,6 +228,8 @@ _BYTES: Final = {
     **dict.fromkeys(("inet6", "uuid"), 16),
 }
 _MOMENTS: Final = {"time": 3, "timestamp": 4, "datetime": 5}
+"""Bytes without fractional digits, of which each two take one byte more."""
+
 _DIGITS: Final = (0, 1, 1, 2, 2, 3, 3, 4, 4, 4)
 """Number of decimal digits → bytes (MySQL manual, "Precision Math")."""
 
@@ -275,8 +281,9 @@ def _mariadb_key(
 def _mysql_key(
     key: KeySchema, columns: Mapping[str, ColumnSchema], engine: str, row_format: str | None
 ) -> KeySchema:
-    """Return a key as MySQL makes it. `columns`: by their names in lower case. In a session without
-    strict mode each part that is too long is shortened; in strict mode the statement fails."""
+    """Return a key as MySQL makes it. `columns`: by their names in lower case. A part of an index
+    that is too long is shortened in a session without strict mode. In strict mode, and for other
+    kinds of keys, the statement fails and is not logged."""
     limit = {**_LIMITS, "MEMORY": 3072}.get(engine)
     if engine == "InnoDB" and row_format in _OLD_FORMATS:
         limit = _OLD_LIMIT
@@ -305,6 +312,7 @@ def _type(part: KeyPart, columns: Mapping[str, ColumnSchema]) -> str:
 
 
 def _size(part: KeyPart, columns: Mapping[str, ColumnSchema]) -> int:
+    """Return the bytes that a part takes of the largest size of a MariaDB key."""
     column = columns[(part.column or "").lower()]
     if column.type not in WITH_PREFIX:
         return _WIDTHS.get(column.type, _WIDTH)
@@ -319,6 +327,7 @@ def character_bytes(column: ColumnSchema) -> int:
 
 
 def _shortened(part: KeyPart, columns: Mapping[str, ColumnSchema], limit: int) -> KeyPart:
+    """Return the part with a prefix of at most `limit` bytes."""
     column = columns[(part.column or "").lower()]
     if column.type not in WITH_PREFIX:
         return part
@@ -377,6 +386,7 @@ def _inline_references(context: StatementContext) -> bool:
 
 
 def _key_for(reference: WrittenReference) -> WrittenKey:
+    """Return the key that the server adds for a foreign key."""
     parts = tuple(KeyPart(name) for name in reference.columns)
     return WrittenKey("index", parts, reference.name or reference.index, generated=True)
 
@@ -426,6 +436,7 @@ def _referenced(reference: WrittenReference, parent: TableSchema | None) -> tupl
 
 
 def _number(name: str, table: str) -> int:
+    """Return n for a name like `table_ibfk_n`, which the server chose; 0 for any other name."""
     match = re.fullmatch(re.escape(table) + r"_ibfk_(\d+)", name, re.IGNORECASE)
     return int(match[1]) if match else 0
 

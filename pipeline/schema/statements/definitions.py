@@ -29,7 +29,7 @@ from lockstep.pipeline.schema.statements.reader import CannotRead, StatementRead
 
 
 def read_column(reader: StatementReader) -> WrittenColumn:
-    """Read a name and a definition, up to a comma, a closing parenthesis, FIRST or AFTER."""
+    """Read a column's name and definition, up to a comma, a closing parenthesis, FIRST or AFTER."""
     return read_definition(reader.name(), reader)
 
 

@@ -87,7 +87,8 @@ _SEQUENCES: Final = frozenset({"nextval", "currval", "lastval", "setval"})
 
 
 def read_row_change(text: str, context: StatementContext) -> RowCode:
-    """Return the tables that a statement changes and reads. It was logged instead of its rows."""
+    """Return the tables that a statement changes and reads, for a statement that was logged instead
+    of its rows."""
 
     def read(reader: StatementReader) -> RowCode:
         _, unknown = read_settings(reader)
@@ -122,7 +123,7 @@ def read_created(text: str, context: StatementContext) -> RowCode | None:
 
 
 def _begins_query(reader: StatementReader) -> bool:
-    """Return whether a query comes next; some options of CREATE TABLE also begin with WITH."""
+    """Return whether a query comes next. Some options of CREATE TABLE also begin with WITH."""
     first, third = reader.peek(), reader.peek(2)
     if first.keyword == "WITH":
         return reader.sees("WITH", "RECURSIVE") or third.keyword == "AS" or third.text == "("
@@ -190,7 +191,7 @@ class _Walk:
     before: Token = field(default_factory=lambda: Token("symbol", "(", 0, 0))
 
     def to_end(self, *, inside: bool = False) -> RowCode:
-        """Walk to the end. `inside`: parentheses that were opened before may be closed."""
+        """Walk to the end, and return the tables. `inside`: the walk begins within parentheses."""
         self._read(_Level())
         while inside and self.reader.accept_symbol(")"):
             self._read(_Level())
