@@ -318,20 +318,20 @@ def _alter(schema: ServerSchema, change: AlterTable, context: StatementContext) 
     name = change.table
     targets = [clause.name for clause in change.clauses if isinstance(clause, RenameTo)]
     target = targets[-1] if targets else None
-    dirty: list[Effect] = []
+    unlogged: list[Effect] = []
     for clause in change.clauses:
         if isinstance(clause, RowsChange):
-            dirty.append(UnloggedChange(name, clause.reason))
+            unlogged.append(UnloggedChange(name, clause.reason))
             if clause.other is not None:
-                dirty.append(UnloggedChange(clause.other, clause.reason))
+                unlogged.append(UnloggedChange(clause.other, clause.reason))
     before = schema.table(name)
     if before is None:
-        return _alter_unknown(schema, change, target, context)
+        return _alter_unknown_table(schema, change, target, context)
     try:
         table, renamed, columns_from = altered(before, change.clauses, schema, context)
     except CannotFollow as error:
         schema, moved = _renamed(schema.with_unknown(name), name, target, context)
-        return schema, [NotFollowed(before.name, str(error)), *moved, *dirty]
+        return schema, [NotFollowed(before.name, str(error)), *moved, *unlogged]
     schema = schema.with_table(table)
     if renamed:
         schema = with_children(schema, before.name, partial(_with_renamed_columns, renamed))
@@ -344,7 +344,7 @@ def _alter(schema: ServerSchema, change: AlterTable, context: StatementContext) 
         replace(effect, columns_from=columns_from) if isinstance(effect, Renamed) else effect
         for effect in moved
     ]
-    effects += dirty
+    effects += unlogged
     return schema, effects or [Unchanged(before.name, "it did not change")]
 
 
@@ -362,7 +362,7 @@ def _renamed(
     return _rename(schema, name, target, context, if_exists=False)
 
 
-def _alter_unknown(
+def _alter_unknown_table(
     schema: ServerSchema,
     change: AlterTable,
     target: TableName | None,

@@ -1,9 +1,9 @@
 """The databases, tables, columns and keys of a server at one moment, and their form in JSON.
 
-The ledger (Lockstep's tables in Postgres), the lake and `--json` have tables as JSON. Comments,
-statistics, CHECK constraints, bounds of partitions and the order of keys are left out. Words and
-spellings are those of MySQL 9.7's information_schema, for MariaDB too, unless a docstring says
-otherwise.
+The JSON is stored in the ledger (Lockstep's tables in Postgres) and in the lake, and printed with
+`--json`. Comments, statistics, CHECK constraints, bounds of partitions and the order of keys are
+left out. Words and spellings are those of MySQL 9.7's information_schema, for MariaDB too, unless a
+docstring says otherwise.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from lockstep.pipeline.values.table import TableName
 
+# information_schema's names of data types.
 INTEGER_BITS: Final = {"tinyint": 8, "smallint": 16, "mediumint": 24, "int": 32, "bigint": 64}
 TEXTS: Final = ("tinytext", "text", "mediumtext", "longtext")
 CHARACTER_STRINGS: Final = frozenset({"char", "varchar", *TEXTS})
@@ -53,7 +54,7 @@ class WrittenDefault:
 @dataclass(frozen=True, slots=True)
 class ExpressionDefault:
     """A default that is an expression. `text`: as the statement wrote it, since servers print
-    expressions in different ways; synonyms of CURRENT_TIMESTAMP(n) are written like this."""
+    expressions in different ways. Synonyms of CURRENT_TIMESTAMP(n) become CURRENT_TIMESTAMP(n)."""
 
     text: str
 
@@ -81,8 +82,8 @@ class ColumnSchema:
     BIT, dimensions of VECTOR, fractional digits of a temporal type. `precision` and `scale`: of
     DECIMAL, and of FLOAT and DOUBLE if declared. `default`: None for DEFAULT NULL and for no
     default; `nullable` tells them apart. `on_update`: ON UPDATE CURRENT_TIMESTAMP. `generated`: the
-    expression of a generated column, which is `stored` or virtual. `compressed`, `system_period`:
-    only in MariaDB; "start" or "end" for the columns of a system-versioned table's period.
+    expression of a generated column, which is `stored` or virtual. `compressed`: MariaDB's
+    COMPRESSED. `system_period`: "start" or "end" for MariaDB's AS ROW START and AS ROW END.
     """
 
     name: str
@@ -318,6 +319,7 @@ _PLAIN: Final = frozenset((str, int, bool, type(None)))
 
 
 def schema_to_json(schema: TableSchema) -> dict[str, Any]:
+    """Return a table as JSON values, without fields that have their default."""
     data: dict[str, Any] = _plain(schema)
     return data
 

@@ -1,7 +1,7 @@
 """A table's shape: how the lake shows its columns, and which of its rows.
 
-Here are the settings in lockstep.toml, the treatment of each column to which they resolve, the
-reasons for which they are refused, and the comparison of two shapes.
+The settings in lockstep.toml resolve to a treatment for each column, or are refused with a reason.
+Two shapes can be compared by what they show.
 
 | key | value | what the lake shows |
 |---|---|---|
@@ -137,6 +137,7 @@ def shape_of(
     cannot be applied; its hint names the setting to change."""
     for error in shape_faults(rules, structure, keys=keys, virtual=virtual):
         raise error
+    # The set of keys is empty, since `shape_faults` has checked the treatments of keys.
     treatments = tuple(_treatment(rules, column, set()) for column in structure.columns)
     return Shape(structure, treatments, rules.rows)
 
@@ -268,6 +269,7 @@ def _require_condition(shape: Shape, virtual: Set[str], memberless: Set[str]) ->
     ENUM and SET columns whose members are hidden, so that the values are not known as texts."""
     if shape.rows is None:
         return
+    # `condition` is imported in functions: sqlglot, which it needs, takes 0.2 seconds to import.
     from lockstep.pipeline.shape.condition import ConditionUnusable
 
     hint = "change rows in the settings of this table"
@@ -322,7 +324,7 @@ def _shown_as(column: Column, treatment: Treatment) -> Column:
         case Mask("null"):
             text = column.type in _MEMBERS
             return replace(column, nullable=True, type="text" if text else column.type, members=())
-        case Mask():
+        case Mask():  # `length` of a TEXT: the size of its length prefix, in bytes
             return replace(bare, type="text", length=2, charset="utf8mb4")
         case Conversion.BOOLEAN:
             return replace(bare, type="bit", length=1)

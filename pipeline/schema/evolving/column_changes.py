@@ -70,6 +70,7 @@ class Charset:
 
 
 def of_collation(collation: str) -> Charset:
+    """Return the collation with its character set."""
     return Charset(charset_of(collation) or "binary", collation)
 
 
@@ -100,7 +101,7 @@ def chosen_charset(
     """Return the character set that was written, else the inherited one. A set that is written
     without a collation gets its default collation, even if it is the inherited set. `binary`: the
     attribute BINARY, which chooses the set's `_bin` collation."""
-    name = None if charset is None else _charset(charset, inherited)
+    name = None if charset is None else _charset_name(charset, inherited)
     if collation is not None and collation.upper() != "DEFAULT":
         canonical = canonical_collation(collation, name or (inherited.name if inherited else None))
         if canonical is None:
@@ -120,7 +121,7 @@ def chosen_charset(
     return Charset(name, preferred or default_collation(name, context.utf8mb4_collation))
 
 
-def _charset(written: str, inherited: Charset | None) -> str:
+def _charset_name(written: str, inherited: Charset | None) -> str:
     if written.upper() == "DEFAULT" and inherited is not None:
         return inherited.name
     canonical = canonical_charset(written)
@@ -153,7 +154,9 @@ def with_timestamps(
 def _first_timestamp(
     column: ColumnSchema, defined: bool, context: StatementContext
 ) -> ColumnSchema:
-    if not _without_default(column) or column.on_update:
+    """Return the table's first TIMESTAMP, with the implicit ON UPDATE CURRENT_TIMESTAMP and, if the
+    statement defines the column, DEFAULT CURRENT_TIMESTAMP."""
+    if not _is_timestamp_without_default(column) or column.on_update:
         return column
     if not defined and context.facts.mariadb:
         raise CannotFollow(f"the default of the TIMESTAMP {column.name} is unknown")
@@ -162,12 +165,13 @@ def _first_timestamp(
 
 
 def _zero_timestamp(column: ColumnSchema) -> ColumnSchema:
-    if not _without_default(column):
+    """Return the column with the implicit default zero if it is a TIMESTAMP without a default."""
+    if not _is_timestamp_without_default(column):
         return column
     return replace(column, default=LiteralDefault(zero_moment(column.length or 0)))
 
 
-def _without_default(column: ColumnSchema) -> bool:
+def _is_timestamp_without_default(column: ColumnSchema) -> bool:
     plain = column.type == "timestamp" and column.generated is None
     return plain and not column.nullable and column.default is None
 
@@ -197,7 +201,7 @@ def resolve_column(
     written: WrittenColumn, inherited: Charset | None, context: StatementContext
 ) -> ColumnSchema:
     """Return the column that a definition makes. `inherited`: the table's character set."""
-    column = _typed(written.type, inherited, context)
+    column = _column_of_type(written.type, inherited, context)
     column = replace(
         column,
         name=written.name,
@@ -218,9 +222,9 @@ def beside_convert(
     written: WrittenColumn, inherited: Charset | None, convert: Charset, context: StatementContext
 ) -> WrittenColumn:
     """Return a column's definition in a statement with CONVERT TO. The column gets the character
-    set and collation of CONVERT TO, whichever it names, unless it names `binary`. The attribute
-    BINARY without a set (MySQL 5.7: even with one) chooses the `_bin` collation of CONVERT TO's set
-    (`get_sql_field_charset` in MySQL's `sql/sql_table.cc`)."""
+    set and collation of CONVERT TO, even if it names others, unless it names `binary`. The
+    attribute BINARY without a set (MySQL 5.7: even with one) chooses the `_bin` collation of
+    CONVERT TO's set (`get_sql_field_charset` in MySQL's `sql/sql_table.cc`)."""
     kind = written.type
     if kind.name not in _CHARACTERS:
         return written
@@ -241,10 +245,13 @@ def _nullable(written: WrittenColumn, context: StatementContext) -> bool:
         return False
     if written.type.name != "timestamp" or context.explicit_timestamps:
         return True
+    # Without `explicit_defaults_for_timestamp`, a TIMESTAMP is NOT NULL unless NULL is written.
     return context.facts.mariadb and written.generated is not None
 
 
-def _typed(kind: WrittenType, inherited: Charset | None, context: StatementContext) -> ColumnSchema:
+def _column_of_type(
+    kind: WrittenType, inherited: Charset | None, context: StatementContext
+) -> ColumnSchema:
     column = ColumnSchema(
         "",
         kind.name,
@@ -298,6 +305,7 @@ def _fitted(column: ColumnSchema, *, sized: bool = False) -> ColumnSchema:
 
 
 def _smallest(family: tuple[str, ...], size: int) -> str:
+    """Return the smallest type of TEXTS or BLOBS that holds `size` bytes."""
     return next((name for name in family if size <= LARGE[name]), family[-1])
 
 
@@ -309,6 +317,7 @@ def converted(column: ColumnSchema, charset: Charset) -> ColumnSchema:
     if column.members and not _same_bytes(column, charset):
         column = _with_members_in(column, charset.name)
     before = character_bytes(column)
+    # The value of a default that is not plain may be another one in the new character set.
     after = with_plain_default(_in_charset(column, charset))
     if column.type in TEXTS:
         name = _smallest(TEXTS, LARGE[column.type] // before * widest(charset.name))

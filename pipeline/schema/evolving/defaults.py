@@ -2,11 +2,11 @@
 that a server prints.
 
 A constant whose value cannot be derived is kept as written: its value matters only once a row gets
-it. Servers round, truncate, pad and convert most literals by rules that differ between
-products and sessions, so a value is derived only from a plain text, which means the same value on
-every server and in every session: integers and decimals that fit, strings of printable ASCII that
-fit, members that no collation takes for another, and moments that exist, with their column's
-digits. `tests/hostile/test_literals.py` compares this with servers.
+it. Servers round, truncate, pad and convert most literals by rules that differ between products and
+sessions. So a value is derived only from a plain text: one with the same value on every server and
+in every session. Plain are integers, decimals and strings of printable ASCII that fit the column,
+members that no collation treats as equal to another, and dates and times that exist, with at most
+the column's fractional digits. `tests/hostile/test_literals.py` compares this with servers.
 """
 
 from __future__ import annotations
@@ -41,6 +41,8 @@ _BASIC_PLANE: Final = "\uffff"
 _NUMBER: Final = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)")
 _WHOLE: Final = re.compile(r"\d+")
 _AS_TEXT: Final = re.compile(r"0|-?[1-9]\d{0,17}")
+"""Numbers that every server stores in a column of characters as they are written."""
+
 _EXACT_DIGITS: Final = 15
 """Number of decimal digits that a DOUBLE represents exactly."""
 
@@ -370,6 +372,8 @@ def _members(column: ColumnSchema, text: str) -> str | None:
 
 
 def _skeleton(member: str) -> str:
+    """Return a text that is the same for two ASCII members if some collation treats them as
+    equal."""
     return member.lower().translate(_ALIKE)
 
 

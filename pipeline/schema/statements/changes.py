@@ -83,6 +83,8 @@ class AlterDefault:
 
 @dataclass(frozen=True, slots=True)
 class AddElement:
+    """ADD of a key, a foreign key or a period."""
+
     element: WrittenKey | WrittenReference | WrittenPeriod
 
 

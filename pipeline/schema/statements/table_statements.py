@@ -60,6 +60,7 @@ def read_alter_table(reader: StatementReader, *, ignore: bool) -> AlterTable:
     clauses: list[Clause] = [RowsChange("ALTER IGNORE")] if ignore else []
     while not reader.over:
         clauses.extend(_clause(reader))
+        # A clause about partitions may follow the others without a comma.
         partitions = reader.sees("PARTITION", "BY") or reader.sees("REMOVE", "PARTITIONING")
         more = reader.accept_symbol(",") or partitions
         if not more and not reader.over:
@@ -115,6 +116,8 @@ def _add(reader: StatementReader) -> list[Clause]:
 
 
 def _group(reader: StatementReader, *, if_not_exists: bool) -> list[Clause]:
+    """Read the columns and keys in ADD (…)."""
+
     def clause() -> Clause:
         if sees_key(reader):
             return _key(reader)
@@ -240,6 +243,7 @@ _PARTITION_WORDS: Final = frozenset(
 
 
 def _partitions(reader: StatementReader) -> Clause | None:
+    """Read a clause about partitions or tablespaces; return None if none comes next."""
     if _skip_partitions(reader):
         return SetOptions(WrittenOptions(partitioned=True))
     if reader.accept("REMOVE", "PARTITIONING"):
@@ -286,6 +290,7 @@ def _to_the_end(reader: StatementReader) -> list[str]:
 
 
 def _neutral_clause(reader: StatementReader) -> Clause | None:
+    """Read a clause that changes nothing in a `TableSchema`; return None if none comes next."""
     if reader.accept_any("ALGORITHM", "LOCK"):
         reader.given()
     elif reader.accept_any("ENABLE", "DISABLE"):
