@@ -132,8 +132,8 @@ SINGLE_BYTE: Final = frozenset(
     {"latin1", "latin2", "latin5", "latin7", "greek", "hebrew", "cp1250", "cp1251", "cp1256"}
     | {"cp1257", "cp850", "cp852", "cp866", "koi8r", "koi8u"}
 )
-"""Character sets with one byte per character, all of which contain ASCII, and none a character
-beyond U+FFFF."""
+"""Character sets with one byte per character. Each of them contains ASCII, but no character beyond
+U+FFFF."""
 
 BINARY: Final = 63
 """Number of the collation `binary`."""

@@ -2,7 +2,7 @@
 structure in the words of SHOW CREATE TABLE.
 
 MySQL and MariaDB print the same expression in different ways. So `comparable` makes all expressions
-equal, except for CURRENT_TIMESTAMP, of which it makes one spelling.
+equal, except for CURRENT_TIMESTAMP, whose synonyms get one spelling.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ _TABLE_PROPERTIES: Final = ("charset", "collation", "engine", "partitioned", "sy
 
 def differences(schema: TableSchema, other: TableSchema) -> tuple[str, ...]:
     """Return each difference between two descriptions of a table as "property: value, value", the
-    value of `schema` first. The order of columns counts, the tables' names and the order of keys do
-    not."""
+    value of `schema` first. The order of columns is compared; the tables' names and the order of
+    keys are not."""
     return tuple(_differences(schema, other))
 
 

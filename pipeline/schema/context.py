@@ -38,7 +38,7 @@ SQL_MODES: Final = {
 STRICT: Final = 1 << 21 | 1 << 22
 _MARIADB_EXPLICIT_TIMESTAMPS: Final = 1 << 24
 EMPTY_STRING_IS_NULL: Final = 1 << 32
-"""MariaDB's EMPTY_STRING_IS_NULL."""
+"""MariaDB's mode in which '' means NULL."""
 
 
 @dataclass(frozen=True, slots=True)

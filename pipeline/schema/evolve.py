@@ -106,7 +106,8 @@ def may_find_view(
     schema: ServerSchema, changes: Sequence[SchemaChange], context: StatementContext
 ) -> TableName | None:
     """Return the table that CREATE TABLE IF NOT EXISTS creates, unless a view has that name: MySQL
-    and MariaDB log the statement in both cases. Return None if no view can be in the way."""
+    and MariaDB log the statement in both cases. Return None for all other statements, and if the
+    table is known to exist or proven to be created."""
     match changes:
         case [CreateTable() | CreateLike() | CreateSelect() as change] if change.if_not_exists:
             name = stored_name(change.table, context)

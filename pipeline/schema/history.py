@@ -92,7 +92,7 @@ Treatment = Fate | Hash | Mask | Conversion
 
 
 def hides_values(treatment: Treatment) -> bool:
-    """Return whether the lake does not show the whole value, as it is or as another type."""
+    """Return whether the treatment shows less than the whole value."""
     return treatment is not Fate.SHOWN and not isinstance(treatment, Conversion)
 
 
@@ -156,7 +156,7 @@ def shape_in_words(names: Sequence[str], treatments: Sequence[Treatment], rows: 
 
 
 class Knowledge(StrEnum):
-    """State of a table in the history: UNKNOWN is a table whose structure is unknown."""
+    """State of a table in the history. UNKNOWN: the table may exist, with an unknown structure."""
 
     KNOWN = "known"
     DROPPED = "dropped"

@@ -352,8 +352,9 @@ def code_from_json(data: Mapping[str, Any]) -> DatabaseCode:
 
 
 def schema_fingerprint(schema: TableSchema) -> str:
-    """Return 16 hexadecimal digits that differ between different schemas. The table's name, the
-    order of its keys and its hidden columns do not count: no statement says where these are."""
+    """Return 16 hexadecimal digits that differ between different schemas. The table's name and the
+    order of its keys do not count. Hidden columns do not count either, since no statement says at
+    which places they are."""
     data = {**schema_to_json(schema), "name": None, "keys": sorted(map(_text, schema.keys))}
     data.pop("hidden", None)
     text = json.dumps(data, sort_keys=True, separators=(",", ":"))

@@ -54,7 +54,7 @@ _AS_BINARY: Final = frozenset({"binary", "varbinary", "blob"})
 
 
 def row_structure(table: TableSchema) -> TableStructure:
-    """Return the columns of the table's row images, hidden ones aside, and the key of its rows."""
+    """Return the columns of the table's row images, without hidden columns, and the rows' key."""
     return _structure(table, row_key)
 
 

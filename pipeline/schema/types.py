@@ -275,8 +275,8 @@ def is_mergeable(names: Iterable[str]) -> bool:
 def escaped(name: str) -> str:
     """Return the name of a source's column in a changelog (the Delta table with every change), and
     in a mirror without column mapping. `%XX` stands for each refused character, for a `%` that
-    would be read as an escape, and for the first character of a name in `READER_COLUMNS`. Names
-    that differ when `folded` still do when escaped."""
+    would be read as an escape, and for the first character of a name in `READER_COLUMNS`. If two
+    names differ when `folded`, their escaped names do, too."""
     return _escaped_reader_column(_ESCAPED.sub(lambda match: f"%{ord(match[0]):02X}", name))
 
 

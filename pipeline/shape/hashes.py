@@ -73,8 +73,8 @@ class PrivacyKey:
 
     def derived(self, purpose: str) -> bytes:
         """Return another key of 32 bytes for a purpose, which does not reveal this key. It is an
-        HMAC-SHA-512: whoever can write to a hashed column sees the HMAC-SHA-256 of any text, and
-        could so obtain a derived key."""
+        HMAC-SHA-512 of the purpose: whoever can write to a hashed column can get the HMAC-SHA-256
+        of any text, even of the purpose."""
         return self._derive(purpose)
 
     def digest(self, data: bytes) -> str:
@@ -117,7 +117,8 @@ def _as_plain(_: Column, values: pa.Array) -> pa.Array:
 
 
 def _decimals(_: Column, values: pa.Array) -> pa.Array:
-    """Return the texts of DECIMALs. One with more digits than Arrow's decimals is a text before."""
+    """Return the texts of DECIMALs. `values` has texts if the DECIMAL has more digits than Arrow's
+    decimals."""
     printed = texts.decimals(values) if pa.types.is_decimal(values.type) else values
     trimmed = _trimmed(printed.cast(pa.large_string()), pc.match_substring(printed, "."))
     return pc.if_else(pc.equal(trimmed, "-0"), "0", trimmed).cast(pa.large_binary())

@@ -70,7 +70,7 @@ def redacted(text: str, context: StatementContext) -> str:
 
 def _between(text: str) -> str:
     """Return the text between two tokens if it consists of blanks or marks of executable comments;
-    else a blank, since it contains a comment."""
+    else a blank, since the text contains a comment."""
     blanks = text.isspace() or not text
     return text if blanks or _MARKS.fullmatch(text) else " "
 

@@ -381,7 +381,7 @@ def stricter_shape(left: Shape, right: Shape) -> Shape:
 class ShapeChange:
     """How the lake shows less of a table after a change of the settings. `tightened`: columns that
     show less. `rows_tightened`: another condition takes rows. `rehashed`: hashes are made with
-    another key. In each case, values that the lake already has are purged."""
+    another key. In each case, values that were captured in clear are purged."""
 
     tightened: tuple[str, ...] = ()
     rows_tightened: bool = False

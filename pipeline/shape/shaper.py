@@ -318,7 +318,7 @@ def _masked(values: pa.Array, mask: Mask) -> pa.Array:
 
 
 def _printed(column: Column, values: pa.Array) -> pa.Array:
-    """Return the texts that SELECT prints of the column."""
+    """Return the texts that SELECT prints for the column's values."""
     if pa.types.is_string(values.type):
         return values
     if pa.types.is_decimal(values.type):

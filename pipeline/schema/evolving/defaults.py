@@ -34,7 +34,7 @@ from lockstep.pipeline.schema.model import (
 from lockstep.pipeline.schema.statements.changes import Computed, Constant
 
 _WITHOUT_CONSTANT: Final = frozenset(LARGE)
-"""Types that have no constant default in MySQL. Outside of strict mode it ignores DEFAULT ''."""
+"""Types without constant defaults in MySQL. Outside of strict mode, MySQL ignores DEFAULT ''."""
 
 _MOMENTS: Final = ("date", "time", "timestamp")
 _BASIC_PLANE: Final = "\uffff"
@@ -182,10 +182,10 @@ _OTHER_CODECS: Final = {
     "euckr": "euc-kr",
     "ujis": "euc-jp",
 }
-"""MySQL's character set → Python codec of another name, all of whose characters the set has."""
+"""MySQL's character set → Python codec of another name. The set has all the codec's characters."""
 
 _CP1252: Final = {"latin1": "cp1252", "ascii": "ascii"}
-"""MySQL's latin1 is cp1252 with five more characters."""
+"""Character set → codec of its bytes. MySQL's latin1 is cp1252 with five more characters."""
 
 _UNDECODED: Final = re.compile("[\udc00-\udcff]")
 """Surrogates stand for bytes of the statement that could not be decoded."""

@@ -228,7 +228,7 @@ _BYTES: Final = {
     **dict.fromkeys(("inet6", "uuid"), 16),
 }
 _MOMENTS: Final = {"time": 3, "timestamp": 4, "datetime": 5}
-"""Bytes without fractional digits, of which each two take one byte more."""
+"""Bytes of a value without fractional digits. Each two fractional digits take one byte more."""
 
 _DIGITS: Final = (0, 1, 1, 2, 2, 3, 3, 4, 4, 4)
 """Number of decimal digits → bytes (MySQL manual, "Precision Math")."""
@@ -312,7 +312,7 @@ def _type(part: KeyPart, columns: Mapping[str, ColumnSchema]) -> str:
 
 
 def _size(part: KeyPart, columns: Mapping[str, ColumnSchema]) -> int:
-    """Return the bytes that a part takes of the largest size of a MariaDB key."""
+    """Return the size of a part in bytes, which MariaDB compares with `_LIMITS`."""
     column = columns[(part.column or "").lower()]
     if column.type not in WITH_PREFIX:
         return _WIDTHS.get(column.type, _WIDTH)

@@ -35,7 +35,7 @@ class DefineColumn:
 
 
 class Part(Enum):
-    """What a clause drops, renames, hides or shows."""
+    """Kind of the part of a table that a clause drops, renames, hides or shows."""
 
     COLUMN = 1
     KEY = 2
@@ -425,8 +425,9 @@ Element = WrittenColumn | WrittenKey | WrittenReference | WrittenPeriod
 def touched_by(
     changes: Sequence[SchemaChange], tables: Sequence[TableName]
 ) -> dict[TableName, bool]:
-    """Return the tables whose structures may change, each with True if the changes create it and it
-    cannot have existed before. `tables`: existing tables, of which DROP DATABASE drops some."""
+    """Return the tables whose structures may change, each with True if the changes create a table
+    that cannot have existed before. `tables`: existing tables, some of which DROP DATABASE may
+    drop."""
     touched: dict[TableName, bool] = {}
     for change in changes:
         names: Iterable[TableName] = ()

@@ -1,6 +1,6 @@
 """The changes that a logged statement makes to structures.
 
-Only a statement on the list `PASSED` is passed over: those change neither rows nor structures. Any
+Only statements on the list `PASSED` are passed over: they change neither rows nor structures. Any
 other statement that is not recognised is `NotUnderstood`. A statement is on the list if it begins
 with all words of an entry: `ANALYZE TABLE` changes no rows, but MariaDB's `ANALYZE UPDATE` does.
 """
@@ -172,8 +172,8 @@ def _with_engine(change: SchemaChange, engine: str) -> SchemaChange:
 
 
 def _may_set_mode(text: str, context: StatementContext) -> bool:
-    """Return whether SET STATEMENT may set `sql_mode`. The event then has the new mode, but the
-    server parsed the text under the session's."""
+    """Return whether SET STATEMENT may set `sql_mode`. In this case the event has the new mode, but
+    the server parsed the text under the session's mode."""
     if not context.facts.mariadb or "sql_mode" not in text.lower():
         return False
     try:

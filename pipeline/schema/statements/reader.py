@@ -3,9 +3,9 @@
 Rules: MySQL manual, "Language Structure"; MariaDB documentation, "Comment Syntax" (`/*M!`; versions
 50700 to 99999 are only for MySQL).
 
-A server logs an executable comment that it skipped as a plain one: `/*!99999 … */` as
-`/* 99999 … */`. Newer servers rewrite comments that were nested in it to `(* … *)`. Older MySQL
-leaves them as they are, so the comment seems to end too early: such a text cannot be read.
+If a server skips an executable comment, it logs a plain comment instead: `/* 99999 … */` for
+`/*!99999 … */`. Newer servers write `(* … *)` for a comment nested in it. Older MySQL leaves nested
+comments as they are, so that the outer one seems to end too early: such a text cannot be read.
 """
 
 from __future__ import annotations
