@@ -21,7 +21,7 @@ from lockstep.pipeline.run.status.schema_history import (
 )
 from lockstep.pipeline.schema.compare import (
     keys_of,
-    more_of,
+    other_properties,
     written_default,
     written_key,
     written_options,
@@ -177,7 +177,7 @@ def _columns(version: SchemaVersion, schema: TableSchema) -> list[dict[str, Any]
             "nullable": column.nullable,
             "default": written_default(column),
             "keys": keys_of(column, schema),
-            "more": more_of(column, schema),
+            "more": other_properties(column, schema),
             **({"shown": treatments[column.name]} if column.name in treatments else {}),
         }
         for column in schema.columns

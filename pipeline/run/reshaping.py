@@ -105,7 +105,7 @@ def tables_shown_differently(work: Workplace) -> Iterator[tuple[TableState, Tabl
         if newest is None:
             continue
         try:
-            why = shaping.changed(newest)
+            why = shaping.why_changed(newest)
         except TableError as error:
             yield state, error
             continue

@@ -1,8 +1,8 @@
-"""Triggers and views of a database, reduced to the tables that they change and read; and the tables
-that a statement changes through them, if the log has the statement instead of its rows.
+"""The tables that triggers and views change and read, and the captured tables that a statement
+changes through them, if the log has the statement instead of its rows.
 
-`statements.row_changes` reads their bodies. `resources.mysql` asks the server for them once; after
-that they are followed through the statements of the log.
+`statements.row_changes` reads the bodies of triggers and views. `resources.mysql` asks the server
+for all triggers and views once; after that, they are followed through the statements of the log.
 """
 
 from __future__ import annotations
@@ -39,11 +39,12 @@ _EVENTS = (INSERT, UPDATE, DELETE)
 
 
 def read_code(text: str, context: StatementContext, *, selects: bool) -> RowCode:
+    """Return the tables of a trigger's body or, with `selects`, of a view's query."""
     return read_or_reason(text, context, lambda reader: read_body(reader, selects=selects))
 
 
 def read_view(text: str, context: StatementContext) -> RowCode:
-    """Read the tables that a view selects from its CREATE VIEW."""
+    """Return the tables from which a view selects. `text`: its CREATE VIEW."""
 
     def read(reader: StatementReader) -> RowCode:
         reader.expect("CREATE")
@@ -66,7 +67,7 @@ def _view(reader: StatementReader) -> tuple[TableName, RowCode]:
 
 
 def may_change_code(text: str) -> bool:
-    """Return whether a statement may change triggers or views, by its words alone."""
+    """Return whether a text contains TRIGGER or VIEW, so that it may change triggers or views."""
     upper = text.upper()
     return "TRIGGER" in upper or "VIEW" in upper
 
@@ -76,13 +77,13 @@ def changes_code(text: str, context: StatementContext) -> bool:
     if not may_change_code(text):
         return False
     try:
-        return bool(_kind(StatementReader(text, context))[1])
+        return bool(_code_change(StatementReader(text, context))[1])
     except CannotRead:
         return True
 
 
-def _kind(reader: StatementReader) -> tuple[str, str]:
-    """Read CREATE, ALTER or DROP, then TRIGGER or VIEW; "" stands for any other word."""
+def _code_change(reader: StatementReader) -> tuple[str, str]:
+    """Read CREATE, ALTER or DROP, then TRIGGER or VIEW. Return both words, "" for any other."""
     word = reader.accept_any("CREATE", "ALTER", "DROP")
     if not word:
         return "", ""
@@ -106,20 +107,20 @@ def with_code(schema: ServerSchema, text: str, context: StatementContext) -> Ser
 
 
 def _with_statement(schema: ServerSchema, reader: StatementReader) -> ServerSchema:
-    word, kind = _kind(reader)
+    word, kind = _code_change(reader)
     if not kind:
         return schema
     reader.if_not_exists()
     reader.if_exists()
     if word == "DROP":
         for name in reader.tables():
-            schema = _put(schema, name, kind, None)
+            schema = _with_code_of(schema, name, kind, None)
         return schema
     if kind == "VIEW":
         name, code = _view(reader)
-        return _put(schema, name, kind, View(name.name, code))
+        return _with_code_of(schema, name, kind, View(name.name, code))
     name, trigger = _trigger(reader)
-    return _put(schema, name, kind, trigger)
+    return _with_code_of(schema, name, kind, trigger)
 
 
 def _trigger(reader: StatementReader) -> tuple[TableName, Trigger]:
@@ -142,10 +143,11 @@ def _trigger(reader: StatementReader) -> tuple[TableName, Trigger]:
     return name, Trigger(name.name, table, tuple(events), code)
 
 
-def _put(
+def _with_code_of(
     schema: ServerSchema, name: TableName, kind: str, new: Trigger | View | None
 ) -> ServerSchema:
-    """Return the schema in which the name is that of the new trigger or view; None drops it."""
+    """Return the schema with a new trigger or view under this name. `kind`: TRIGGER or VIEW;
+    `new`: None if it was dropped."""
     database = schema.database(name.database)
     code = None if database is None else database.code
     if database is None or code is None:
@@ -161,14 +163,15 @@ def _put(
 
 
 def after_effects(schema: ServerSchema, effects: Iterable[Effect]) -> ServerSchema:
-    """Return the schema in which triggers follow their tables: dropped or renamed with them."""
+    """Return the schema in which the triggers of dropped tables are dropped, and the triggers of
+    renamed tables belong to the new name."""
     for effect in effects:
         if isinstance(effect, Dropped | Renamed):
-            schema = _with_triggers(schema, partial(_after, schema, effect))
+            schema = _with_triggers(schema, partial(_triggers_after, schema, effect))
     return schema
 
 
-def _after(
+def _triggers_after(
     schema: ServerSchema, effect: Dropped | Renamed, triggers: Iterable[Trigger]
 ) -> Iterator[Trigger]:
     for trigger in triggers:
@@ -179,8 +182,8 @@ def _after(
 
 
 def after_unknown(schema: ServerSchema, tables: Collection[TableName]) -> ServerSchema:
-    """Return the schema after a statement that was not understood and may have renamed these tables
-    among themselves: a trigger of one may be a trigger of each."""
+    """Return the schema after a statement that was not understood. It may have exchanged the names
+    of these tables, so each trigger of one is assumed to be a trigger of every other as well."""
     folded = {schema.fold(table) for table in tables}
 
     def with_moved(triggers: Sequence[Trigger]) -> Iterator[Trigger]:
@@ -208,22 +211,22 @@ def _with_triggers(
 def renamed_views(
     schema: ServerSchema, pairs: Iterable[tuple[TableName, TableName]]
 ) -> ServerSchema:
-    """Return the schema after RENAME TABLE of views, which stay in their database."""
+    """Return the schema with views renamed by RENAME TABLE. A view stays in its database."""
     for old, new in pairs:
         database = schema.database(old.database)
         code = None if database is None else database.code
         view = None if code is None else code.view(old.name)
         if view is not None:
-            schema = _put(schema, old, "VIEW", replace(view, name=new.name))
+            schema = _with_code_of(schema, old, "VIEW", replace(view, name=new.name))
     return schema
 
 
 # -- the tables that a statement changes -------------------------------------------------
 
 # The search begins with the names in the statement (`statements.row_changes`) and follows views,
-# triggers, foreign keys and MERGE tables. Whatever the history does not know makes the answer
-# `Undetermined`. Triggers are assumed to run on rows that a foreign key changes, as on some
-# servers.
+# triggers, foreign keys and MERGE tables. A table that the history does not know makes the answer
+# `Undetermined`. Some servers run triggers for rows that a foreign key changes, so the search
+# follows these triggers as well.
 
 _VIRTUAL: Final = frozenset({"information_schema", "performance_schema"})
 _CHANGING_ACTIONS: Final = frozenset({"CASCADE", "SET NULL", "SET DEFAULT"})
@@ -231,15 +234,16 @@ _CHANGING_ACTIONS: Final = frozenset({"CASCADE", "SET NULL", "SET DEFAULT"})
 
 @dataclass(frozen=True, slots=True)
 class ReachedTables:
-    """The statement may change these captured tables, each for a reason, and certainly no other
-    captured tables."""
+    """The captured tables that the statement may change, each with the reason. The statement
+    certainly changes no other captured table."""
 
     tables: dict[TableName, str]
 
 
 @dataclass(frozen=True, slots=True)
 class Undetermined:
-    """It is unknown which tables the statement changes. `target`: the first that it names."""
+    """It is unknown which tables the statement changes. `target`: the first table that the
+    statement itself changes; None if it could not be read."""
 
     reason: str
     target: TableName | None = None
@@ -258,9 +262,9 @@ def reached_tables(
     captured: Callable[[TableName], bool],
     trusted: Callable[[TableName], bool],
 ) -> Verdict:
-    """Return which captured tables a statement changes, if the server's structures are `schema`.
-    `trusted`: tables for which the configuration promises that a statement on them changes no other
-    tables."""
+    """Return the captured tables that a statement changes. `schema`: the server's structures where
+    the statement ran. `trusted`: returns whether the configuration promises that a statement on a
+    table changes no other table."""
     if change.reason is not None:
         return Undetermined(change.reason)
     if change.writes and all(trusted(table) for table, _ in change.writes):
@@ -276,7 +280,7 @@ def reached_tables(
 @dataclass(slots=True)
 class _Closure:
     """The search from table to table. `reached`: captured tables, each with the reason. `_changed`
-    and `_read`: what was followed already, so that cycles end."""
+    and `_read`: tables that were followed already, so that a cycle ends."""
 
     schema: ServerSchema
     captured: Callable[[TableName], bool]
@@ -286,10 +290,11 @@ class _Closure:
     _read: set[TableName] = field(default_factory=set)
 
     def follow(self, change: RowCode, why: str) -> None:
+        """Follow the tables of a statement or a trigger. `why`: the reason for `reached`."""
         for table in change.reads:
-            self._reads(table, own=table in change.own)
+            self._follow_read(table, own=table in change.own)
         for table, events in change.writes:
-            self._writes(table, events, why)
+            self._follow_write(table, events, why)
 
     def _code(self, table: TableName) -> DatabaseCode | None:
         database = self.schema.database(table.database)
@@ -305,9 +310,9 @@ class _Closure:
         view = None if code is None else code.view(table.name)
         return None if view is None else view.code
 
-    def _reads(self, table: TableName, *, own: bool = False) -> None:
-        """Follow a table that is read: a name that is neither a table, a view nor one that WITH
-        defines (`own`) may stand for anything."""
+    def _follow_read(self, table: TableName, *, own: bool = False) -> None:
+        """Follow a table that is read. `own`: WITH defines the name. Raise if no known table, view
+        or WITH clause has the name."""
         if table in self._read or self.trusted(table) or table.database.lower() in _VIRTUAL:
             return
         self._read.add(table)
@@ -315,7 +320,7 @@ class _Closure:
         if view is not None:
             self._require_readable(view, f"the view {table}")
             for name in view.reads:
-                self._reads(name, own=name in view.own)
+                self._follow_read(name, own=name in view.own)
         elif not self._is_base(table) and not own:
             raise _CannotTell(f"the schema history has no table {table}")
 
@@ -323,8 +328,8 @@ class _Closure:
         if code.reason is not None:
             raise _CannotTell(f"what {name} does is not known: {code.reason}")
 
-    def _writes(self, table: TableName, kinds: Iterable[str], why: str) -> None:
-        """Follow a table that is changed, and whatever changes with it."""
+    def _follow_write(self, table: TableName, kinds: Iterable[str], why: str) -> None:
+        """Follow a table that is changed, and the tables that change with it."""
         if self.trusted(table):
             return
         folded = self.schema.fold(table)
@@ -337,8 +342,8 @@ class _Closure:
             self._require_readable(view, f"the view {table}")
             for name in view.reads:
                 if name not in view.own:
-                    self._writes(name, events, f"the view {table} selects from it")
-                self._reads(name, own=name in view.own)
+                    self._follow_write(name, events, f"the view {table} selects from it")
+                self._follow_read(name, own=name in view.own)
             return
         if not self._is_base(table):
             raise _CannotTell(f"the schema history has no table {table}")
@@ -350,13 +355,14 @@ class _Closure:
             self._require_no_sequence(structure)
         self._follow_triggers(table, events)
         for child, child_events in self._children(table, events):
-            self._writes(child, child_events, f"its foreign key refers to {table}")
+            self._follow_write(child, child_events, f"its foreign key refers to {table}")
         if structure is not None and is_merge(structure.engine):
             for member in self._members(structure):
-                self._writes(member, events, f"it may be a part of {table}")
+                self._follow_write(member, events, f"it may be a part of {table}")
 
     def _require_no_sequence(self, table: TableSchema) -> None:
-        """Raise if a default draws from a sequence: to MariaDB, sequences are tables."""
+        """Raise if a default draws from a sequence: an INSERT then changes the sequence, which is a
+        table in MariaDB."""
         for column in table.columns:
             default = column.default
             text = default.text.lower() if isinstance(default, ExpressionDefault) else ""
@@ -380,7 +386,8 @@ class _Closure:
     def _children(
         self, table: TableName, events: frozenset[str]
     ) -> Iterator[tuple[TableName, set[str]]]:
-        """Yield the tables whose rows the actions of foreign keys change, and how."""
+        """Yield the child tables whose rows the actions of foreign keys change, each with the kinds
+        of change."""
         folded = self.schema.fold(table)
         for child in self.schema.tables.values():
             for key in child.foreign_keys:
@@ -395,8 +402,8 @@ class _Closure:
                     yield child.name, child_events
 
     def _members(self, merge: TableSchema) -> Iterator[TableName]:
-        """Yield the tables that may be parts of a MERGE table. The history has no list of them, but
-        they are MyISAM tables with the same types of columns."""
+        """Yield the tables that may be parts of a MERGE table. The history does not have the list
+        of its parts; all of them are MyISAM tables with the same types of columns."""
         types = [column.type for column in merge.columns]
         for table in self.schema.tables.values():
             if is_part(table.engine) and [column.type for column in table.columns] == types:

@@ -1,4 +1,4 @@
-"""Character sets and collations by name and number, as statements and the server use them.
+"""The names and numbers of character sets and collations in MySQL and MariaDB.
 
 Source: `information_schema.collations` and `character_sets` of MySQL 9.7, and
 `collation_character_set_applicability` of MariaDB 10.11. MariaDB's numbers from 1024 on are
@@ -111,8 +111,8 @@ _UNICODE: Final = (
     "unicode_520 vietnamese"
 )
 _FIRST_UNICODE: Final = {"ucs2": 128, "utf16": 101, "utf32": 160, "utf8mb3": 192, "utf8mb4": 224}
-"""Character set → number of its collation `unicode_ci`; those of the other names in `_UNICODE` have
-the numbers after it, in that order."""
+"""Character set → number of its collation `unicode_ci`. The next numbers belong to the other names
+in `_UNICODE`, in their order."""
 
 _NOPAD: Final = 0x400
 _UCA_1400: Final = 0x800
@@ -132,9 +132,11 @@ SINGLE_BYTE: Final = frozenset(
     {"latin1", "latin2", "latin5", "latin7", "greek", "hebrew", "cp1250", "cp1251", "cp1256"}
     | {"cp1257", "cp850", "cp852", "cp866", "koi8r", "koi8u"}
 )
-"""Sets with one byte per character that contain ASCII and no character beyond U+FFFF."""
+"""Character sets with one byte per character. Each of them contains ASCII, but no character beyond
+U+FFFF."""
 
 BINARY: Final = 63
+"""Number of the collation `binary`."""
 
 
 def _names() -> dict[int, str]:
@@ -154,11 +156,11 @@ _RENAMED_BY_MARIADB: Final = {
     for number, name in _BY_NUMBER.items()
     if number in (122, 149, 181, 213, 245)
 }
+"""MariaDB calls MySQL's `croatian` collations `croatian_mysql561`, and has others of that name."""
 
 
 def canonical_charset(name: str) -> str | None:
-    """Return a character set's canonical name, in lower case; None if neither MySQL nor MariaDB has
-    such a set."""
+    """Return a character set's canonical name, in lower case; None for an unknown set."""
     folded = name.lower()
     folded = "utf8mb3" if folded == "utf8" else folded
     return folded if folded in _SETS else None
@@ -166,7 +168,7 @@ def canonical_charset(name: str) -> str | None:
 
 def canonical_collation(name: str, charset: str | None = None) -> str | None:
     """Return a collation's canonical name, in lower case; None if its character set is unknown.
-    MariaDB accepts `uca1400_…` without a character set: then `charset` is the set."""
+    `charset`: the character set of a name like `uca1400_…`, which MariaDB accepts without a set."""
     folded = name.lower()
     if folded.startswith("utf8_"):
         folded = "utf8mb3" + folded[4:]
@@ -182,7 +184,7 @@ def charset_of(collation: str) -> str | None:
 
 
 def collation_name(number: int, flavour: str = "mysql") -> str | None:
-    """Return the name of the collation with that number; None for an unknown number."""
+    """Return the name of the collation with this number; None for an unknown number."""
     if number >= _UCA_1400:
         return _uca_1400(number)
     base = number & ~_NOPAD
@@ -196,7 +198,7 @@ def collation_name(number: int, flavour: str = "mysql") -> str | None:
 
 
 def character_set(number: int) -> str:
-    """Return the character set of the collation with that number; `collation N` for an unknown
+    """Return the character set of the collation with this number; `collation N` for an unknown
     number."""
     name = collation_name(number)
     charset = None if name is None else charset_of(name)
@@ -220,9 +222,9 @@ def _uca_1400(number: int) -> str | None:
 
 
 def default_collation(charset: str, of_utf8mb4: str) -> str:
-    """Return the collation of a definition that names a character set without COLLATE. That of
-    utf8mb4 depends on server and session (MySQL's `default_collation_for_utf8mb4`), so the caller
-    passes it as `of_utf8mb4`."""
+    """Return the collation of a definition that names a character set without COLLATE.
+    `of_utf8mb4`: the default collation of utf8mb4, which depends on the server and the session
+    (MySQL's `default_collation_for_utf8mb4`)."""
     if charset == "utf8mb4":
         return of_utf8mb4
     rest = _SETS[charset][1]

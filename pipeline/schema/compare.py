@@ -1,8 +1,8 @@
-"""A table's structure in words: the differences between two descriptions of one table, and a
-structure as SHOW CREATE TABLE writes it.
+"""A table's structure in words: the differences between two descriptions of one table, and the
+structure in the words of SHOW CREATE TABLE.
 
-MySQL and MariaDB print an expression in different ways. So expressions are equal here if both sides
-have one, except for CURRENT_TIMESTAMP, which has one form.
+MySQL and MariaDB print the same expression in different ways. So `comparable` makes all expressions
+equal, except for CURRENT_TIMESTAMP, whose synonyms get one spelling.
 """
 
 from __future__ import annotations
@@ -25,22 +25,23 @@ from lockstep.pipeline.schema.model import (
     now_digits,
 )
 
-_TABLE: Final = ("charset", "collation", "engine", "partitioned", "system_versioned")
+_TABLE_PROPERTIES: Final = ("charset", "collation", "engine", "partitioned", "system_versioned")
 
 
 def differences(schema: TableSchema, other: TableSchema) -> tuple[str, ...]:
-    """Return each difference between two descriptions of a table as "what: one, other". The tables'
-    names are not compared, the order of columns is, keys and foreign keys are matched by name."""
+    """Return each difference between two descriptions of a table as "property: value, value", the
+    value of `schema` first. The order of columns is compared; the tables' names and the order of
+    keys are not."""
     return tuple(_differences(schema, other))
 
 
 def aligned(table: TableSchema, other: TableSchema) -> TableSchema:
-    """Return the table with those properties of the other one that a log may not tell.
+    """Return the table with those properties of the other one that cannot be known from a log.
 
-    These are defaults if the value of either is unknown (MariaDB turns some into expressions), and
-    ON UPDATE of a TIMESTAMP without a default: under `explicit_defaults_for_timestamp = 0` any
-    ALTER in MySQL gives it to a table's first TIMESTAMP, and MySQL logs that variable only with
-    statements that define a TIMESTAMP.
+    One is a default, if its value is unknown on either side (MariaDB turns some defaults into
+    expressions). The other is ON UPDATE of a TIMESTAMP without a default: in MySQL, with
+    `explicit_defaults_for_timestamp = 0`, any ALTER gives it to a table's first TIMESTAMP, but
+    MySQL logs this variable only with statements that define a TIMESTAMP.
     """
     return replace(table, columns=tuple(_aligned(column, other) for column in table.columns))
 
@@ -58,7 +59,7 @@ def _aligned(column: ColumnSchema, other: TableSchema) -> ColumnSchema:
 
 
 def _differences(schema: TableSchema, other: TableSchema) -> Iterator[str]:
-    for part in _TABLE:
+    for part in _TABLE_PROPERTIES:
         yield from _differs(part, getattr(schema, part), getattr(other, part))
     names = [", ".join(table.names) for table in (schema, other)]
     yield from _differs("columns", *(f"({listed})" for listed in names))
@@ -116,13 +117,12 @@ def _shown(value: Any) -> str:
 
 _ANY_EXPRESSION: Final = "…"
 _SHORTENED_PREFIXES: Final = frozenset(767 // width for width in (1, 2, 3, 4))
-"""How many characters of one to four bytes fit in 767 bytes. A column may have a prefix of each of
-these lengths: an index keeps its number of characters when its column gets another set."""
+"""Numbers of characters of one, two, three and four bytes that fit in 767 bytes. A prefix may have
+any of these lengths: it keeps its number of characters if the column's character set changes."""
 
 
 def comparable(table: TableSchema) -> TableSchema:
-    """Return the table without what only one side can know: the server that was read, or the
-    history that was followed."""
+    """Return the table without properties that only the server or only the history can know."""
     return replace(
         table,
         columns=tuple(map(_column, table.columns)),
@@ -134,18 +134,18 @@ def comparable(table: TableSchema) -> TableSchema:
 
 
 def disagreements(history: TableSchema, server: TableSchema) -> Sequence[str]:
-    """Return each difference between the history and the server as "what: history, server"."""
+    """Return each difference between the history and the server as "property: history, server"."""
     theirs = aligned(comparable(server), history)
     return differences(comparable(history), _unshortened(theirs, history))
 
 
 def _unshortened(server: TableSchema, history: TableSchema) -> TableSchema:
-    """Return the server's table with the history's prefixes where `innodb_large_prefix` explains
-    why the server's are shorter.
+    """Return the server's table with the history's longer prefixes, if MySQL 5.7 may have shortened
+    them because of `innodb_large_prefix`.
 
-    While that global variable of MySQL 5.7 is OFF, each statement that builds a table's indexes in
-    a session without strict mode shortens parts of more than 767 bytes, in every row format. The
-    log does not have the variable. A UNIQUE is refused instead, so no such prefix identifies rows.
+    While this global variable is OFF, MySQL shortens a part of more than 767 bytes whenever a
+    session without strict mode builds the index, in every row format. The log does not have the
+    variable. MySQL refuses a UNIQUE key in this case, so no shortened prefix identifies rows.
     """
     indexes = {key.name.lower(): key for key in history.keys if key.kind == "index"}
     keys = []
@@ -202,7 +202,7 @@ def _key(key: KeySchema) -> KeySchema:
 
 
 _DEFAULT_ACTIONS = {"NO ACTION", "RESTRICT"}
-"""Actions of a foreign key without a clause, which SHOW CREATE TABLE leaves out."""
+"""Default actions of a foreign key, which SHOW CREATE TABLE leaves out."""
 
 
 def written_type(column: ColumnSchema) -> str:
@@ -240,15 +240,15 @@ def written_default(column: ColumnSchema) -> str | None:
 
 
 def keys_of(column: ColumnSchema, table: TableSchema) -> tuple[str, ...]:
-    """Return the kinds of keys that the column belongs to, each once."""
+    """Return the kinds of the keys to which the column belongs, each once."""
     name = column.name.lower()
     kinds = (key.kind for key in table.keys if name in [part.lower() for part in key.columns])
     return tuple(dict.fromkeys(kinds))
 
 
-def more_of(column: ColumnSchema, table: TableSchema) -> str:
-    """Return the column's other properties: a character set that differs from the table's, and how
-    its values are made."""
+def other_properties(column: ColumnSchema, table: TableSchema) -> str:
+    """Return the column's other properties: a collation that differs from the table's,
+    auto_increment, the expression of a generated column, and the like."""
     words = []
     own = column.charset, column.collation
     if column.charset is not None and own != (table.charset, table.collation):

@@ -1,7 +1,9 @@
-"""What a run does with a table whose structure or rows a statement changed: one table of rules.
+"""The rules for tables whose structure or rows a statement changed, each with a run's action.
 
 The first rule that applies decides. The documentation's page on schema changes is generated from
-`RULES`.
+`RULES`. In them, a mirror is the Delta table with the current rows of a table, and a changelog the
+Delta table with every change. The rows of a changelog are divided into generations by the types of
+their columns. A quarantined table is not captured until a person resumes it.
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ from lockstep.pipeline.values.table import TableName
 
 
 class Action(StrEnum):
-    """What a run does with a table, the most severe last."""
+    """An action of a run on a table's mirror; the most severe comes last."""
 
     NOTHING = "nothing"
     FOLLOW = "follow"
@@ -45,28 +47,28 @@ class Action(StrEnum):
 
 
 KEEPS_ROWS: Final = frozenset({Action.NOTHING, Action.FOLLOW})
-"""Actions that keep the table's rows as they are, at most under another structure."""
+"""Actions that keep the table's rows; FOLLOW puts them under another structure."""
 
 ENGINE_REFUSED: Final = "engine-refused"
-"""The rule for an engine whose tables differ from what the log says."""
+"""The rule for an engine whose tables can have other rows than the log says."""
 
 VERSIONED: Final = "versioned"
 """The rule for MariaDB's system-versioned tables."""
 
 NEW_COLUMN_UNKNOWN: Final = "per-row"
-"""The rule for a new column whose values only the source knows."""
+"""The rule for a new column whose values in existing rows only the source knows."""
 
 NOT_FOLLOWED: Final = "not-followed"
-"""The rule for a statement after which the structure is unknown."""
+"""The rule for a statement after which the table's structure is unknown."""
 
 RENAMED: Final = "renamed"
-"""The rule for a name that has another table's rows."""
+"""The rule for the new name of a renamed table, which now has another table's rows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Consequence:
-    """What a run does with a table, by which rule. `reason`: what happened to the table, in a few
-    words."""
+    """A run's action on a table, and the name of the rule that decided it. `reason`: what happened
+    to the table, in a few words."""
 
     table: TableName
     action: Action
@@ -76,9 +78,9 @@ class Consequence:
 
 @dataclass(frozen=True, slots=True)
 class ConsequenceRule:
-    """A rule. `applies` returns the reason why the rule applies, else None. `words` are the cells
-    of the documentation's row: statement, history, mirror, changelog. `by_policy`: `on_rewrite`
-    decides between quarantining and re-reading."""
+    """A rule for the effect of a statement. `applies`: returns why the rule applies, else None.
+    `words`: the rule's row in the documentation: statement, history, mirror, changelog.
+    `by_policy`: the setting `on_rewrite` decides whether the table is quarantined or read again."""
 
     name: str
     applies: Callable[[TableEffect], str | None]
@@ -301,9 +303,9 @@ def consequences(
     logged: LoggedStatement,
     treated: Callable[[TableSchema], Mapping[str, str]] = lambda _: {},
 ) -> Mapping[TableName, Consequence]:
-    """Return what a run does with each table after one statement. If the statement has several
-    effects on a table, the most severe wins; for renames, the last. `treated`: returns the columns
-    of a structure that a policy changes, with how it does."""
+    """Return the consequence of one statement for each table. If the statement has several effects
+    on a table, the most severe wins; for renames, the last. `treated`: returns the columns of a
+    structure that the settings treat, as `TableEffect.treated`."""
     strict = logged.context.has_mode(STRICT)
     moment = StatementMoment(logged.executed_at, zone_of(logged.context.time_zone))
     severity = list(Action).index

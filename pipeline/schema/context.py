@@ -1,4 +1,5 @@
-"""The session and the server that a statement's meaning depends on, read from its QUERY event.
+"""Settings of the session and the server that decide what a statement means. The session's are read
+from the status variables of the statement's QUERY event.
 
 Sources: `Query_event` in `libs/mysql/binlog/event/statement_events.cpp` of MySQL's
 source, where 21 (Q_ENABLE_CASCADE_TRIGGERS, in 9.7) is the last code; `Query_log_event`
@@ -37,14 +38,15 @@ SQL_MODES: Final = {
 STRICT: Final = 1 << 21 | 1 << 22
 _MARIADB_EXPLICIT_TIMESTAMPS: Final = 1 << 24
 EMPTY_STRING_IS_NULL: Final = 1 << 32
-"""MariaDB's EMPTY_STRING_IS_NULL."""
+"""MariaDB's mode in which '' means NULL."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServerDialect:
-    """Facts about the server that no event tells. `version`: as 90704 or 101118. `flavour`: "mysql"
-    or "mariadb". `default_engine`: of tables that name none. `explicit_timestamps`: the server's
-    `explicit_defaults_for_timestamp`, which MySQL before 8.0.14 never logs."""
+    """Facts about the server that no event contains. `version`: 90704 for 9.7.4, 101118 for
+    10.11.18. `flavour`: "mysql" or "mariadb". `default_engine`: the engine of a table whose
+    definition names none. `explicit_timestamps`: the server's `explicit_defaults_for_timestamp`,
+    which MySQL before 8.0.14 never logs."""
 
     version: int = 90704
     flavour: str = "mysql"
@@ -58,33 +60,36 @@ class ServerDialect:
 
     @property
     def charset_resets(self) -> bool:
-        """Return whether CHARACTER SET after COLLATE replaces the collation with the set's default,
-        as in MySQL up to 8.0.15; later versions of 8.0 were not tested. MySQL 9.7 and MariaDB keep
-        the COLLATE."""
+        """Whether CHARACTER SET after COLLATE replaces the collation with the set's default, as in
+        MySQL up to 8.0.15; later versions of 8.0 were not tested. MySQL 9.7 and MariaDB keep the
+        collation."""
         return not self.mariadb and self.version <= 80015
 
     @property
     def places_hidden(self) -> bool:
-        """Return whether it is known where this server puts the hidden columns of indexes."""
+        """Whether the places of the hidden columns of functional indexes are known."""
         return places_known(self.version, mariadb=self.mariadb)
 
     @property
     def mysql_8(self) -> bool:
-        """Return whether the server is MySQL 8.0 or later. MySQL 5.7 often behaves like MariaDB."""
+        """Whether the server is MySQL 8.0 or later. MySQL 5.7 often behaves like MariaDB."""
         return not self.mariadb and self.version >= 80000
 
 
 @dataclass(frozen=True, slots=True)
 class StatementContext:
-    """The session that a statement ran in. Collations have canonical names.
+    """The settings of the session in which a statement ran. Collations have canonical names.
 
-    `microseconds`: to add to the event's second. `database_collation`: of the session if it is not
-    the database's (MySQL). `alter_phase`: MariaDB logs a two-phase ALTER at its "start" and again
-    at its "commit" or "rollback". `thread_specific`: the statement used a temporary table, or the
-    connection's number. `error`: the number of the error with which it failed after a part of it
-    was done, else 0. `ddl_xid`: it was logged with the number of the transaction that changed the
-    data dictionary, as MySQL 8.0 and later do for tables of InnoDB. `finds_view`: a view has the
-    name that CREATE TABLE IF NOT EXISTS gives, so no table is created; the log does not tell this.
+    `facts`: the server. `utf8mb4_collation`: the default collation of utf8mb4.
+    `charset_collations`: MariaDB's default collation of each set. `microseconds`: added to the
+    second of the event's timestamp. `database_collation`: the session's `collation_database`, if it
+    differs from the database's (MySQL). `alter_phase`: MariaDB logs a two-phase ALTER at its
+    "start" and again at its "commit" or "rollback". `thread_specific`: the statement used a
+    temporary table, or the connection's number. `error`: the error with which the statement failed
+    after it had changed something; 0 if it succeeded. `ddl_xid`: the event has the number of the
+    transaction that changed the data dictionary, as in MySQL 8.0 and later for tables of InnoDB.
+    `finds_view`: CREATE TABLE IF NOT EXISTS creates nothing, since a view has its name; the caller
+    says so, not the log.
     """
 
     facts: ServerDialect = field(default_factory=ServerDialect)
@@ -110,8 +115,8 @@ class StatementContext:
 
     @property
     def other_grammar(self) -> str | None:
-        """The mode, ORACLE or MAXDB, under which MariaDB gives names of types another meaning; None
-        if neither is set."""
+        """The sql_mode, ORACLE or MAXDB, that changes the meaning of type names in MariaDB; None if
+        neither is set."""
         if self.facts.mariadb and self.has_mode(_ORACLE):
             return "ORACLE"
         return "MAXDB" if self.facts.mariadb and self.has_mode(_MAXDB) else None
@@ -156,10 +161,10 @@ class _Reader:
 
 
 _SKIPPED: Final = {3: 4, 7: 2, 8: 2, 9: 8, 10: 4, 14: 8, 15: 8, 19: 1, 20: 1, 21: 1, 129: 8}
-"""Variables of fixed size that do not matter for structures: code → bytes."""
+"""Status variables that do not matter for structures: code → size of the value in bytes."""
 
 _NO_NAMES: Final = 254
-"""Count of updated databases that means: too many, their names are left out."""
+"""Count of updated databases that stands for too many of them; their names are then left out."""
 
 
 def read_context(status: bytes, facts: ServerDialect, database: str = "") -> StatementContext:
@@ -198,22 +203,22 @@ def _variable(code: int, reader: _Reader, context: StatementContext) -> Statemen
             return replace(context, explicit_timestamps=explicit)
         case 1:
             return replace(context, sql_mode=reader.integer(8))
-        case 2:
+        case 2:  # catalog
             reader.text()
             reader.take(1)
         case 4:
             return _charsets(reader, context)
         case 5:
             return replace(context, time_zone=reader.text().decode("utf-8", "replace"))
-        case 6:
+        case 6:  # catalog
             reader.text()
         case 8 if not context.facts.mariadb:
             name = _collation(reader.integer(2), context)
             return replace(context, database_collation=name)
-        case 11:
+        case 11:  # user and host of the invoker
             reader.text()
             reader.text()
-        case 12:
+        case 12:  # names of updated databases
             count = reader.integer(1)
             for _ in range(0 if count == _NO_NAMES else count):
                 reader.terminated()
@@ -228,9 +233,9 @@ def _variable(code: int, reader: _Reader, context: StatementContext) -> Statemen
             name = _collation(reader.integer(2), context)
             return replace(context, utf8mb4_collation=name)
         case 130:
-            return _two_phases(reader, context)
+            return _two_phase_alter(reader, context)
         case 131:
-            return _preferred(reader, context)
+            return _charset_collations(reader, context)
         case _ if code in _SKIPPED:
             reader.take(_SKIPPED[code])
         case _:
@@ -241,9 +246,9 @@ def _variable(code: int, reader: _Reader, context: StatementContext) -> Statemen
     return context
 
 
-def _two_phases(reader: _Reader, context: StatementContext) -> StatementContext:
-    """Read MariaDB's flags of a two-phase ALTER: 2 for START, 4 for COMMIT, 8 for ROLLBACK; the
-    latter two are followed by the number of their START."""
+def _two_phase_alter(reader: _Reader, context: StatementContext) -> StatementContext:
+    """Read MariaDB's flags of a two-phase ALTER: 2 for START, 4 for COMMIT, 8 for ROLLBACK. After
+    COMMIT and ROLLBACK comes the number of their START."""
     flags = reader.integer(1)
     if flags & 0x0C:
         reader.take(8)
@@ -261,7 +266,9 @@ def _charsets(reader: _Reader, context: StatementContext) -> StatementContext:
     )
 
 
-def _preferred(reader: _Reader, context: StatementContext) -> StatementContext:
+def _charset_collations(reader: _Reader, context: StatementContext) -> StatementContext:
+    """Read MariaDB's `character_set_collations`: pairs of a set's default collation and the
+    collation that the session uses instead."""
     collations = dict(context.charset_collations)
     for _ in range(reader.integer(1)):
         default, preferred = (_collation(reader.integer(2), context) for _ in range(2))
@@ -293,8 +300,8 @@ def fixed_zone(name: str) -> tzinfo | None:
 
 
 def zone_of(name: str) -> tzinfo | None:
-    """Return a session's `time_zone`; None for SYSTEM, for an empty name, and for a zone that this
-    machine does not know."""
+    """Return the zone of a session's `time_zone`; None for SYSTEM, for an empty name, and for a
+    zone that this machine does not know."""
     fixed = fixed_zone(name)
     if fixed is not None:
         return fixed

@@ -1,8 +1,8 @@
-"""The schema after a statement's changes, and their effects table by table.
+"""The schema after a statement's changes, and the effects of these changes on each table.
 
 `evolving` has the rules for the columns and keys of one table. `evolve` is pure and never raises: a
-change that does not fit the schema is a `NotFollowed` or `UnknownTable`, and the table's structure
-is unknown from there on.
+change that does not fit the schema has the effect `NotFollowed` or `UnknownTable`, and the table's
+structure is unknown from there on.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from lockstep.pipeline.schema.effects import (
 from lockstep.pipeline.schema.evolving.alter import altered
 from lockstep.pipeline.schema.evolving.column_changes import (
     Charset,
-    chosen,
+    chosen_charset,
     inherited_charset,
     of_collation,
     resolve_column,
@@ -40,11 +40,11 @@ from lockstep.pipeline.schema.evolving.column_changes import (
 from lockstep.pipeline.schema.evolving.keys import (
     GEOMETRY_KEY,
     has_geometry_key,
-    kept_by,
+    keeps_foreign_keys,
+    keys_and_references,
     renamed_names,
     resolve_keys,
     resolve_references,
-    split,
     with_children,
     with_key_columns,
 )
@@ -55,7 +55,7 @@ from lockstep.pipeline.schema.model import (
     ServerSchema,
     TableSchema,
 )
-from lockstep.pipeline.schema.rows import with_new
+from lockstep.pipeline.schema.rows import with_new_hidden
 from lockstep.pipeline.schema.statements.changes import (
     AlterDatabase,
     AlterTable,
@@ -77,11 +77,13 @@ from lockstep.pipeline.schema.statements.changes import (
 from lockstep.pipeline.values.table import TableName
 
 Step = tuple[ServerSchema, list[Effect]]
-"""The schema after a change, and the effects of it."""
+"""The schema after a change, and the change's effects."""
 
 
 @dataclass(frozen=True, slots=True)
 class Evolved:
+    """The schema after a statement, and the statement's effects."""
+
     schema: ServerSchema
     effects: tuple[Effect, ...]
 
@@ -89,8 +91,8 @@ class Evolved:
 def evolve(
     schema: ServerSchema, changes: Sequence[SchemaChange], context: StatementContext
 ) -> Evolved:
-    """Apply the changes of one statement. MariaDB's two-phase ALTER has its effect when it is
-    committed, not when it starts."""
+    """Apply the changes of one statement. MariaDB logs a two-phase ALTER twice; it has its effect
+    where its commit is logged, not where its start is."""
     effects: list[Effect] = []
     if context.alter_phase in ("start", "rollback"):
         return Evolved(schema, ())
@@ -103,8 +105,9 @@ def evolve(
 def may_find_view(
     schema: ServerSchema, changes: Sequence[SchemaChange], context: StatementContext
 ) -> TableName | None:
-    """Return the table that CREATE TABLE IF NOT EXISTS makes if no view has that name: MySQL and
-    MariaDB log the statement either way."""
+    """Return the table that CREATE TABLE IF NOT EXISTS creates, unless a view has that name: MySQL
+    and MariaDB log the statement in both cases. Return None for all other statements, and if the
+    table is known to exist or proven to be created."""
     match changes:
         case [CreateTable() | CreateLike() | CreateSelect() as change] if change.if_not_exists:
             name = stored_name(change.table, context)
@@ -164,8 +167,8 @@ def _create(
     effects: list[Effect] = []
     if change.if_not_exists and context.finds_view:
         return schema, [Unchanged(name, "a view has its name")]
-    # The number of a data dictionary transaction proves that IF NOT EXISTS created the table,
-    # whatever the history says of that name.
+    # The event's data dictionary transaction (`ddl_xid`) proves that IF NOT EXISTS created the
+    # table, even if the history has a table of that name.
     may_exist = change.if_not_exists and not context.ddl_xid
     replaced = change.or_replace or (change.if_not_exists and context.ddl_xid)
     if unknown and may_exist:
@@ -204,17 +207,17 @@ def _created(change: CreateTable, schema: ServerSchema, context: StatementContex
     name = stored_name(change.table, context)
     options = change.options
     inherited = inherited_charset(schema, name.database)
-    charset = chosen(options.charset, options.collation, inherited, context)
+    charset = chosen_charset(options.charset, options.collation, inherited, context)
     written = [element for element in change.elements if isinstance(element, WrittenColumn)]
     names = {column.name.lower() for column in written}
     resolved = (resolve_column(column, charset, context) for column in written)
     columns = with_timestamps(resolved, names, context)
     engine = options.engine or context.facts.default_engine
     periods = [element for element in change.elements if isinstance(element, WrittenPeriod)]
-    pending, references = split(change.elements, context)
+    pending, references = keys_and_references(change.elements, context)
     keys = resolve_keys(pending, columns, engine, context.facts, options.row_format)
     foreign_keys: tuple[ForeignKey, ...] = ()
-    if kept_by(engine):
+    if keeps_foreign_keys(engine):
         foreign_keys = resolve_references(references, name, (), columns, schema, context)
     table = TableSchema(
         name,
@@ -227,10 +230,10 @@ def _created(change: CreateTable, schema: ServerSchema, context: StatementContex
         options.row_format,
         bool(options.partitioned),
         bool(options.system_versioned) or any(column.versioned for column in written),
-        with_new((), len(columns), keys) if context.facts.places_hidden else (),
+        with_new_hidden((), len(columns), keys) if context.facts.places_hidden else (),
     )
-    # A foreign key that names no columns of its own table refers to its primary key, which is known
-    # only now.
+    # If a foreign key refers to its own table without naming columns, it means the primary key,
+    # which is known only now.
     return replace(
         table,
         foreign_keys=tuple(
@@ -288,7 +291,7 @@ def _rename(
             return schema, [Unchanged(old, "it is a view, not a table")]
         return schema, [UnknownTable(old, "RENAME")]
     if schema.table(target) not in (None, table):
-        # MariaDB logs RENAME TABLE of a temporary table like that of any other.
+        # The table may be temporary: MariaDB logs RENAME TABLE of temporary tables, too.
         return schema.with_unknown(old).with_unknown(target), [
             NotFollowed(table.name, f"it is renamed to {target}, which already exists"),
             NotFollowed(target, f"{table.name} is renamed to it although it exists"),
@@ -302,8 +305,8 @@ def _rename(
 
 
 def _may_be_view(schema: ServerSchema, old: TableName, target: TableName) -> bool:
-    """Return whether RENAME TABLE may rename a view: a view stays in its database, and the old name
-    is not a table of that database, all of whose tables are known."""
+    """Return whether RENAME TABLE of a name that is no known table may rename a view. A view stays
+    in its database, and the history knows all tables of that database."""
     return (
         old.database == target.database
         and schema.database(old.database) is not None
@@ -316,23 +319,23 @@ def _alter(schema: ServerSchema, change: AlterTable, context: StatementContext) 
     name = change.table
     targets = [clause.name for clause in change.clauses if isinstance(clause, RenameTo)]
     target = targets[-1] if targets else None
-    dirty: list[Effect] = []
+    unlogged: list[Effect] = []
     for clause in change.clauses:
         if isinstance(clause, RowsChange):
-            dirty.append(UnloggedChange(name, clause.reason))
+            unlogged.append(UnloggedChange(name, clause.reason))
             if clause.other is not None:
-                dirty.append(UnloggedChange(clause.other, clause.reason))
+                unlogged.append(UnloggedChange(clause.other, clause.reason))
     before = schema.table(name)
     if before is None:
-        return _alter_unknown(schema, change, target, context)
+        return _alter_unknown_table(schema, change, target, context)
     try:
         table, renamed, columns_from = altered(before, change.clauses, schema, context)
     except CannotFollow as error:
         schema, moved = _renamed(schema.with_unknown(name), name, target, context)
-        return schema, [NotFollowed(before.name, str(error)), *moved, *dirty]
+        return schema, [NotFollowed(before.name, str(error)), *moved, *unlogged]
     schema = schema.with_table(table)
     if renamed:
-        schema = with_children(schema, before.name, partial(_following, renamed))
+        schema = with_children(schema, before.name, partial(_with_renamed_columns, renamed))
     after = schema.table(name) or table
     effects: list[Effect] = []
     if after != before or columns_from != before.names:
@@ -342,13 +345,13 @@ def _alter(schema: ServerSchema, change: AlterTable, context: StatementContext) 
         replace(effect, columns_from=columns_from) if isinstance(effect, Renamed) else effect
         for effect in moved
     ]
-    effects += dirty
+    effects += unlogged
     return schema, effects or [Unchanged(before.name, "it did not change")]
 
 
-def _following(renamed: Mapping[str, str], key: ForeignKey) -> ForeignKey:
-    """Return the foreign key after columns of its parent were renamed, as given by their old names
-    in lower case."""
+def _with_renamed_columns(renamed: Mapping[str, str], key: ForeignKey) -> ForeignKey:
+    """Return a foreign key after columns of its parent were renamed. `renamed`: new names by old
+    names in lower case."""
     return replace(key, referenced=tuple(renamed.get(c.lower(), c) for c in key.referenced))
 
 
@@ -360,7 +363,7 @@ def _renamed(
     return _rename(schema, name, target, context, if_exists=False)
 
 
-def _alter_unknown(
+def _alter_unknown_table(
     schema: ServerSchema,
     change: AlterTable,
     target: TableName | None,
@@ -385,7 +388,7 @@ def _create_database(
     server = context.server_collation
     inherited = None if server is None else of_collation(server)
     try:
-        charset = chosen(change.charset, change.collation, inherited, context)
+        charset = chosen_charset(change.charset, change.collation, inherited, context)
     except CannotFollow:
         return schema, [DatabaseEffect(name, "unknown")]
     database = DatabaseSchema(name, charset.name, charset.collation, DatabaseCode())
@@ -398,7 +401,7 @@ def _alter_database(schema: ServerSchema, change: AlterDatabase, context: Statem
     if before is None or inherited is None:
         return schema, [DatabaseEffect(change.name, "unknown")]
     try:
-        charset: Charset = chosen(change.charset, change.collation, inherited, context)
+        charset: Charset = chosen_charset(change.charset, change.collation, inherited, context)
     except CannotFollow:
         return schema.without_database(change.name), [DatabaseEffect(change.name, "unknown")]
     after = replace(before, charset=charset.name, collation=charset.collation)

@@ -1,10 +1,11 @@
 """The history of a source's structures: each version of each table, by its position in the log.
 
-A version holds from its position on: the end of the statement that made it, or the position at
-which the server's structure was read. Versions are ordered by (batch, file number, offset,
-version). Batches ascend along the log; if a batch starts elsewhere than where the one before it
-ended, the versions that hold there are recorded again (`VersionOrigin.CARRIED`). So no version is
-ever deleted, and the next batch always begins with a table's newest version.
+A version holds from its position on. This is the end of the statement that made the version, or the
+position at which the server's structure was read. Versions are ordered by (batch, file number,
+offset, version); a batch is the part of the log that one run captured. Batches follow each other in
+the log. If a batch starts elsewhere than at the end of the batch before it, the versions that hold
+at its start are recorded again (`VersionOrigin.CARRIED`). So no version is ever deleted, and the
+next batch always begins with a table's newest version.
 """
 
 from __future__ import annotations
@@ -32,8 +33,8 @@ from lockstep.pipeline.values.table import TableName, TableStructure
 
 # -- how the lake shows a column ----------------------------------------------------------
 
-# Each treatment is a value and has a text, which the ledger stores. `pipeline.shape` resolves the
-# settings of a table to one treatment per column.
+# A treatment says how the lake shows a column's values. The ledger (Lockstep's tables in Postgres)
+# stores it as a text. `pipeline.shape` resolves a table's settings to one treatment per column.
 
 
 class Fate(StrEnum):
@@ -44,15 +45,15 @@ class Fate(StrEnum):
 
 
 class Hash(StrEnum):
-    """The value is shown as a keyed hash."""
+    """The lake shows a keyed hash instead of the value."""
 
     EXACT = "exact"
     LOWER = "lower"
-    """A hash of the text in lower case: spellings that differ in case have one hash."""
+    """A hash of the text in lower case: texts that differ only in case have the same hash."""
 
 
 class Conversion(StrEnum):
-    """The whole value is shown as another type."""
+    """The lake shows the whole value as another type."""
 
     BOOLEAN = "boolean"
     """From whole numbers that are 0 or 1."""
@@ -66,8 +67,8 @@ class Conversion(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Mask:
-    """A part of the value is shown. `kind`: "first" and "last" show `keep` characters of a longer
-    value, "year" the year of a date, "null" shows nothing."""
+    """The lake shows a part of the value. `kind`: "first" and "last" show `keep` characters of a
+    longer value, "year" the year of a date, "null" shows NULL."""
 
     kind: str
     keep: int = 0
@@ -91,17 +92,17 @@ Treatment = Fate | Hash | Mask | Conversion
 
 
 def hides_values(treatment: Treatment) -> bool:
-    """Return whether the treatment hides values: all but showing them, in whatever type."""
+    """Return whether the treatment shows less than the whole value."""
     return treatment is not Fate.SHOWN and not isinstance(treatment, Conversion)
 
 
 LEFT_OUT: Final = Fate.LEFT_OUT.value
 ROWS_BY: Final = "rows by it"
-"""Words added to those of a column on which the condition on rows depends."""
+"""Added to the words for a column's treatment if the condition on rows uses the column."""
 
 
 def treatment_words(treatment: Treatment) -> str:
-    """Return the ledger's text: `left out`, `hash lower`, `mask last:4`, `as uuid`."""
+    """Return the ledger's text of a treatment: left out, hash lower, mask last:4, as uuid."""
     match treatment:
         case Fate():
             return treatment.value
@@ -114,7 +115,7 @@ def treatment_words(treatment: Treatment) -> str:
 
 
 def read_treatment(words: str) -> Treatment:
-    """Read a text of `treatment_words`; raise ValueError for any other."""
+    """Read a text that `treatment_words` returns; raise ValueError for any other text."""
     kind, _, rest = words.partition(" ")
     match kind:
         case "hash":
@@ -127,7 +128,7 @@ def read_treatment(words: str) -> Treatment:
             return Fate(words)
 
 
-def shown_in_words(treatment: Treatment) -> str:
+def treatment_in_words(treatment: Treatment) -> str:
     """Return the treatment as part of a sentence: `hashed`, `masked last:4`."""
     match treatment:
         case Hash.LOWER:
@@ -142,9 +143,9 @@ def shown_in_words(treatment: Treatment) -> str:
 
 def shape_in_words(names: Sequence[str], treatments: Sequence[Treatment], rows: str | None) -> str:
     """Return how the lake shows a table, in one line: `email hashed, ssn left out, rows where not
-    test`; empty if it shows all of it as it is."""
+    test`; empty if it shows every column and row as it is."""
     words = [
-        f"{name} {shown_in_words(treatment)}"
+        f"{name} {treatment_in_words(treatment)}"
         for name, treatment in zip(names, treatments, strict=True)
         if treatment is not Fate.SHOWN
     ]
@@ -155,12 +156,16 @@ def shape_in_words(names: Sequence[str], treatments: Sequence[Treatment], rows: 
 
 
 class Knowledge(StrEnum):
+    """State of a table in the history. UNKNOWN: the table may exist, with an unknown structure."""
+
     KNOWN = "known"
     DROPPED = "dropped"
     UNKNOWN = "unknown"
 
 
 class VersionOrigin(StrEnum):
+    """Source of a version."""
+
     BASELINE = "baseline"
     """Read from the server."""
     STATEMENT = "statement"
@@ -168,19 +173,20 @@ class VersionOrigin(StrEnum):
     TABLE_MAP = "table map"
     """Read from a TABLE_MAP event (`binlog_row_metadata=FULL`)."""
     CARRIED = "carried"
-    """An older version that holds again, because the log was read on from another position."""
+    """An older version that holds again, because the batch started at an earlier or later position
+    than the end of the batch before it."""
     PERSON = "person"
     """Given with `lockstep resume --schema`."""
 
 
 @dataclass(frozen=True, slots=True)
 class ShownAs:
-    """How the lake shows a table that it does not show as it is.
+    """How the lake shows a table whose columns or rows are not all shown as they are.
 
     `treatments`: one for each column of the source's structure, in their order. `rows`: the
-    condition on the rows that are taken, None for all rows. `key`: the fingerprint of the key with
-    which values are hashed, None if none are. `schema`: the structure that the lake shows, with the
-    types and defaults of the treated columns.
+    condition for the rows that the lake takes, None for all rows. `key`: the fingerprint of the key
+    with which values are hashed, None if no column is. `schema`: the structure that the lake shows,
+    with the types and defaults of the treated columns.
     """
 
     treatments: tuple[Treatment, ...]
@@ -199,13 +205,13 @@ class ShownAs:
 
     @property
     def fingerprint(self) -> str:
-        """16 hexadecimal digits that differ between two ways of showing one structure."""
+        """16 hexadecimal digits that differ if two treatments, conditions or keys differ."""
         words = [treatment_words(treatment) for treatment in self.treatments]
         text = json.dumps([words, self.rows, self.key])
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def same_rules(self, other: ShownAs | None) -> bool:
-        """Return whether the other shows a table of the same structure in the same way."""
+        """Return whether both have the same treatments, condition and key."""
         return other is not None and (self.treatments, self.rows, self.key) == (
             other.treatments,
             other.rows,
@@ -214,7 +220,7 @@ class ShownAs:
 
 
 def shown_as_to_json(shown_as: ShownAs) -> dict[str, Any]:
-    """Return the value as the ledger stores it."""
+    """Return the `ShownAs` as JSON values, which the ledger stores."""
     return {
         "treatments": [treatment_words(treatment) for treatment in shown_as.treatments],
         "rows": shown_as.rows,
@@ -224,7 +230,7 @@ def shown_as_to_json(shown_as: ShownAs) -> dict[str, Any]:
 
 
 def shown_as_from_json(data: Mapping[str, Any]) -> ShownAs:
-    """The inverse of `shown_as_to_json`."""
+    """Return the `ShownAs` that `shown_as_to_json` stored."""
     return ShownAs(
         tuple(map(read_treatment, data["treatments"])),
         data["rows"],
@@ -239,11 +245,12 @@ class SchemaVersion:
 
     Only KNOWN has a `schema`, only UNKNOWN a `reason`. `columns_from`: for each column of `schema`
     the name that it had in the version before, None for a new column; None as a whole if the table
-    did not keep its rows. `statement`: an index into the statements recorded with it; once stored,
-    the ledger's id. `generation`: the part of the changelog that its rows go to
-    (`pipeline.mirror.generations`). `batch`: 0 until stored. `shown_as`: how the lake shows the
-    table; None if it shows all of it as it is. Only the log's decoder may read `schema`; everything
-    after it reads `shown`.
+    did not keep its rows. `statement`: an index into the statements that the same run records; once
+    stored, the statement's id in the ledger. `generation`: the number of the changelog's part that
+    gets the rows (`pipeline.mirror.generations`; the changelog is the Delta table with every
+    change). `batch`: 0 until stored. `shown_as`: how the lake shows the table; None if it shows
+    every column and row as it is. Only the log's decoder may read `schema`, since it also has
+    hidden columns; all other code reads `shown`.
     """
 
     table: TableName
@@ -272,7 +279,7 @@ class SchemaVersion:
 
     @property
     def shape(self) -> str | None:
-        """The fingerprint of how the lake shows the table; None if it shows it as it is."""
+        """The fingerprint of `shown_as`; None if the lake shows the table as it is."""
         return None if self.shown_as is None else self.shown_as.fingerprint
 
     @property
@@ -294,8 +301,8 @@ class SchemaVersion:
 
     @property
     def treatments(self) -> Mapping[str, Treatment]:
-        """The treatment of each column, by its name in lower case; empty unless KNOWN, and if the
-        lake shows the table as it is."""
+        """The treatment of each column, by its name in lower case; empty unless the version is
+        KNOWN and has `shown_as`."""
         if self.schema is None or self.shown_as is None:
             return {}
         names = map(str.lower, self.schema.names)
@@ -310,12 +317,12 @@ class SchemaVersion:
 
     @property
     def treated(self) -> Mapping[str, str]:
-        """Columns that the lake does not show as they are, each with its treatment in words."""
+        """Each column that the lake does not show as it is, with its treatment in words."""
         if self.schema is None or self.shown_as is None:
             return {}
         pairs = zip(self.schema.columns, self.shown_as.treatments, strict=True)
         return {
-            column.name: shown_in_words(treatment)
+            column.name: treatment_in_words(treatment)
             for column, treatment in pairs
             if treatment is not Fate.SHOWN
         }
@@ -338,12 +345,13 @@ class DatabaseVersion:
 
 
 REDACTED_TEXT: Final = "redacted"
-"""Key in a statement's context: the values were removed from its text."""
+"""Key in `SchemaStatement.context` that is set if values were removed from the statement's text."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedEffect:
-    """What a statement did to a table, in words. `table`: None if it names no table."""
+    """A statement's effect on a table, in words. `table`: None for an effect on a database, or if
+    the statement may change any table."""
 
     table: TableName | None
     words: str
@@ -356,8 +364,9 @@ class RecordedEffect:
 class SchemaStatement:
     """A statement in the log that may change a structure.
 
-    `begin`, `end`: of its transaction. `context`: its `StatementContext` as JSON values. `outcome`:
-    "followed", "partly" (the structure of some table is unknown after it) or "not understood".
+    `begin`, `end`: positions of its transaction. `context`: its `StatementContext` as JSON values.
+    `outcome`: "followed", "partly" (the structure of some table is unknown after it) or "not
+    understood". `id`, `batch`: 0 until stored.
     """
 
     begin: Coordinates
@@ -373,14 +382,16 @@ class SchemaStatement:
     batch: int = 0
 
     def effects_on(self, table: TableName) -> tuple[str, ...]:
-        """Return what the statement did to a table, as sentences; if no effect names the table, all
-        of its effects."""
+        """Return the statement's effects on a table, as sentences; all its effects if none names
+        the table."""
         effects = [effect for effect in self.effects if effect.table == table]
         return tuple(map(str, effects or self.effects))
 
 
 @dataclass(frozen=True, slots=True)
 class History:
+    """The statements and versions that a run records."""
+
     statements: tuple[SchemaStatement, ...] = ()
     versions: tuple[SchemaVersion, ...] = ()
     databases: tuple[DatabaseVersion, ...] = ()

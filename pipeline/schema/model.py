@@ -1,9 +1,9 @@
-"""Databases, tables, columns and keys as a server holds them at one moment; tables also as JSON,
-for the ledger, the lake and `--json`.
+"""The databases, tables, columns and keys of a server at one moment, and their form in JSON.
 
-Comments, statistics, CHECK constraints, bounds of partitions and the order of keys are left out.
-Words and spellings are those of MySQL 9.7's information_schema, for MariaDB too, unless a docstring
-says otherwise.
+The JSON is stored in the ledger (Lockstep's tables in Postgres) and in the lake, and printed with
+`--json`. Comments, statistics, CHECK constraints, bounds of partitions and the order of keys are
+left out. Words and spellings are those of MySQL 9.7's information_schema, for MariaDB too, unless a
+docstring says otherwise.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from lockstep.pipeline.values.table import TableName
 
+# information_schema's names of data types.
 INTEGER_BITS: Final = {"tinyint": 8, "smallint": 16, "mediumint": 24, "int": 32, "bigint": 64}
 TEXTS: Final = ("tinytext", "text", "mediumtext", "longtext")
 CHARACTER_STRINGS: Final = frozenset({"char", "varchar", *TEXTS})
@@ -36,24 +37,24 @@ GEOMETRIES: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class LiteralDefault:
-    """A constant whose value is known, as SELECT prints it in UTC: text without quotes, bytes as
-    0x…, bits as b'…', numbers and moments as the column has them."""
+    """A constant default whose value is known. `text`: the value as SELECT prints it in the time
+    zone UTC; bytes as 0x…, bits as b'…'."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class WrittenDefault:
-    """A constant as a statement wrote it or a server shows it. Only the server knows which value it
-    becomes in the column."""
+    """A constant default whose value only the server knows. `text`: the literal, as a statement
+    wrote it or a server shows it."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class ExpressionDefault:
-    """An expression as the statement wrote it; every synonym of CURRENT_TIMESTAMP(n) is kept as
-    that. Servers print expressions in different ways, so only the statement's text is kept."""
+    """A default that is an expression. `text`: as the statement wrote it, since servers print
+    expressions in different ways. Synonyms of CURRENT_TIMESTAMP(n) become CURRENT_TIMESTAMP(n)."""
 
     text: str
 
@@ -74,13 +75,15 @@ def now_digits(expression: str) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class ColumnSchema:
-    """A column.
+    """A column of a table.
 
     `type`: information_schema's data_type ("int", "varchar", "text", …; MariaDB's JSON is
     "longtext"). `length`: characters of CHAR and VARCHAR, bytes of BINARY and VARBINARY, bits of
     BIT, dimensions of VECTOR, fractional digits of a temporal type. `precision` and `scale`: of
     DECIMAL, and of FLOAT and DOUBLE if declared. `default`: None for DEFAULT NULL and for no
-    default; `nullable` tells them apart.
+    default; `nullable` tells them apart. `on_update`: ON UPDATE CURRENT_TIMESTAMP. `generated`: the
+    expression of a generated column, which is `stored` or virtual. `compressed`: MariaDB's
+    COMPRESSED. `system_period`: "start" or "end" for MariaDB's AS ROW START and AS ROW END.
     """
 
     name: str
@@ -107,8 +110,8 @@ class ColumnSchema:
 
 @dataclass(frozen=True, slots=True)
 class KeyPart:
-    """A column, of which a key holds a prefix (characters or bytes; None: all of it), or an
-    expression."""
+    """A column or an expression in a key. `prefix`: number of characters or bytes of the column
+    that are indexed; None for the whole value."""
 
     column: str | None
     prefix: int | None = None
@@ -118,9 +121,9 @@ class KeyPart:
 
 @dataclass(frozen=True, slots=True)
 class KeySchema:
-    """A key. `kind`: primary, unique, index, fulltext or spatial. `generated`: the server made it
-    for a foreign key, and drops it when another key can serve. `hashed`: a UNIQUE of MariaDB that
-    is longer than a key may be; each row has an invisible column with its hash."""
+    """A key. `kind`: primary, unique, index, fulltext or spatial. `generated`: the server added the
+    key for a foreign key, and drops it when another key can serve. `hashed`: a UNIQUE of MariaDB
+    that is longer than a key may be; each row has an invisible column with the values' hash."""
 
     name: str
     kind: str
@@ -136,8 +139,8 @@ class KeySchema:
 
 @dataclass(frozen=True, slots=True)
 class ForeignKey:
-    """A foreign key. `on_delete` and `on_update`: RESTRICT, CASCADE, SET NULL, NO ACTION or SET
-    DEFAULT."""
+    """A foreign key. `references`: the parent table; `referenced`: its columns. `on_delete` and
+    `on_update`: RESTRICT, CASCADE, SET NULL, NO ACTION or SET DEFAULT."""
 
     name: str
     columns: tuple[str, ...]
@@ -149,8 +152,9 @@ class ForeignKey:
 
 @dataclass(frozen=True, slots=True)
 class HiddenColumn:
-    """The hidden column in which MySQL stores an expression of a key: its place among all columns
-    of the table, from 0, and the key's name, None if it may belong to several keys."""
+    """The hidden column in which MySQL stores an expression of a key. `place`: its index among all
+    columns of the table, hidden ones included. `key`: the key's name; None if the column may belong
+    to several keys."""
 
     place: int
     key: str | None = None
@@ -159,8 +163,8 @@ class HiddenColumn:
 @dataclass(frozen=True, slots=True)
 class TableSchema:
     """A table. `columns` are in the order of the row images; the order of `keys` means nothing.
-    `hidden`: one column for each expression in the keys if their places are known
-    (`rows.hidden_places`); comparisons ignore it."""
+    `hidden`: one column for each expression in the keys; empty if the places of these columns are
+    unknown (`rows.hidden_places`). Comparisons ignore hidden columns."""
 
     name: TableName
     columns: tuple[ColumnSchema, ...]
@@ -192,9 +196,9 @@ class TableSchema:
 
 @dataclass(frozen=True, slots=True)
 class RowCode:
-    """The tables that the code of a trigger, a view or a statement changes, each with the kinds of
-    change (INSERT, UPDATE, DELETE), and those that it reads. `own`: names that its WITH clauses
-    define. `reason`: why its text does not tell."""
+    """The tables that a trigger, a view or a statement changes and reads. `writes`: the tables with
+    the kinds of change (INSERT, UPDATE, DELETE). `own`: names that WITH clauses define. `reason`:
+    why the tables cannot be read from the text; None if they can."""
 
     writes: tuple[tuple[TableName, tuple[str, ...]], ...] = ()
     reads: tuple[TableName, ...] = ()
@@ -204,6 +208,8 @@ class RowCode:
 
 @dataclass(frozen=True, slots=True)
 class Trigger:
+    """A trigger of a table. `events`: INSERT, UPDATE or DELETE. `code`: the tables of its body."""
+
     name: str
     table: TableName
     events: tuple[str, ...]
@@ -212,14 +218,17 @@ class Trigger:
 
 @dataclass(frozen=True, slots=True)
 class View:
+    """A view. `code`: the tables that its query reads."""
+
     name: str
     code: RowCode
 
 
 @dataclass(frozen=True, slots=True)
 class DatabaseCode:
-    """Triggers and views of a database. `triggers`: None if the account may not see them. `tables`:
-    base tables of a system database, whose structures the history does not have."""
+    """Triggers and views of a database. `triggers`: None if Lockstep's account may not see them.
+    `tables`: names of the base tables of a system database; the history does not have their
+    structures."""
 
     triggers: tuple[Trigger, ...] | None = ()
     views: tuple[View, ...] = ()
@@ -231,8 +240,8 @@ class DatabaseCode:
 
 @dataclass(frozen=True, slots=True)
 class DatabaseSchema:
-    """A database and what its tables inherit. `code`: its triggers and views; None if they are
-    unknown."""
+    """A database. `charset`, `collation`: the defaults of its tables. `code`: its triggers and
+    views; None if they are unknown."""
 
     name: str
     charset: str
@@ -242,8 +251,8 @@ class DatabaseSchema:
 
 @dataclass(frozen=True, slots=True)
 class ServerSchema:
-    """Everything that a server holds. Databases and tables are keyed by `fold`ed names. `unknown`:
-    tables that may exist, with an unknown structure."""
+    """The databases and tables of a server, by their `fold`ed names. `unknown`: tables that may
+    exist, and whose structure is unknown."""
 
     databases: Mapping[str, DatabaseSchema] = field(default_factory=dict)
     tables: Mapping[TableName, TableSchema] = field(default_factory=dict)
@@ -251,7 +260,7 @@ class ServerSchema:
     lower_case_table_names: int = 0
 
     def fold(self, name: TableName) -> TableName:
-        """Return the name by which a table is found: in lower case if the server ignores case."""
+        """Return a table's name as a key of `tables`: in lower case if the server ignores case."""
         if self.lower_case_table_names == 0:
             return name
         return TableName(name.database.lower(), name.name.lower())
@@ -285,7 +294,7 @@ class ServerSchema:
         return replace(self, tables=tables, unknown=self.unknown - {key})
 
     def with_unknown(self, name: TableName) -> ServerSchema:
-        """Return the schema in which it is unknown whether the table exists and how it is built."""
+        """Return the schema in which the table may exist, with an unknown structure."""
         others = self.without_table(name)
         return replace(others, unknown=others.unknown | {self.fold(name)})
 
@@ -310,6 +319,7 @@ _PLAIN: Final = frozenset((str, int, bool, type(None)))
 
 
 def schema_to_json(schema: TableSchema) -> dict[str, Any]:
+    """Return a table as JSON values, without fields that have their default."""
     data: dict[str, Any] = _plain(schema)
     return data
 
@@ -342,9 +352,9 @@ def code_from_json(data: Mapping[str, Any]) -> DatabaseCode:
 
 
 def schema_fingerprint(schema: TableSchema) -> str:
-    """Return 16 hexadecimal digits, which differ if any part of two schemas differs. The table's
-    name, the order of its keys and its hidden columns do not count: no statement contains the
-    places of hidden columns."""
+    """Return 16 hexadecimal digits that differ between different schemas. The table's name and the
+    order of its keys do not count. Hidden columns do not count either, since no statement says at
+    which places they are."""
     data = {**schema_to_json(schema), "name": None, "keys": sorted(map(_text, schema.keys))}
     data.pop("hidden", None)
     text = json.dumps(data, sort_keys=True, separators=(",", ":"))
@@ -352,8 +362,8 @@ def schema_fingerprint(schema: TableSchema) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Return a part of a schema as JSON values, without fields that have their default. It only
-    looks types up, for speed: a baseline of a large server has several hundred thousand values."""
+    """Return a part of a schema as JSON values, without fields that have their default. Types are
+    looked up in tables, since a large server's schema has several hundred thousand values."""
     kind = type(value)
     if kind in _PLAIN:
         return value

@@ -34,9 +34,9 @@ _NEVER: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class RecordedBatch:
-    """What a batch that was not abandoned recorded. `databases`: those that existed where it began,
-    None if it continued the batch before. `whole`: it began with exactly the tables that the
-    server had."""
+    """The statements and versions of a batch (the part of the log that one run captured).
+    `databases`: the databases that existed at its start; None if it continued the batch before.
+    `whole`: the batch began with exactly the tables that the server had."""
 
     batch: int
     statements: tuple[SchemaStatement, ...]
@@ -47,8 +47,9 @@ class RecordedBatch:
 
 @dataclass(frozen=True, slots=True)
 class Disagreement:
-    """A recorded version or statement that differs from the one followed again. `table`: None if
-    the difference is about the statement at `position`; `version`: the recorded one's number."""
+    """A recorded version or statement that differs from the result of following it again. `table`:
+    None if the outcome of the statement at `position` differs. `version`: the number of the
+    recorded version; None if none is recorded."""
 
     json_keys: ClassVar = ("table", "version", "position", "differences")
 
@@ -61,16 +62,16 @@ class Disagreement:
 def follow_again(
     batches: Iterable[RecordedBatch], *, lower_case_table_names: int
 ) -> Iterator[Disagreement]:
-    """Yield what differs from the record when it is followed again, in the order of the log.
-    `batches`: in the order in which they were read."""
+    """Follow the recorded statements again, and yield each disagreement, in the order of the log.
+    `batches`: in the order in which they were captured, without abandoned ones."""
     versions, reported = defaultdict[TableName, list[SchemaVersion]](list), set[TableName]()
-    structures = StructuresInMemory(ever=versions.__getitem__)
+    structures = StructuresInMemory(versions_of=versions.__getitem__)
     for recorded in batches:
         if recorded.databases is not None:
-            structures.schemas = recorded.databases
+            structures.database_versions = recorded.databases
         if recorded.whole:
             structures.tables.clear()
-        for disagreement in _batch(recorded, structures, lower_case_table_names):
+        for disagreement in _disagreements_of_batch(recorded, structures, lower_case_table_names):
             if disagreement.table is None or disagreement.table not in reported:
                 yield disagreement
             if disagreement.table is not None:
@@ -80,9 +81,11 @@ def follow_again(
             versions[version.table].append(version)
 
 
-def _batch(
+def _disagreements_of_batch(
     recorded: RecordedBatch, structures: StructuresInMemory, lower_case_table_names: int
 ) -> Iterator[Disagreement]:
+    """Follow a batch's statements again. Versions before its first statement are taken as recorded;
+    later ones that no statement made are taken at their positions."""
     by_statement: dict[int, dict[TableName, SchemaVersion]] = {}
     others: list[SchemaVersion] = []
     for version in recorded.versions:
@@ -101,25 +104,27 @@ def _batch(
     for statement in recorded.statements:
         versions = by_statement.get(statement.id, {})
         while others and others[0].since < statement.end:
-            _adopt(tracker, others.pop(0))
+            _take_as_recorded(tracker, others.pop(0))
         if statement.context.get(REDACTED_TEXT):
-            # Its text has no values, so it cannot be followed: its versions are taken as recorded.
+            # The values were removed from its text, so it cannot be followed.
             for version in versions.values():
                 tracker.resume(version)
             continue
-        yield from _statement(tracker, statement, versions)
-    newest = (*structures.schemas, *tracker.history.databases)
-    structures.schemas = tuple({database.name: database for database in newest}.values())
+        yield from _disagreements_of_statement(tracker, statement, versions)
+    newest = (*structures.database_versions, *tracker.history.databases)
+    by_name = {database.name: database for database in newest}
+    structures.database_versions = tuple(by_name.values())
 
 
-def _adopt(tracker: SchemaTracker, version: SchemaVersion) -> None:
+def _take_as_recorded(tracker: SchemaTracker, version: SchemaVersion) -> None:
     if version.schema is not None:
         tracker.record_read(version.schema, version.since)
 
 
-def _statement(
+def _disagreements_of_statement(
     tracker: SchemaTracker, statement: SchemaStatement, recorded: Mapping[TableName, SchemaVersion]
 ) -> Iterator[Disagreement]:
+    """Follow one statement again. `recorded`: the versions that are recorded for it."""
     unknown = {table for table in recorded if _is_unknown(tracker.version(table))}
     before = tracker.history
     tracker.follow(logged_statement(statement))
@@ -131,7 +136,7 @@ def _statement(
         gap = _is_unknown(ours) or (ours is None and table in unknown)
         if gap and theirs is not None and theirs.knowledge is Knowledge.KNOWN:
             # The run read it from the server at this position, which cannot be repeated.
-            _adopt(tracker, theirs)
+            _take_as_recorded(tracker, theirs)
             continue
         sentences = tuple(_differing(theirs, ours))
         if sentences:
@@ -176,7 +181,8 @@ def _origin(version: SchemaVersion) -> str:
 
 
 def logged_statement(statement: SchemaStatement) -> LoggedStatement:
-    """Return a recorded statement as the log had it."""
+    """Return a recorded statement as `SchemaTracker.follow` takes it. `executed_at` is its commit
+    time, since no structure depends on it."""
     moment = statement.committed_at or _NEVER
     return LoggedStatement(
         text=statement.text,
@@ -190,7 +196,7 @@ def logged_statement(statement: SchemaStatement) -> LoggedStatement:
 
 
 def read_stored_context(stored: Mapping[str, Any]) -> StatementContext:
-    """Return the context that a `SchemaStatement.context` was made of; unknown keys are ignored."""
+    """Return the `StatementContext` in a `SchemaStatement.context`; unknown keys are ignored."""
     facts = ServerDialect(**_fields_of(ServerDialect, stored.get("facts", {})))
     return StatementContext(**{**_fields_of(StatementContext, stored), "facts": facts})
 

@@ -1,10 +1,11 @@
-"""Conversion between a table's schema and the row structure that the log's decoder needs, the keys
-that identify rows, and the hidden columns of MySQL's functional indexes, which the log may have.
+"""The structure of a table's rows in the log, the keys that identify rows, and the hidden columns
+of MySQL's functional indexes.
 
-`pipeline.binlog.rows.table_map.read_structure` returns the same structure for a TABLE_MAP with full
-metadata. The lake compares keys as text or bytes. That is sound: values that differ under a
-collation also differ in their bytes, and a table is quarantined if encoding the text of a key does
-not give the key's bytes again (`pipeline.binlog.values.charsets`).
+`row_structure` and `schema_of` convert between a table's schema and the structure that the log's
+decoder needs; `pipeline.binlog.rows.table_map.read_structure` reads the same structure from a
+TABLE_MAP with full metadata. The lake compares keys as text or bytes. That is sound: values that
+differ under a collation also differ in their bytes, and a table is no longer captured if encoding
+the text of a key does not give the key's bytes again (`pipeline.binlog.values.charsets`).
 
 The widths of types are those of `pack_length()` in `sql/field.h` of MySQL's source.
 """
@@ -36,7 +37,7 @@ _TYPES: Final = {
     **dict.fromkeys(GEOMETRIES, "geometry"),
     **dict.fromkeys(("inet4", "inet6", "uuid"), "binary"),
 }
-_BYTES_OF_TYPE: Final = {
+_LENGTH_OR_WIDTH: Final = {
     **{name: count for family in (TEXTS, BLOBS) for count, name in enumerate(family, start=1)},
     **dict.fromkeys(("json", "geometry", "vector"), 4),
     "inet4": 4,
@@ -53,6 +54,7 @@ _AS_BINARY: Final = frozenset({"binary", "varbinary", "blob"})
 
 
 def row_structure(table: TableSchema) -> TableStructure:
+    """Return the columns of the table's row images, without hidden columns, and the rows' key."""
     return _structure(table, row_key)
 
 
@@ -70,9 +72,9 @@ def _structure(
 
 
 def _with_row_times(table: TableSchema) -> TableSchema:
-    """Add the two columns that MariaDB puts at the end of each image of a system-versioned table,
-    unless they are declared. Add the second of them to the table's primary and UNIQUE keys. The
-    names are those that MariaDB's statements use."""
+    """Return a system-versioned table with the two columns that MariaDB adds at the end of each row
+    image, unless they are declared. The second column, row_end, is also added to the primary and
+    UNIQUE keys."""
     declared = any(column.system_period is not None for column in table.columns)
     if not table.system_versioned or declared:
         return table
@@ -87,9 +89,9 @@ def _with_row_times(table: TableSchema) -> TableSchema:
 
 
 def _with_hashes(table: TableSchema) -> TableSchema:
-    """Add one column for each UNIQUE key that MariaDB enforces by a hash: MariaDB puts the hash at
-    the end of each image. Whether the column may be NULL depends on the order of keys, which is
-    unknown, so it is nullable here."""
+    """Return the table with one column for each UNIQUE key that MariaDB enforces by a hash, which
+    MariaDB adds at the end of each row image. The order of keys decides whether this column may be
+    NULL; the order is unknown, so the column is nullable here."""
     hashed = [key for key in table.keys if key.hashed]
     hashes = (
         ColumnSchema(f"DB_ROW_HASH_{number}", "bigint", unsigned=True)
@@ -99,12 +101,13 @@ def _with_hashes(table: TableSchema) -> TableSchema:
 
 
 def row_key(table: TableSchema) -> tuple[str, ...]:
-    """Return the columns of the primary key; without one, those of the first UNIQUE key over whole
-    columns that are all NOT NULL, as in `sql/dd_table_share.cc`."""
+    """Return the columns of the primary key; without one, those of the first UNIQUE key that
+    consists of whole NOT NULL columns, as in `sql/dd_table_share.cc`."""
     return next(_row_keys(table), ())
 
 
 def _logged_key(table: TableSchema) -> tuple[str, ...]:
+    """Return the key that a TABLE_MAP names (see `logged_structure`)."""
     computed = {c.name for c in table.columns if c.generated is not None and not c.stored}
     keys = (key for key in _row_keys(table) if key == table.primary_key or not computed & {*key})
     return next(keys, ())
@@ -151,7 +154,7 @@ def _length(column: ColumnSchema, kind: str) -> int | None:
     if kind == "set":
         size = (len(column.members) + 7) // 8
         return size if size <= 4 else 8
-    return _BYTES_OF_TYPE.get(column.type, _BYTES_OF_TYPE.get(kind))
+    return _LENGTH_OR_WIDTH.get(column.type, _LENGTH_OR_WIDTH.get(kind))
 
 
 _BY_LENGTH_BYTES: Final = {"text": TEXTS, "blob": BLOBS}
@@ -197,15 +200,15 @@ def _schema_of(column: Column) -> ColumnSchema:
 
 
 def merge_key(schema: TableSchema) -> tuple[str, ...]:
-    """Return the columns of the primary key. Without one, return those of a UNIQUE index over whole
-    NOT NULL columns; of several, the index whose name sorts first, because the order of a schema's
-    keys has no meaning."""
+    """Return the columns of the primary key. Without one, return those of a UNIQUE index that
+    consists of whole NOT NULL columns. Of several such indexes, take the one whose name sorts
+    first, since the order of a schema's keys has no meaning."""
     return next(key_candidates(schema), ())
 
 
 def key_candidates(schema: TableSchema) -> Iterator[tuple[str, ...]]:
-    """Yield the columns of every key that identifies rows, the best key first. Names are spelled
-    as in the table's columns."""
+    """Yield the columns of every key that identifies rows, the columns of `merge_key` first. Names
+    are spelled as in the table's columns."""
     for key in _identifying_keys(schema):
         yield tuple(_spelled(schema, name) for name in key.columns)
 
@@ -216,8 +219,8 @@ def merge_index(schema: TableSchema) -> KeySchema | None:
 
 
 def key_columns(schema: TableSchema) -> frozenset[str]:
-    """Return the columns of all keys that can identify rows: the present key, and those that could
-    take its place if it is dropped."""
+    """Return the columns of all keys that identify rows: if one is dropped, another takes its
+    place."""
     return frozenset(name for key in key_candidates(schema) for name in key)
 
 
@@ -236,33 +239,34 @@ def _spelled(schema: TableSchema, name: str) -> str:
 
 # -- hidden columns ----------------------------------------------------------------------
 
-# MySQL stores each expression of an index in a hidden column. MySQL 8.0.15 has these columns in its
-# table maps and row images: a new one comes after all columns that the table has then, and keeps
-# its place among them. MySQL 9.7 leaves them out. Versions in between were not tested: the number
-# of columns in a table map tells whether hidden ones are among them, but not where.
+# MySQL stores each expression of an index in a hidden column. MySQL 8.0.15 logs these columns in
+# TABLE_MAP events and row images: a new hidden column comes after all columns that the table has at
+# that time, and later keeps this place. MySQL 9.7 does not log them. Versions in between were not
+# tested: the number of columns in a TABLE_MAP tells how many are hidden, but not where they are.
 
-FIRST, LAST_PLACED, FIRST_WITHOUT = 80013, 80015, 90704
-"""The first version with functional indexes, the last version in which the places of their columns
-are known, and the first version known to leave these columns out of the log."""
+FIRST_WITH_HIDDEN, LAST_WITH_PLACES, FIRST_WITHOUT_HIDDEN = 80013, 80015, 90704
+"""Versions of MySQL: the first with functional indexes, the last in which the places of their
+hidden columns are known, and the first that is known not to log these columns."""
 
 _NAMES: Final = re.compile(r"[0-9a-f]{32}|!hidden!.*", re.DOTALL)
 
-Visible = TypeVar("Visible")
+VisibleColumn = TypeVar("VisibleColumn")
 
 
 def places_known(version: int, *, mariadb: bool) -> bool:
-    """Return whether a server of that version logs hidden columns at known places."""
-    return not mariadb and FIRST <= version <= LAST_PLACED
+    """Return whether a server of this version logs hidden columns at known places."""
+    return not mariadb and FIRST_WITH_HIDDEN <= version <= LAST_WITH_PLACES
 
 
 def may_be_hidden(name: str) -> bool:
-    """Return whether a hidden column may have that name, whatever its index is called."""
+    """Return whether a hidden column of some index may have this name."""
     return _NAMES.fullmatch(name) is not None
 
 
 def is_hidden(name: str, keys: Iterable[KeySchema]) -> bool:
-    """Return whether a name in a table map is that of a hidden column of these keys. MySQL 8.0.15
-    names it by the MD5 of the index's name and the part's number, later versions by a prefix."""
+    """Return whether a name in a TABLE_MAP belongs to a hidden column of these keys. Its name is
+    the MD5 of the index's name and the part's number in MySQL 8.0.15, and begins with !hidden! in
+    later versions."""
     return name.startswith("!hidden!") or name in {
         hashlib.md5(f"{key}{part}".encode(), usedforsecurity=False).hexdigest()
         for key, part in expressions(keys)
@@ -270,8 +274,8 @@ def is_hidden(name: str, keys: Iterable[KeySchema]) -> bool:
 
 
 def expressions(keys: Iterable[KeySchema]) -> list[tuple[str, int]]:
-    """Return the parts of keys that have a hidden column: the key's name, and the part's number
-    from 0."""
+    """Return the key parts that are expressions, and so have a hidden column: the key's name, and
+    the part's number from 0."""
     return [
         (key.name, number)
         for key in keys
@@ -288,17 +292,17 @@ def hidden_places(table: TableSchema) -> tuple[int, ...] | None:
 
 
 def with_hidden(
-    columns: Iterable[Visible], hidden: Iterable[HiddenColumn]
-) -> list[Visible | HiddenColumn]:
-    """Return all columns in their order, hidden ones among them."""
-    merged: list[Visible | HiddenColumn] = list(columns)
+    columns: Iterable[VisibleColumn], hidden: Iterable[HiddenColumn]
+) -> list[VisibleColumn | HiddenColumn]:
+    """Return the visible and the hidden columns, in their order in the table."""
+    merged: list[VisibleColumn | HiddenColumn] = list(columns)
     for column in sorted(hidden, key=lambda column: column.place):
         merged.insert(column.place, column)
     return merged
 
 
 def numbered(columns: Iterable[object]) -> tuple[HiddenColumn, ...]:
-    """Return the hidden columns among these, each with its place here."""
+    """Return the hidden columns among all columns of a table, each with its new place."""
     return tuple(
         replace(column, place=place)
         for place, column in enumerate(columns)
@@ -306,28 +310,30 @@ def numbered(columns: Iterable[object]) -> tuple[HiddenColumn, ...]:
     )
 
 
-def with_new(
+def with_new_hidden(
     hidden: tuple[HiddenColumn, ...], visible: int, keys: Iterable[KeySchema]
 ) -> tuple[HiddenColumn, ...]:
-    """Return the hidden columns after these keys are added to a table with `visible` columns that
-    are not hidden."""
+    """Return the hidden columns after these keys are added to a table. `visible`: the number of its
+    columns that are not hidden."""
     end = visible + len(hidden)
     new = (HiddenColumn(end + at, key) for at, (key, _) in enumerate(expressions(keys)))
     return *hidden, *new
 
 
-def stay_hidden(
+def kept_hidden(
     table: TableSchema, dropped: Collection[str], renamed: Mapping[str, str]
 ) -> tuple[HiddenColumn, ...] | None:
-    """Return the hidden columns that stay when keys are dropped and renamed (given by names in
-    lower case), in their old places and under the keys' new names; None if this is unknown."""
+    """Return the hidden columns that stay when keys are dropped and renamed; None if they are
+    unknown. They keep their places, and get the keys' new names. `dropped`, `renamed`: names in
+    lower case; `renamed` has new names by old ones."""
     if hidden_places(table) is None:
         return None
     dropped_parts = expressions(key for key in table.keys if key.name.lower() in dropped)
     candidates = [
         column for column in table.hidden if column.key is None or column.key.lower() not in dropped
     ]
-    # Columns that may belong to several keys: as many of them go as named ones do not account for.
+    # Some dropped parts have a hidden column that names its key. Each of the others belongs to a
+    # column without a name, which may be any of these.
     nameless = [column for column in candidates if column.key is None]
     missing = len(dropped_parts) - (len(table.hidden) - len(candidates))
     if 0 < missing < len(nameless) and not _side_by_side(table, nameless):
@@ -340,8 +346,8 @@ def stay_hidden(
 
 
 def _side_by_side(table: TableSchema, columns: Sequence[HiddenColumn]) -> bool:
-    """Return whether no visible column is between these. Then it does not matter which of them is
-    dropped."""
+    """Return whether no visible column is between these hidden columns. In that case it does not
+    matter which of them is dropped."""
     places = [column.place for column in columns]
     hidden = {column.place for column in table.hidden}
     return hidden.issuperset(range(min(places), max(places) + 1))
@@ -350,9 +356,9 @@ def _side_by_side(table: TableSchema, columns: Sequence[HiddenColumn]) -> bool:
 def shown_places(
     ordinals: Collection[int], keys: Collection[KeySchema]
 ) -> tuple[HiddenColumn, ...]:
-    """Return the hidden columns of a table whose visible columns have these ordinal positions, from
-    1: `information_schema` skips the positions of hidden ones. Empty if they do not fit the keys.
-    """
+    """Return the hidden columns of a table; none if their number does not fit the keys. `ordinals`:
+    the ordinal positions, from 1, of the visible columns in `information_schema`, which skips the
+    positions of hidden columns."""
     parts = expressions(keys)
     last = max(ordinals, default=0)
     places = [place - 1 for place in range(1, last + 1) if place not in ordinals]

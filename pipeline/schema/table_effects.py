@@ -1,9 +1,9 @@
 """A statement's effect on one table, and the tests that the rules of `consequences` apply to it.
 
-Each test returns a reason, or None if it does not apply. The main question is whether a change of a
-column's definition changes stored values: a server logs no row events for what ALTER TABLE does to
-values. So a change preserves values only if it can do nothing else; in doubt it does not. The last
-section compares a structure that a person gave with the one before it.
+Each test returns a reason, or None if it does not apply. The main question is whether a new
+definition of a column changes stored values, since servers log no row events when ALTER TABLE
+changes values. In doubt the answer is yes. The last section compares a structure that a person gave
+with the structure before it.
 
 Sources: the MySQL manual, "ALTER TABLE Statement" and "Data Types". Which character set is a
 superset of which follows from the code tables of `pipeline.binlog.values.charsets`.
@@ -51,10 +51,11 @@ from lockstep.pipeline.values.table import Column, TableName
 
 @dataclass(frozen=True, slots=True)
 class TableEffect:
-    """A statement's effect on one table. A change has `before` and `after`, a new table `after`.
-    `strict`: the session's sql_mode was strict. `moment`: when the statement ran. `treated`:
-    columns that the lake does not show as they are, or that decide which rows it takes, in lower
-    case, each with its treatment in words."""
+    """A statement's effect on one table. `kind`: created, dropped, renamed, truncated, changed,
+    dirty (rows changed without row events) or not followed. A change has `before` and `after`, a
+    new table `after`. `columns_from`: the former name of each column. `strict`: the session's
+    sql_mode was strict. `moment`: when the statement ran. `treated`: columns, in lower case, that
+    the settings hide or convert, or by which they choose rows, each with its treatment in words."""
 
     table: TableName
     kind: str
@@ -68,6 +69,7 @@ class TableEffect:
 
     @property
     def schemas(self) -> tuple[TableSchema, TableSchema]:
+        """The table's schemas before and after a change."""
         assert self.before is not None
         assert self.after is not None
         return self.before, self.after
@@ -87,7 +89,7 @@ def table_effects(
     moment: StatementMoment | None = None,
     treated: Callable[[TableSchema], Mapping[str, str]] = lambda _: {},
 ) -> Iterator[TableEffect]:
-    """Yield an effect on the schema as an effect on each table that it concerns."""
+    """Yield a `TableEffect` for each table that an effect on the schema concerns."""
     match effect:
         case Created(table, after):
             yield TableEffect(table, "created", after=after)
@@ -115,7 +117,7 @@ def table_effects(
 
 
 _ROWS_KEPT: Final = frozenset({"innodb", "myisam", "aria", "rocksdb"})
-"""Engines between which a table can change with all its rows."""
+"""Engines between which ALTER TABLE moves all rows of a table unchanged."""
 
 
 def engine_refused(effect: TableEffect) -> str | None:
@@ -127,7 +129,8 @@ def versioned(effect: TableEffect) -> str | None:
 
 
 def why_versioned(schema: TableSchema) -> str | None:
-    """Return why a system-versioned table is quarantined; None for any other table."""
+    """Return why a system-versioned table is quarantined (not captured until a person resumes it);
+    None for any other table."""
     if not schema.system_versioned:
         return None
     return "it is system-versioned: rows of the past are logged under the key of the present one"
@@ -156,7 +159,7 @@ def key_changed(effect: TableEffect) -> str | None:
 
 
 def differs_per_row(effect: TableEffect) -> str | None:
-    """Return why only the source knows which values existing rows got in a new column."""
+    """Return why only the source knows the values of a new column in existing rows."""
     _, schema = effect.schemas
     decoded = {column.name: column for column in row_structure(schema).columns}
     for before, after in effect.pairs:
@@ -181,8 +184,8 @@ def differs_per_row(effect: TableEffect) -> str | None:
 
 
 def _is_known(column: ColumnSchema, decoded: Column, moment: StatementMoment | None) -> bool:
-    """Return whether the value that existing rows got is known. True for a type that is not read:
-    the table is quarantined for its type instead."""
+    """Return whether the new column's value in existing rows is known. Return True for a type that
+    Lockstep does not read: the table is quarantined for its type instead."""
     try:
         return fill_of(column, arrow_type(decoded), moment) is not None
     except TableError:
@@ -190,8 +193,9 @@ def _is_known(column: ColumnSchema, decoded: Column, moment: StatementMoment | N
 
 
 def shape_changed(effect: TableEffect) -> str | None:
-    """Return why the lake has to show a column's values again. A new column is shown with its
-    default, unless a condition takes rows by it."""
+    """Return why the settings that hide, convert or select values have another result after the
+    change, so that the table has to be read again. A new column has its default in all rows; this
+    matters only if the condition on rows uses the column."""
     for before, after in effect.pairs:
         now = effect.treated.get(after.name.lower(), "")
         if before is None:
@@ -213,8 +217,8 @@ def _definition(column: ColumnSchema) -> ColumnSchema:
 
 
 def columns_changed(effect: TableEffect) -> str | None:
-    """Return whether rows have other columns or types. A column that is dropped and added again in
-    one statement is a new one, even with the same definition."""
+    """Return a reason if rows have other columns or types. A column that is dropped and added again
+    in one statement is a new column, even with the same definition."""
     before, after = (row_structure(schema).columns for schema in effect.schemas)
     kept = before == after and effect.columns_from == effect.schemas[0].names
     return None if kept else "its columns changed"
@@ -224,20 +228,21 @@ _GROW: Final = frozenset({"datetime", "timestamp", "bit", "vector"})
 """Types whose values all fit in a longer column of the same type."""
 
 _PRINTED_DIGITS: Final = 38
-"""A DECIMAL of more digits is text in the lake, with all digits of its scale."""
+"""A DECIMAL with more digits is a text in the lake, which shows all digits of its scale."""
 
 _IN_UTF8MB3: Final = SINGLE_BYTE | {"ascii", "ucs2"}
-"""Character sets that have only characters of the basic plane, which are all in utf8mb3."""
+"""Character sets whose characters are all in the basic plane, and so in utf8mb3."""
 
 _AS_BYTES: Final = frozenset({"utf8mb4", "utf8mb3", "ascii"})
-"""Sets whose bytes are UTF-8. Members of ENUM and SET in the set `binary` are kept as UTF-8."""
+"""Character sets whose bytes are valid UTF-8. Members of ENUM and SET in the character set `binary`
+are decoded as UTF-8."""
 
 _IN_UTF8MB4: Final = SINGLE_BYTE | WIDE | {"ascii", "utf8mb3"}
 
 
 def why_values_change(before: ColumnSchema, after: ColumnSchema, *, strict: bool) -> str | None:
-    """Return how an ALTER may have changed a column's stored values, in a few words; None if it
-    cannot have. `strict`: the session's sql_mode refused invalid values."""
+    """Return how an ALTER TABLE may have changed a column's stored values, in a few words; None if
+    it kept them for certain. `strict`: the session's sql_mode refused invalid values."""
     if before.generated is not None or after.generated is not None:
         return _generated(before, after)
     if after.auto_increment and not before.auto_increment:
@@ -293,6 +298,7 @@ def _texts(before: ColumnSchema, after: ColumnSchema) -> str | None:
 
 
 def _superset(before: str, after: str) -> bool:
+    """Return whether the character set `after` has all characters of `before`."""
     if before == after:
         return True
     if after == "utf8mb4":
@@ -303,8 +309,8 @@ def _superset(before: str, after: str) -> bool:
 
 
 def _characters(column: ColumnSchema) -> int:
-    """Return how many characters the column holds. The TEXT types count bytes: a conversion that
-    needs more bytes has made the column's type larger (`column_changes.converted`)."""
+    """Return how many characters the column holds. For TEXT types this is a number of bytes, since
+    a conversion that needs more bytes enlarges the type (`column_changes.converted`)."""
     return LARGE.get(column.type, column.length or 0)
 
 
@@ -343,7 +349,7 @@ def _digits_kept(before: ColumnSchema, after: ColumnSchema) -> bool:
 
 
 def _floats_kept(before: ColumnSchema, after: ColumnSchema) -> bool:
-    """FLOAT(M,D) rounds, so it takes no other column's values without change."""
+    """Return whether ALTER TABLE keeps values of FLOAT or DOUBLE. FLOAT(M,D) rounds all others."""
     plain = before.precision is None and after.precision is None
     same = (before.precision, before.scale) == (after.precision, after.scale)
     signs = before.unsigned or not after.unsigned
@@ -351,7 +357,8 @@ def _floats_kept(before: ColumnSchema, after: ColumnSchema) -> bool:
 
 
 def _bytes_kept(before: ColumnSchema, after: ColumnSchema) -> bool:
-    """The zero bytes that pad a BINARY stay in other types; only a longer BINARY adds more."""
+    """Return whether ALTER TABLE keeps bytes. A BINARY of another length pads or cuts them; the
+    zero bytes that pad a BINARY stay in other types."""
     if before.type == after.type == "binary":
         return before.length == after.length
     if after.type != "varbinary" and after.type not in BLOBS:
@@ -361,12 +368,14 @@ def _bytes_kept(before: ColumnSchema, after: ColumnSchema) -> bool:
 
 
 def _kind(column: ColumnSchema) -> tuple[object, ...]:
+    """Return everything on which the column's stored values depend, except an expression."""
     digits = column.length, column.precision, column.scale
     signs = column.unsigned, column.zerofill
     return column.type, *digits, *signs, column.charset, column.members
 
 
 def _words(column: ColumnSchema) -> str:
+    """Return the type as `decimal(10,2) unsigned`, for messages."""
     sizes = [
         str(size) for size in (column.length, column.precision, column.scale) if size is not None
     ]
@@ -393,8 +402,8 @@ def may_rename_columns(text: str, context: StatementContext) -> bool:
 
 
 def columns_from(before: TableSchema, given: TableSchema, renames: Renames) -> ColumnsFrom:
-    """Return the name in `before` of each column of `given`, None for a new one: as the person
-    said, else by its name."""
+    """Return for each column of `given` its name in `before`, None for a new column. A column that
+    the person did not list in `renames` is matched by its name."""
     old_names = {new.lower(): old for old, new in renames}
     renamed = {old.lower() for old, _ in renames}
     origins = []
@@ -409,7 +418,7 @@ def columns_from(before: TableSchema, given: TableSchema, renames: Renames) -> C
 
 
 def why_renames_refused(before: TableSchema, given: TableSchema, renames: Renames) -> str | None:
-    """Return why columns cannot have been renamed as a person says; None if they can."""
+    """Return why the columns cannot have been renamed as the person says; None if they can."""
     olds = [old.lower() for old, _ in renames]
     news = [new.lower() for _, new in renames]
     for old, new in renames:
@@ -439,9 +448,10 @@ def why_renames_refused(before: TableSchema, given: TableSchema, renames: Rename
 def why_unclear(
     before: TableSchema, given: TableSchema, renames: Renames = (), *, renaming: bool
 ) -> str | None:
-    """Return why the mirror's rows cannot be kept under the given structure: it is unclear which
-    column is which, or a statement with this change would have the table read again
-    (`consequences`). `renaming`: the statement in between may have renamed columns."""
+    """Return why the mirror (the Delta table with the current rows) cannot keep its rows under the
+    given structure; None if it can. Either it is unclear which column is which, or a statement with
+    this change would require reading the table again (`consequences`). `renaming`: the statement
+    before the given structure may have renamed columns."""
     if renaming and not renames:
         return "the statement that stopped it renames, which the given structure does not show"
     origins = columns_from(before, given, renames)
@@ -450,8 +460,8 @@ def why_unclear(
     new = [name for name, origin in zip(given.names, origins, strict=True) if origin is None]
     if missing and new:
         return (
-            f"by the structure given {', '.join(missing)} may have become {', '.join(new)}, or "
-            "have been dropped while that was added"
+            f"by the structure given, {', '.join(missing)} may have been renamed to "
+            f"{', '.join(new)}, or dropped and {', '.join(new)} added"
         )
     change = TableEffect(given.name, "changed", "", before, given, origins, strict=False)
     for test in (engine_changed, values_changed, key_changed, differs_per_row):

@@ -1,8 +1,8 @@
-"""The structures of one source while a run reads its log.
+"""The structures of one source's tables while a run reads the source's log.
 
-`pipeline.run.dump.initial_schemas` finds the first structures. Until the first statement that
-changes a structure, structures are loaded table by table; that statement loads all of them. So a
-run without such a statement only loads the tables whose rows it reads.
+`pipeline.run.dump.initial_schemas` finds the structures at the beginning. They are loaded table by
+table until the first statement that changes a structure; that statement loads all of them. So a run
+without such a statement only loads the tables whose rows it reads.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from lockstep.pipeline.schema.effects import (
     LoggedStatement,
     Renamed,
     origins,
-    reasons,
     recorded_statement,
+    unknown_structures,
 )
 from lockstep.pipeline.schema.evolve import evolve, forget
 from lockstep.pipeline.schema.history import (
@@ -55,8 +55,8 @@ from lockstep.pipeline.values.table import TableName, TableStructure
 
 @dataclass(frozen=True, slots=True)
 class KnownFrom:
-    """A table whose structure is unknown up to `since` and was read from the server: the last
-    statement that changed it ends there."""
+    """A structure that was read from the server and holds from `since` on, where the last statement
+    that changed the table ends. Before `since`, the table's structure is unknown."""
 
     since: Coordinates
     schema: TableSchema
@@ -66,15 +66,15 @@ ColumnsFrom = tuple[str | None, ...]
 """The former name of each column, None for a new column."""
 
 Origin = tuple[SchemaVersion, ColumnsFrom | None]
-"""The version whose rows or columns a table has, and the former names of its columns; None if they
-kept their names."""
+"""The version from which a table has its rows or columns, and the columns' names in that version;
+None if they kept their names."""
 
 
 class FirstStructures(Protocol):
-    """The structures that are known where the run begins to read the log."""
+    """The structures that are known at the position where the run begins to read the log."""
 
-    def one(self, table: TableName) -> SchemaVersion | None:
-        """Return the newest version of a table."""
+    def newest(self, table: TableName) -> SchemaVersion | None:
+        """Return the newest version of a table; None if it has none."""
 
     def all(self) -> Sequence[SchemaVersion]:
         """Return the newest version of every table that is not dropped."""
@@ -83,9 +83,10 @@ class FirstStructures(Protocol):
         """Return all versions of a table, in the order of their positions."""
 
     def referring(self) -> Sequence[SchemaVersion]:
-        """Return those of `all` that have foreign keys."""
+        """Return the versions in `all` that have foreign keys."""
 
-    def databases(self) -> Sequence[DatabaseVersion]: ...
+    def databases(self) -> Sequence[DatabaseVersion]:
+        """Return the newest version of every database."""
 
     def last_number(self, table: TableName) -> int:
         """Return the highest number of a version of the table; 0 if it has none."""
@@ -93,15 +94,16 @@ class FirstStructures(Protocol):
 
 @dataclass(slots=True)
 class StructuresInMemory:
-    """`FirstStructures` in memory. `tables`: the newest version of each table; `ever`: returns all
-    versions of a table."""
+    """`FirstStructures` in memory. `tables`: the newest version of each table;
+    `database_versions`: the newest version of each database; `versions_of`: returns all versions of
+    a table; `numbers`: the highest number of a version of each table."""
 
     tables: dict[TableName, SchemaVersion] = field(default_factory=dict)
-    schemas: Sequence[DatabaseVersion] = ()
-    ever: Callable[[TableName], Sequence[SchemaVersion]] = lambda _: ()
+    database_versions: Sequence[DatabaseVersion] = ()
+    versions_of: Callable[[TableName], Sequence[SchemaVersion]] = lambda _: ()
     numbers: Mapping[TableName, int] = field(default_factory=dict)
 
-    def one(self, table: TableName) -> SchemaVersion | None:
+    def newest(self, table: TableName) -> SchemaVersion | None:
         return self.tables.get(table)
 
     def all(self) -> Sequence[SchemaVersion]:
@@ -109,7 +111,7 @@ class StructuresInMemory:
         return [version for version in versions if version.knowledge is not Knowledge.DROPPED]
 
     def versions(self, table: TableName) -> Sequence[SchemaVersion]:
-        return self.ever(table)
+        return self.versions_of(table)
 
     def referring(self) -> Sequence[SchemaVersion]:
         return [
@@ -119,7 +121,7 @@ class StructuresInMemory:
         ]
 
     def databases(self) -> Sequence[DatabaseVersion]:
-        return self.schemas
+        return self.database_versions
 
     def last_number(self, table: TableName) -> int:
         return self.numbers.get(table, 0)
@@ -128,21 +130,22 @@ class StructuresInMemory:
 Generation = Callable[
     [Sequence[SchemaVersion], TableSchema | None, ShownAs | None, TableSchema | None], int
 ]
-"""Returns the changelog generation of a new version, from the versions before it, the schema that
-the lake shows, how it shows it, and the source's schema."""
+"""Returns the generation of a new version: the number of the changelog's part that gets its rows
+(the changelog is the Delta table with every change). Arguments: the versions before it, the schema
+that the lake shows, how the lake shows it, and the source's schema."""
 
 
 Recorded = Callable[
     [TableName, Coordinates, TableSchema | None, str | None, ColumnsFrom | None],
     SchemaVersion | None,
 ]
-"""Returns the version that an earlier run recorded for a table at this position if it is the same:
-with this schema; or, without a schema, dropped, or unknown for this reason. Former names of columns
-are given if a person named them."""
+"""Returns the version that an earlier run recorded for a table at a position, if it is the same as
+the new one. Arguments: the table, the position, the new schema, the reason for an unknown schema
+(None, and no schema: dropped), and the columns' former names if a person gave them."""
 
 
 class Shapes(Protocol):
-    """How the settings have the lake show tables (`pipeline.shape.shaping`)."""
+    """Applies the settings that hide columns and rows from the lake (`pipeline.shape.shaping`)."""
 
     def recorded(
         self,
@@ -150,24 +153,24 @@ class Shapes(Protocol):
         before: SchemaVersion | None = None,
         columns_from: ColumnsFrom | None = None,
     ) -> tuple[TableSchema, ShownAs | None]:
-        """Return the structure as the history stores it, and how the lake shows it. `before`: the
-        version whose rows or columns it has; `columns_from`: the columns' names in that version,
-        None if they kept their names. Raise TableError if it cannot be shown as the settings
-        say."""
+        """Return the structure as the history stores it, and how the lake shows the table.
+        `before`: the version from which the table has its rows or columns; `columns_from`: the
+        columns' names in that version, None if they kept their names. Raise TableError if the
+        settings cannot be applied to the structure."""
 
     def statement(
         self, logged: LoggedStatement, followed: FollowedStatement, tables: Collection[TableName]
     ) -> SchemaStatement:
-        """Return a statement that names these tables as the history stores it."""
+        """Return the history's record of a statement. `tables`: the tables that it names."""
 
 
 class SchemaTracker:
-    """The structures at the current position of the log, which `follow` moves from statement to
-    statement, and the history that this makes.
+    """The structures at the current position of the log, and the history of the versions so far.
+    `follow` moves the position to the end of the next statement.
 
-    `known`: the structures at the beginning; `later`: those that are known only from some position
-    on; `recorded`: looks up versions that an earlier run recorded, which are kept; `shapes`: how
-    the lake shows tables, None if it shows all as they are.
+    `known`: the structures at the beginning; `later`: structures that are known only from some
+    position on; `recorded`: finds versions that an earlier run recorded, which are kept; `shapes`:
+    applies the settings, None if the lake shows every table as it is.
     """
 
     def __init__(
@@ -184,12 +187,12 @@ class SchemaTracker:
         self._shapes = shapes
         self._generation = generation
         self._recorded = recorded
-        self._folding = lower_case_table_names
+        self._lower_case_table_names = lower_case_table_names
         self._later = dict(later or {})
         self._schema: ServerSchema | None = None
         self._current: dict[TableName, SchemaVersion | None] = {}
         self._new_versions: dict[TableName, list[SchemaVersion]] = {}
-        self._before: dict[TableName, TableSchema] = {}
+        self._last_schemas: dict[TableName, TableSchema] = {}
         self._not_shown: dict[TableName, TableError] = {}
         self._versions: list[SchemaVersion] = []
         self._statements: list[SchemaStatement] = []
@@ -197,34 +200,37 @@ class SchemaTracker:
 
     @property
     def history(self) -> History:
+        """The statements and versions that this run has recorded so far."""
         return History(tuple(self._statements), tuple(self._versions), tuple(self._databases))
 
     @property
-    def statements(self) -> int:
+    def statement_count(self) -> int:
+        """Number of statements that this run has recorded so far."""
         return len(self._statements)
 
     def version(self, table: TableName) -> SchemaVersion | None:
         """Return the table's structure at the current position; None if there is no record of the
         table."""
         if table not in self._current:
-            self._current[table] = self._known.one(table)
+            self._current[table] = self._known.newest(table)
         return self._current[table]
 
     def last_known(self, table: TableName) -> TableSchema | None:
-        """Return the table's schema at the current position; if it is unknown there, the last one
-        before."""
+        """Return the table's schema at the current position; if it is unknown there, the last known
+        schema."""
         version = self.version(table)
         schema = None if version is None else version.schema
-        return schema or self._before.get(table)
+        return schema or self._last_schemas.get(table)
 
     def known_from(self, table: TableName) -> Coordinates | None:
-        """Return the position from which a structure that is unknown here is known again."""
+        """Return the position from which a table's structure will be known; None if the current
+        position is after it, or if it is not known again."""
         later = self._later.get(table)
         return later.since if later else None
 
     def not_shown(self, table: TableName) -> TableError | None:
-        """Return why the table's structure at the current position cannot be shown as the settings
-        say, if this run has recorded that; else None."""
+        """Return why the settings cannot be applied to the table's structure at the current
+        position, if this run has recorded that; else None."""
         return self._not_shown.get(table)
 
     def is_from_table_map(self, table: TableName) -> bool:
@@ -252,12 +258,13 @@ class SchemaTracker:
         return [schema for schema in schemas if schema is not None and schema.foreign_keys]
 
     def fold(self, table: TableName) -> TableName:
-        return ServerSchema(lower_case_table_names=self._folding).fold(table)
+        """Return a table's name in lower case if the server ignores case."""
+        return ServerSchema(lower_case_table_names=self._lower_case_table_names).fold(table)
 
     def whole(self) -> ServerSchema:
         """Return the schema of the whole server at the current position."""
         if self._schema is None:
-            schema = ServerSchema(lower_case_table_names=self._folding)
+            schema = ServerSchema(lower_case_table_names=self._lower_case_table_names)
             for database in self._known.databases():
                 if database.schema is not None:
                     schema = schema.with_database(database.schema)
@@ -269,13 +276,13 @@ class SchemaTracker:
                 schema.databases,
                 {schema.fold(name): table for name, table in tables.items()},
                 frozenset(schema.fold(name) for name in unknown),
-                self._folding,
+                self._lower_case_table_names,
             )
         return self._schema
 
     def _with_current(self, known: Iterable[SchemaVersion]) -> dict[TableName, SchemaVersion]:
-        """Return versions known at the beginning, with those that replaced them since, and every
-        other table that was loaded since."""
+        """Return the given versions from the beginning, or the current version of each table that
+        has changed since; also those of all other tables that were loaded since."""
         versions = {version.table: version for version in known}
         current = self._current.items()
         return versions | {name: version for name, version in current if version is not None}
@@ -292,8 +299,8 @@ class SchemaTracker:
     def record_first(
         self, versions: Iterable[SchemaVersion], databases: Iterable[DatabaseVersion]
     ) -> None:
-        """Record the structures that the run read where it begins. A table that was known before
-        keeps its rows, and its columns are matched by their names."""
+        """Record the structures that the run read at its first position. A table that was known
+        before keeps its rows, and its columns are matched by their names."""
         for version in versions:
             columns_from = None
             if version.schema is not None:
@@ -323,8 +330,8 @@ class SchemaTracker:
     def record_carried(
         self, table: TableName, version: SchemaVersion | None, at: Coordinates
     ) -> None:
-        """Record that an older version holds again from there on; None if the table does not exist
-        there, or was unknown."""
+        """Record that an older version holds again from the position `at` on. `version`: None if
+        the table did not exist or was unknown."""
         schema = None if version is None else version.schema
         reason = None if version is None else version.reason
         self._record(table, schema, at, VersionOrigin.CARRIED, reason=reason, carried=version)
@@ -337,8 +344,8 @@ class SchemaTracker:
     def record_given(
         self, schema: TableSchema, at: Coordinates, columns_from: ColumnsFrom | None
     ) -> SchemaVersion:
-        """Record the structure that a person gave for a table from a position on, and the former
-        names of its columns; None if the table does not keep its rows."""
+        """Record the structure that a person gave for a table from a position on. `columns_from`:
+        the former names of its columns; None if the table does not keep its rows."""
         # A CREATE TABLE does not tell the places of hidden columns.
         schema = replace(schema, hidden=())
         self._schema = self.whole().with_table(schema)
@@ -351,7 +358,7 @@ class SchemaTracker:
             at,
             VersionOrigin.PERSON,
             columns_from=columns_from,
-            # A hidden column stays hidden under a new name that the settings do not hide.
+            # A hidden column stays hidden, even under a new name that the settings do not hide.
             shaped_like=(before, columns_from) if before and keeps_rows else None,
         )
 
@@ -377,12 +384,13 @@ class SchemaTracker:
         shaped_like: Origin | None = None,
         carried: SchemaVersion | None = None,
     ) -> SchemaVersion:
-        """Record a version: with a schema known, without one unknown for a reason, or dropped. It
-        is unknown, too, if it cannot be shown as the settings say. `shaped_like`: it may show no
-        more than that version; `carried`: the version that holds again, shown as it was."""
+        """Record a version. With a schema it is known; without one it is unknown if a reason is
+        given, else dropped. It is also unknown if the settings cannot be applied. `shaped_like`: a
+        version of which the lake may not show more than before; `carried`: the version that holds
+        again, which the lake shows as before."""
         old = self._current.get(table)
         if old is not None and old.schema is not None:
-            self._before[table] = old.schema
+            self._last_schemas[table] = old.schema
         by_person = columns_from if origin is VersionOrigin.PERSON else None
         recorded = self._recorded and self._recorded(table, since, schema, reason, by_person)
         if recorded:
@@ -427,7 +435,7 @@ class SchemaTracker:
     # -- statements --------------------------------------------------------------------
 
     def follow(self, logged: LoggedStatement) -> FollowedStatement:
-        """Follow a statement: move to its end, and record the versions that it makes."""
+        """Move to the end of a statement, and record the versions that the statement makes."""
         read = read_change(logged.text, logged.context)
         if isinstance(read, Irrelevant):
             self._take_code(logged)
@@ -447,7 +455,7 @@ class SchemaTracker:
             followed = FollowedStatement(evolved.effects, kind=read[0].kind)
             touched.update(touched_by(read, ()), needed_by(read))
             like = self._origins_of(read, followed, before)
-        # Settings name tables as structures do, and a statement may spell them in another case.
+        # A statement may spell a table's name in another case than the settings do.
         tables = (schema.table(name) for schema in (before, after) for name in touched)
         touched |= {
             *map(self.fold, touched),
@@ -461,16 +469,16 @@ class SchemaTracker:
         number = len(self._statements) - 1
         self._record_tables(before, self._schema, followed, logged.end, number, like)
         self._record_databases(before, self._schema, logged.end, number)
-        # Only the version before says which values a table that cannot be shown hides. Forgotten,
-        # it is not followed, so a later change cannot show them.
+        # If the settings cannot be applied to a table, only its version before says which values
+        # are hidden. Its structure is forgotten, so that no later statement can reveal them.
         self._schema = forget(self._schema, [*self._not_shown])
         return followed
 
     def _origins_of(
         self, changes: Sequence[SchemaChange], followed: FollowedStatement, before: ServerSchema
     ) -> dict[TableName, Origin]:
-        """Return the origin of each table that the statement renames or makes LIKE another, by the
-        folded name that the table has after it."""
+        """Return the origin of each table that the statement renames, or creates LIKE another, by
+        the table's folded name after the statement."""
         names: dict[TableName, tuple[TableName, ColumnsFrom | None]] = {}
         for effect in followed.effects:
             if isinstance(effect, Renamed):
@@ -488,6 +496,7 @@ class SchemaTracker:
         return origins_by_name
 
     def _take_code(self, logged: LoggedStatement) -> None:
+        """Follow a statement that may only change triggers or views."""
         if not may_change_code(logged.text):
             return
         before = self.whole()
@@ -495,7 +504,7 @@ class SchemaTracker:
         self._record_databases(before, self._schema, logged.end, None)
 
     def _with_later(self, schema: ServerSchema, end: Coordinates) -> ServerSchema:
-        """Return the schema with the tables that are known from `end` or earlier on."""
+        """Return the schema with the tables of `later` that are known at the position `end`."""
         for name in [name for name, later in self._later.items() if later.since <= end]:
             later = self._later.pop(name)
             if schema.table(name) is None:
@@ -511,7 +520,9 @@ class SchemaTracker:
         statement: int,
         like: Mapping[TableName, Origin],
     ) -> None:
-        why = dict(reasons(followed))
+        """Record a version of each table whose structure differs before and after the statement, or
+        became unknown. `like`: the origins of renamed tables and of those created LIKE another."""
+        why = dict(unknown_structures(followed))
         columns = dict(origins(followed.effects))
         for key in sorted({*before.tables, *after.tables, *before.unknown, *after.unknown}):
             old, new = before.tables.get(key), after.tables.get(key)

@@ -1,9 +1,10 @@
-"""A column in the lake: the Arrow type, and so the Delta type, of each MySQL type; which two names
-are one column to Delta and Spark, and how names that they refuse or reserve are spelled instead.
+"""The types and names of columns in the lake: the Arrow type, and so the Delta type, of each MySQL
+type, and the spelling of names that Delta or Spark refuse, reserve or treat as equal.
 
 The mapping follows the widths of the MySQL manual's chapter "Data Types"; Delta has no unsigned
-integers and at most 38 decimal digits. A type that is not listed is never guessed: `TableError`
-quarantines the table. `pipeline.binlog` and `pipeline.resultset` turn bytes and texts into values.
+integers and at most 38 decimal digits. A type that is not listed is never guessed: a `TableError`
+stops the capture of the table. `pipeline.binlog` and `pipeline.resultset` turn bytes and texts into
+values.
 """
 
 from __future__ import annotations
@@ -78,9 +79,9 @@ def arrow_type(column: Column) -> pa.DataType:
     if integer is not None:
         return integer
     if column.type == "decimal":
-        return _decimal(column)
+        return _decimal_type(column)
     if column.type == "bit":
-        return _bits(column)
+        return _bit_type(column)
     plain = _PLAIN.get(column.type)
     if plain is None:
         raise TableError(
@@ -91,7 +92,7 @@ def arrow_type(column: Column) -> pa.DataType:
     return plain
 
 
-def _decimal(column: Column) -> pa.DataType:
+def _decimal_type(column: Column) -> pa.DataType:
     if column.precision is None or column.scale is None:
         raise ValueError(f"{column} has no precision")
     if column.precision > MAX_DECIMAL_DIGITS:
@@ -99,7 +100,7 @@ def _decimal(column: Column) -> pa.DataType:
     return pa.decimal128(column.precision, column.scale)
 
 
-def _bits(column: Column) -> pa.DataType:
+def _bit_type(column: Column) -> pa.DataType:
     if column.length is None:
         raise ValueError(f"{column} has no width")
     if column.length == 1:
@@ -108,11 +109,12 @@ def _bits(column: Column) -> pa.DataType:
 
 
 def arrow_schema(structure: TableStructure) -> pa.Schema:
-    """Return the mirror's schema: the table's columns in their order, all nullable.
+    """Return the schema of the mirror (the Delta table with the current rows): the table's columns
+    in their order, all nullable.
 
-    A mirror that declared NOT NULL would have to be altered whenever the source drops NOT NULL.
-    Raise TableError, besides for unlisted types, for a key column whose values cannot be joined on,
-    and for two columns that Spark and Delta take for one.
+    A mirror with NOT NULL columns would have to be altered whenever the source drops NOT NULL.
+    Raise TableError for a type that is not listed, for a VECTOR in the key, since Spark cannot join
+    on it, and for two column names that Spark or Delta treat as equal.
     """
     refuse_twins(structure.names)
     schema = pa.schema([pa.field(column.name, arrow_type(column)) for column in structure.columns])
@@ -188,11 +190,11 @@ def microseconds_of(text: str) -> int:
 
 
 _REFUSED: Final = " ,;{}()\n\t="
-"""Characters that column names in a Delta table without column mapping may not have (Delta's
-`SchemaUtils.checkFieldNames`)."""
+"""Characters that Delta refuses in column names of a table without column mapping
+(`SchemaUtils.checkFieldNames`)."""
 
 READER_COLUMNS: Final = frozenset({"_tmp_metadata_row_index", "__delta_internal_is_row_deleted"})
-"""Columns that Spark and Delta add to the rows of a file, under column mapping too
+"""Columns that Spark and Delta add when they read a file, even with column mapping
 (`DeltaColumnMapping.DELTA_INTERNAL_COLUMNS`). No Delta table can have a column with such a
 name."""
 
@@ -209,23 +211,23 @@ MERGE_COLUMNS: Final = frozenset(
         "rowindexcol",
     }
 )
-"""Columns, `folded`, that Delta's MERGE adds to the table's and the source's and looks up by name
-(`MergeIntoCommandBase`, `DeletionVectorBitmapGenerator`): a table with one of these is written
-without MERGE."""
+"""Names, `folded`, of columns that Delta's MERGE adds to both of its inputs and looks up by name
+(`MergeIntoCommandBase`, `DeletionVectorBitmapGenerator`). A table with a column of such a name is
+written without MERGE."""
 
 _CODES: Final = "|".join(f"{ord(character):02X}" for character in f"{_REFUSED}%_")
 _ESCAPED: Final = re.compile(f"[{_REFUSED}]|%(?={_CODES})", re.IGNORECASE)
-_HIDDEN: Final = re.compile("%(?:25)*5F(.*)", re.IGNORECASE | re.DOTALL)
+_ESCAPED_UNDERSCORE: Final = re.compile("%(?:25)*5F(.*)", re.IGNORECASE | re.DOTALL)
 _UNESCAPED: Final = re.compile(f"%({_CODES})")
 
 
 def folded(name: str) -> str:
-    """Return a text that is equal for two names that are one column to Spark or to Delta.
+    """Return a text that is the same for two names if Spark or Delta treat them as equal.
 
-    Spark's resolver compares with Java's `equalsIgnoreCase`, the lower case of each character's
-    upper case. So these are equal: both small sigmas of Greek, the long s and s, the dotless i and
-    i, the micro sign and the letter mu. Delta compares with `toLowerCase(Locale.ROOT)`, for which ß
-    and its capital are equal. MySQL distinguishes all of these.
+    Spark compares names with Java's `equalsIgnoreCase`: by the lower case of each character's upper
+    case. So these are equal: both small sigmas of Greek, the long s and s, the dotless i and i, the
+    micro sign and the letter mu. Delta compares with `toLowerCase(Locale.ROOT)`, for which ß and
+    its capital are equal. MySQL distinguishes all of these.
     """
     if name.isascii():
         return name.lower()
@@ -241,28 +243,27 @@ def _folded_character(character: str) -> str:
 
 
 def is_refused(name: str) -> bool:
-    """Return whether Delta refuses the name without column mapping, so that it has to be
-    `escaped`."""
+    """Return whether Delta refuses the name in a table without column mapping."""
     return not set(_REFUSED).isdisjoint(name)
 
 
 def mirror_name(name: str) -> str:
-    """Return the name of the column in a mirror: escaped if it is one of `READER_COLUMNS`, or looks
-    like one that was escaped."""
-    return f"%25{name[1:]}" if _is_hidden(name) else _unread(name)
+    """Return the name of a source's column in a mirror with column mapping. A name in
+    `READER_COLUMNS` is escaped, and so is a name that looks like an escaped one."""
+    return f"%25{name[1:]}" if _is_escaped_reader_column(name) else _escaped_reader_column(name)
 
 
 def source_name(name: str) -> str:
     """Return the source's name of a mirror's column: the inverse of `mirror_name`."""
-    return chr(int(name[1:3], 16)) + name[3:] if _is_hidden(name) else name
+    return chr(int(name[1:3], 16)) + name[3:] if _is_escaped_reader_column(name) else name
 
 
-def _unread(name: str) -> str:
+def _escaped_reader_column(name: str) -> str:
     return f"%5F{name[1:]}" if folded(name) in READER_COLUMNS else name
 
 
-def _is_hidden(name: str) -> bool:
-    match = _HIDDEN.match(name)
+def _is_escaped_reader_column(name: str) -> bool:
+    match = _ESCAPED_UNDERSCORE.match(name)
     return match is not None and folded(f"_{match[1]}") in READER_COLUMNS
 
 
@@ -272,19 +273,20 @@ def is_mergeable(names: Iterable[str]) -> bool:
 
 
 def escaped(name: str) -> str:
-    """Return the name of the column in a changelog, and in a mirror without column mapping: `%XX`
-    stands for each refused character, for a `%` that would be read as an escape, and for the first
-    character of a name in `READER_COLUMNS`. Different names stay different, also when `folded`."""
-    return _unread(_ESCAPED.sub(lambda match: f"%{ord(match[0]):02X}", name))
+    """Return the name of a source's column in a changelog (the Delta table with every change), and
+    in a mirror without column mapping. `%XX` stands for each refused character, for a `%` that
+    would be read as an escape, and for the first character of a name in `READER_COLUMNS`. If two
+    names differ when `folded`, their escaped names do, too."""
+    return _escaped_reader_column(_ESCAPED.sub(lambda match: f"%{ord(match[0]):02X}", name))
 
 
 def unescaped(name: str) -> str:
-    """Return the name that was `escaped`."""
+    """Return the source's name of a column: the inverse of `escaped`."""
     return _UNESCAPED.sub(lambda match: chr(int(match[1], 16)), name)
 
 
 def refuse_twins(names: Iterable[str]) -> None:
-    """Raise `TableError` if Delta or Spark take two of the columns for one."""
+    """Raise `TableError` if Delta or Spark treat two of the names as equal."""
     by_folded: dict[str, str] = {}
     for name in names:
         other = by_folded.setdefault(folded(name), name)

@@ -1,9 +1,10 @@
-"""Row conditions, which select the rows of a table that its mirror has.
+"""Row conditions, which select the rows of a table that the lake takes.
 
-A condition is written like a WHERE clause. It is always evaluated here, on the values that the lake
-would have without a shape, and never by MySQL, so that the log and a load cannot disagree. Values
-are compared exactly: texts by their characters, whatever the column's collation. A row is taken
-only if the condition is TRUE; a comparison with NULL is neither true nor false.
+A condition is written like a WHERE clause. It is evaluated here and never by MySQL, on values as
+the lake would have them without the table's settings. So rows from the log and rows from a SELECT
+are judged alike. Values are compared exactly: texts by their characters, not by the column's
+collation. A row is taken only if the condition is TRUE; a comparison with NULL is neither true nor
+false.
 
     condition := condition AND | OR condition | NOT condition | ( condition )
                | column                                  whole numbers only: true if it is not 0
@@ -15,10 +16,10 @@ only if the condition is TRUE; a comparison with NULL is neither true nor false.
 
 A literal has the column's type: a number for numbers, a text for texts, X'…' for bytes, TRUE or
 FALSE for BIT(1) and whole numbers, a quoted ISO 8601 date, date and time, or time for temporal
-types; that of a TIMESTAMP ends with its offset from UTC (+02:00, Z).
+types. The literal for a TIMESTAMP ends with an offset from UTC (+02:00, Z).
 
-Importing sqlglot, which parses conditions, takes 0.2 seconds, so this module is only imported where
-there is a condition.
+Importing sqlglot, which parses conditions, takes 0.2 seconds. So this module is only imported if a
+table has a condition.
 """
 
 from __future__ import annotations
@@ -46,16 +47,16 @@ from lockstep.pipeline.values.table import Column
 
 
 class ConditionUnusable(ValueError):
-    """The condition cannot be read, or cannot be evaluated for a table; `str()` says why."""
+    """The condition cannot be read, or cannot be evaluated for a table; the message says why."""
 
 
 Evaluated = Callable[[pa.RecordBatch], pa.Array]
-"""A function from rows to a boolean array, NULL where the condition is neither true nor false."""
+"""A function from rows to a boolean array; NULL if the condition is neither true nor false."""
 
 Term = Callable[[Mapping[str, Column]], Evaluated]
-"""A function from a table's columns, by their names in lower case, to the one that evaluates a part
-of a condition on its rows. It raises `ConditionUnusable` if a column is missing, or its type does
-not allow the comparison."""
+"""A part of a condition, as a function. It takes a table's columns, by their names in lower case,
+and returns the function that evaluates the part on the table's rows. It raises `ConditionUnusable`
+if a column is missing, or if its type does not allow the comparison."""
 
 _Test = Callable[[pa.Array], pa.Array]
 """A function from a column's values to a boolean array."""
@@ -63,7 +64,8 @@ _Test = Callable[[pa.Array], pa.Array]
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A condition that was read. `columns`: names of its columns, each once, in their order."""
+    """A parsed condition. `columns`: the names of its columns, each once, in the order of the
+    text."""
 
     columns: tuple[str, ...]
     evaluator: Term
@@ -71,7 +73,7 @@ class Condition:
 
 @cache
 def read_condition(text: str) -> Condition:
-    """Read a condition; raise `ConditionUnusable` for any other text."""
+    """Parse a condition; raise `ConditionUnusable` for any other text."""
     try:
         statements = parse(text, dialect="mysql")
     except (ParseError, TokenError) as error:
@@ -94,7 +96,7 @@ _SIGNS: Final[Mapping[type[exp.Expr], str]] = {
     exp.GT: ">",
     exp.GTE: ">=",
 }
-_MIRRORED: Final = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+_SWAPPED: Final = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
 def _term(node: exp.Expr) -> Term:
@@ -126,8 +128,8 @@ def _term(node: exp.Expr) -> Term:
             if isinstance(node.this, exp.Column):
                 return _compares(node.this, sign, node.expression)
             if isinstance(node.expression, exp.Column):
-                return _compares(node.expression, _MIRRORED[sign], node.this)
-    raise _outside(node)
+                return _compares(node.expression, _SWAPPED[sign], node.this)
+    raise _not_in_conditions(node)
 
 
 def _joined(join: Callable[[pa.Array, pa.Array], pa.Array], left: Term, right: Term) -> Term:
@@ -147,10 +149,10 @@ def _not(term: Term) -> Term:
 
 
 def _of_column(node: exp.Expr, test_of: Callable[[Column], _Test]) -> Term:
-    """Return the term that tests the values of one column. `test_of`: returns the test for a column
-    of a table."""
+    """Return the term for a test of one column's values. `test_of`: returns the test that suits the
+    column's type."""
     if not isinstance(node, exp.Column) or not isinstance(node.this, exp.Identifier):
-        raise _outside(node)
+        raise _not_in_conditions(node)
     if node.table:
         raise ConditionUnusable(f"{node.sql('mysql')}: a column is named without its table")
     name = node.name
@@ -172,7 +174,8 @@ def _compares(node: exp.Expr, sign: str, other: exp.Expr) -> Term:
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """A literal. `kind`: number, text, bytes (hexadecimal digits) or truth."""
+    """A literal in a condition. `kind`: number, text, bytes (`text` has hexadecimal digits) or
+    truth (TRUE or FALSE)."""
 
     kind: str
     text: str
@@ -193,17 +196,17 @@ def _literal(node: exp.Expr) -> Literal:
             return Literal("truth", str(node.this).upper())
         case exp.Null():
             raise ConditionUnusable("a comparison with NULL is never true; write IS NULL")
-    raise _outside(node)
+    raise _not_in_conditions(node)
 
 
 def _pattern(node: exp.Expr) -> str:
     literal = _literal(node)
     if literal.kind != "text":
-        raise _outside(node)
+        raise _not_in_conditions(node)
     return literal.text
 
 
-def _outside(node: exp.Expr) -> ConditionUnusable:
+def _not_in_conditions(node: exp.Expr) -> ConditionUnusable:
     return ConditionUnusable(
         f"{node.sql('mysql')!r} is not part of a row condition: write columns compared with "
         "literals, IN, BETWEEN, LIKE and IS NULL, joined by AND, OR and NOT"
@@ -233,7 +236,7 @@ def _is_like(column: Column, pattern: str) -> _Test:
 
 
 def _always(truth: bool) -> _Test:
-    """Return a test with the same result for each value except NULL."""
+    """Return a test with the result `truth` for each value, and NULL for NULL."""
     return lambda values: pc.if_else(pc.is_valid(values), truth, pa.scalar(None, pa.bool_()))
 
 
@@ -249,8 +252,8 @@ _EQUALITY: Final = ("=", "<>")
 
 
 def _comparison(column: Column, sign: str, literal: Literal) -> _Test:
-    """Return the test of one comparison; raise `ConditionUnusable` if the type or the literal does
-    not allow it."""
+    """Return the test for a comparison with a literal. Raise `ConditionUnusable` if the column's
+    type or the literal does not allow the comparison."""
     kind = column.type
     try:
         if kind.endswith("int") or kind in ("bit", "year", "decimal"):
@@ -286,9 +289,9 @@ _MOMENT: Final = re.compile(
 
 
 def _number(column: Column, sign: str, literal: Literal) -> _Test:
-    """Return the test of an exact comparison: column and literal are whole numbers of units of the
-    column's last digit. If the literal is between two units, its floor decides, with the sign
-    adapted."""
+    """Return the test for an exact comparison of numbers. The unit is the column's last digit. If
+    the literal is between two units, its floor stands for it: `< 1.5` becomes `<= 1` for whole
+    numbers, and `= 1.5` is never true."""
     kind = arrow_type(column)
     if pa.types.is_string(kind):
         raise ConditionUnusable(
@@ -310,13 +313,13 @@ def _number(column: Column, sign: str, literal: Literal) -> _Test:
     if pa.types.is_boolean(kind):
         return lambda values: compare(values.cast(pa.int8()), pa.scalar(floor, pa.int8()))
     if pa.types.is_decimal(kind):
-        bound = pa.scalar(Decimal(floor).scaleb(-scale, _WIDE), kind)
+        bound = pa.scalar(Decimal(floor).scaleb(-scale, _WIDE_CONTEXT), kind)
     else:
         bound = pa.scalar(floor, kind)
     return lambda values: compare(values, bound)
 
 
-_WIDE: Final = Context(prec=80)
+_WIDE_CONTEXT: Final = Context(prec=80)
 
 
 def _range(kind: pa.DataType) -> tuple[int, int]:
@@ -362,7 +365,8 @@ def _scalar(column: Column, literal: Literal) -> pa.Scalar:
 
 
 def _bytes(column: Column, literal: Literal) -> bytes:
-    """Return the bytes of a literal; for BINARY(n) padded with zero bytes, as its values are."""
+    """Return the bytes of a literal. For BINARY(n) they are padded with zero bytes, as MySQL pads
+    its values."""
     if literal.kind != "bytes":
         raise ValueError(literal.text)
     data = bytes.fromhex(literal.text)

@@ -1,13 +1,13 @@
 """Keyed hashes of values: HMAC-SHA-256 of a canonical text, as 64 lower-case hexadecimal digits.
 
-With one key equal values have equal hashes in all tables and sources, and so have values of
+Under the same key, equal values have equal hashes in all tables and sources. So have values of
 different types with the same text. NULL stays NULL. The text, in UTF-8:
 
 | type | text |
 |---|---|
 | whole numbers, BIT, YEAR | decimal digits without leading zeros, after "-" if negative |
 | DECIMAL | the same with its fraction, without zeros at the end: 12.50 is 12.5, 5.00 is 5 |
-| FLOAT, DOUBLE | the fewest digits that read back as it, no exponent; 5.0 is 5, -0.0 is 0 |
+| FLOAT, DOUBLE | the fewest digits that parse to the value, no exponent; 5.0 is 5, -0.0 is 0 |
 | DATE | 2020-01-31 |
 | DATETIME | 2020-01-31 10:00:00, and the fraction of a second without zeros at the end |
 | TIMESTAMP | the same in UTC, with Z at the end |
@@ -16,9 +16,9 @@ different types with the same text. NULL stays NULL. The text, in UTF-8:
 | BINARY | the bytes without trailing zero bytes, which pad it |
 | VARBINARY, BLOB | the bytes |
 
-Spatial types and VECTOR have no such text and are refused. So are ENUM and SET: the log has only
-the numbers of their members, and the history of structures has no members of hidden columns, so a
-run with a recorded structure would hash another text than a load.
+Spatial types and VECTOR have no such text and are refused. So are ENUM and SET. The log has only
+the numbers of their members, and the recorded structures do not have the members of hidden columns.
+So the log's rows would be hashed by another text than rows that a SELECT reads.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ DIGITS: Final = 64
 
 
 class PrivacyKey:
-    """The secret key of the hashes; its repr does not reveal it.
+    """The secret key of the hashes. No attribute and no repr reveals it.
 
-    HMAC as in RFC 2104, from two states of SHA-256 that have already read the key: the standard
-    library's `hmac` takes twice as long for short values. `replaces`: the fingerprint of the key
-    that it deliberately replaces.
+    HMAC as in RFC 2104 is computed from two states of SHA-256 that have already read the key: the
+    standard library's `hmac` takes twice as long for short values. `replaces`: the fingerprint of
+    the former key, which the settings replace by this one.
     """
 
     def __init__(self, secret: bytes, *, replaces: str | None = None) -> None:
@@ -72,13 +72,13 @@ class PrivacyKey:
         return self.digest(b"lockstep: fingerprint of the privacy key")[:16]
 
     def derived(self, purpose: str) -> bytes:
-        """Return another key of 32 bytes for a purpose, which reveals nothing of this one. It uses
-        another function than hashes do, since whoever may write to a hashed column can get the
-        HMAC-SHA-256 of any text."""
+        """Return another key of 32 bytes for a purpose, which does not reveal this key. It is an
+        HMAC-SHA-512 of the purpose: whoever can write to a hashed column can get the HMAC-SHA-256
+        of any text, even of the purpose."""
         return self._derive(purpose)
 
     def digest(self, data: bytes) -> str:
-        """Return the hash of some bytes."""
+        """Return the hash as 64 hexadecimal digits."""
         inner, outer = self._inner.copy(), self._outer.copy()
         inner.update(data)
         outer.update(inner.digest())
@@ -92,8 +92,8 @@ class PrivacyKey:
 
 
 def canonical_texts(column: Column, values: pa.Array, *, lower: bool = False) -> pa.Array:
-    """Return the text of each value, as bytes; NULL for NULL. `lower`: texts are put into lower
-    case. Raise TableError for a type without such texts."""
+    """Return the canonical text of each value, as bytes; NULL for NULL. `lower`: in lower case.
+    Raise TableError for a type without canonical texts."""
     text_of = _TEXTS.get(column.type)
     if text_of is None:
         raise TableError(
@@ -112,12 +112,13 @@ def _as_stored(_: Column, values: pa.Array) -> pa.Array:
     return values.cast(pa.binary()).cast(pa.large_binary())
 
 
-def _whole(_: Column, values: pa.Array) -> pa.Array:
+def _as_plain(_: Column, values: pa.Array) -> pa.Array:
     return texts.plain(values)
 
 
 def _decimals(_: Column, values: pa.Array) -> pa.Array:
-    """A DECIMAL with more digits than Arrow's is already a text."""
+    """Return the texts of DECIMALs. `values` has texts if the DECIMAL has more digits than Arrow's
+    decimals."""
     printed = texts.decimals(values) if pa.types.is_decimal(values.type) else values
     trimmed = _trimmed(printed.cast(pa.large_string()), pc.match_substring(printed, "."))
     return pc.if_else(pc.equal(trimmed, "-0"), "0", trimmed).cast(pa.large_binary())
@@ -125,7 +126,7 @@ def _decimals(_: Column, values: pa.Array) -> pa.Array:
 
 def _floats(column: Column, values: pa.Array) -> pa.Array:
     if column.type == "float":
-        # Arrow prints the fewest digits of a float; a double of these prints the same.
+        # Arrow prints a float with the fewest digits; Python prints the double of these likewise.
         values = values.cast(pa.string()).cast(pa.float64())
     return pa.array(map(_float, values.to_pylist()), pa.large_binary())
 
@@ -152,7 +153,7 @@ def _times(_: Column, values: pa.Array) -> pa.Array:
 
 
 def _trimmed(printed: pa.Array, has_fraction: pa.Array) -> pa.Array:
-    """Remove the zeros at the end of fractions, and a point that is left at the end."""
+    """Return the texts without zeros at the end of a fraction, and without a point before them."""
     trimmed = pc.utf8_rtrim(pc.utf8_rtrim(printed, "0"), ".")
     return pc.if_else(has_fraction, trimmed, printed)
 
@@ -163,12 +164,14 @@ def _unpadded(_: Column, values: pa.Array) -> pa.Array:
 
 
 _TEXTS: Final[dict[str, _TextOf]] = {
-    **dict.fromkeys(("tinyint", "smallint", "mediumint", "int", "bigint", "bit", "year"), _whole),
+    **dict.fromkeys(
+        ("tinyint", "smallint", "mediumint", "int", "bigint", "bit", "year"), _as_plain
+    ),
     **dict.fromkeys((*TEXT_TYPES, "json", "varbinary", "blob"), _as_stored),
     **dict.fromkeys(("datetime", "timestamp"), _moments),
     **dict.fromkeys(("float", "double"), _floats),
     "decimal": _decimals,
-    "date": _whole,
+    "date": _as_plain,
     "time": _times,
     "binary": _unpadded,
 }

@@ -1,9 +1,9 @@
 """The text of a statement without the values in it.
 
-Statements contain values of hidden columns in DEFAULT, members of ENUM and SET, comments, generated
-columns, CHECK constraints, bounds of partitions, and CREATE TABLE … SELECT. A statement does not
-always tell to which column a literal belongs. So all literals and comments are removed, except for
-numbers that are part of a type or a key (`varchar(40)`, `decimal(10, 2)`, `key (name(8))`).
+Values of hidden columns occur in DEFAULT, members of ENUM and SET, comments, generated columns,
+CHECK constraints, bounds of partitions, and CREATE TABLE … SELECT. It is not always clear to which
+column a literal belongs. So all literals and comments are removed, except for numbers that are part
+of a type or a key (`varchar(40)`, `decimal(10, 2)`, `key (name(8))`).
 """
 
 from __future__ import annotations
@@ -27,21 +27,23 @@ TIMESTAMP CHAR CHARACTER VARYING VARCHAR VARCHARACTER VARCHAR2 NCHAR NVARCHAR BI
 TEXT BLOB CLOB RAW VECTOR
 """
 _TYPES: Final = frozenset(_TYPE_WORDS.split())
-"""Words after which numbers in parentheses are lengths and digits."""
+"""Words of types after which numbers in parentheses are a length, or a precision and a scale."""
 
-_FIRST: Final = frozenset({"DOUBLE", "REAL", "FLOAT", "NATIONAL", "CHAR", "CHARACTER", "NCHAR"})
-"""First words of types that have two words."""
+_BEFORE_TYPE: Final = frozenset(
+    {"DOUBLE", "REAL", "FLOAT", "NATIONAL", "CHAR", "CHARACTER", "NCHAR"}
+)
+"""First words of types with several words."""
 
 _BEFORE_COLUMN: Final = frozenset({"ADD", "COLUMN", "MODIFY", "EXISTS"})
-"""Words before a column that is defined."""
+"""Words before the name of a column that the statement defines."""
 
 _BEFORE_OLD_NAME: Final = frozenset({"CHANGE", "COLUMN", "EXISTS"})
-"""Words before the old name of a column that is defined."""
+"""Words before the old name of a column, which the new name and the type follow."""
 
 _NO_COLUMN: Final = frozenset(
     {"SELECT", "ALL", "DISTINCT", "DISTINCTROW", "NOT", "BINARY", "CASE", "INTERVAL"}
 )
-"""Words after which the name of a type is that of a function: `(not char(65))`."""
+"""Words after which the name of a type is a function instead: `(not char(65))`."""
 
 _KEYS: Final = frozenset({"KEY", "INDEX", "UNIQUE", "FULLTEXT", "SPATIAL"})
 _MOMENTS: Final = frozenset(
@@ -51,8 +53,8 @@ _MOMENTS: Final = frozenset(
 
 
 def redacted(text: str, context: StatementContext) -> str:
-    """Return the statement with `'***'` instead of each value; only `'***'` if it cannot be
-    read."""
+    """Return the statement with `'***'` instead of each value. Return only `'***'` if the text
+    cannot be split into tokens."""
     try:
         words = list(tokens(text, context))
     except CannotRead:
@@ -67,13 +69,14 @@ def redacted(text: str, context: StatementContext) -> str:
 
 
 def _between(text: str) -> str:
-    """Return what is kept between two tokens: blanks, and the marks of executable comments."""
+    """Return the text between two tokens if it consists of blanks or marks of executable comments;
+    else a blank, since the text contains a comment."""
     blanks = text.isspace() or not text
     return text if blanks or _MARKS.fullmatch(text) else " "
 
 
 def _values(words: Sequence[Token]) -> Iterator[int]:
-    """Yield the indexes of literals that are not lengths."""
+    """Yield the indexes of the tokens that are values: literals, except lengths."""
     lengths = {*_lengths(words)}
     for number, token in enumerate(words):
         if token.kind in ("string", "hex", "bits") or (
@@ -83,8 +86,8 @@ def _values(words: Sequence[Token]) -> Iterator[int]:
 
 
 def _lengths(words: Sequence[Token]) -> Iterator[int]:
-    """Yield the indexes of lengths: one or two numbers in parentheses after a type, and one number
-    after a column of a key or a function of the clock."""
+    """Yield the indexes of the tokens that are lengths: one or two numbers in parentheses after a
+    type, or one number after a column in a key or after a function such as NOW."""
     opened: list[int] = []
     for number, token in enumerate(words):
         if token.text == ")" and token.kind == "symbol" and opened:
@@ -106,12 +109,12 @@ def _lengths(words: Sequence[Token]) -> Iterator[int]:
 
 
 def _is_type(words: Sequence[Token], at: int) -> bool:
-    """Return whether the word at `at` is the type of a defined column, or that of a CAST. The names
-    of most types are also functions: `char(65)`."""
+    """Return whether the token at index `at` is the type of a defined column or of a CAST. Most
+    names of types are also functions: `char(65)`."""
     if _keyword(words, at) not in _TYPES:
         return False
     at -= 1
-    while _keyword(words, at) in _FIRST:
+    while _keyword(words, at) in _BEFORE_TYPE:
         at -= 1
     if _keyword(words, at) == "AS":
         return True
@@ -123,7 +126,8 @@ def _is_type(words: Sequence[Token], at: int) -> bool:
 
 
 def _is_key_part(words: Sequence[Token], at: int, opened: int) -> bool:
-    """Return whether the word at `at` is a column of a key, in parentheses opened at `opened`."""
+    """Return whether the token at index `at` is a column in a key's list of columns. `opened`: the
+    index of the list's opening parenthesis."""
     if not _is_name(words, at) or not _begins(words, at):
         return False
     before = opened - 1
@@ -143,7 +147,7 @@ def _is_key_part(words: Sequence[Token], at: int, opened: int) -> bool:
 
 
 def _begins(words: Sequence[Token], at: int) -> bool:
-    """Return whether an element of a list begins at `at`."""
+    """Return whether the token at index `at` is the first of an element in a list."""
     return at > 0 and words[at - 1].kind == "symbol" and words[at - 1].text in "(,"
 
 

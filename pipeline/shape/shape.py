@@ -1,5 +1,7 @@
-"""A table's shape: the settings of it in lockstep.toml, the treatments to which they resolve for a
-structure, or why they are refused; and the comparison of two shapes.
+"""A table's shape: how the lake shows its columns, and which of its rows.
+
+The settings in lockstep.toml resolve to a treatment for each column, or are refused with a reason.
+Two shapes can be compared by what they show.
 
 | key | value | what the lake shows |
 |---|---|---|
@@ -11,7 +13,7 @@ structure, or why they are refused; and the comparison of two shapes.
 | rows | a condition | the rows for which it is TRUE |
 | keep_clear | a reason | old values stay in clear when less is shown; without it they are purged |
 
-Treatments are ordered by what they show:
+Treatments, from those that show least to those that show most:
 
     left out, mask "null"          nothing of a value
     hash                           whether two values are equal
@@ -48,8 +50,8 @@ from lockstep.pipeline.values.table import Column, TableStructure
 
 @dataclass(frozen=True, slots=True)
 class ShapeRules:
-    """The settings of a table's shape; None if a setting is absent. Names of columns are shell
-    patterns, which ignore case and also apply to columns that do not exist yet."""
+    """The settings of a table's shape; None if a setting is absent. Columns are named by shell
+    patterns, which ignore case and also match columns that are added later."""
 
     include_columns: tuple[str, ...] | None = None
     exclude_columns: tuple[str, ...] | None = None
@@ -58,11 +60,12 @@ class ShapeRules:
     types: Mapping[str, Conversion] | None = None
     rows: str | None = None
     keep_clear: str | None = None
-    """Why values captured in clear stay when less is shown; None: they are purged."""
+    """The reason for keeping values that were captured in clear when less is shown; None if they
+    are purged."""
 
     def __or__(self, later: ShapeRules) -> ShapeRules:
-        """Combine these rules with those of a later block, whose settings override these one by
-        one."""
+        """Combine these rules with those of a later block of lockstep.toml. Each setting that the
+        later block has overrides the one here."""
         return ShapeRules(
             **{
                 key.name: getattr(self if getattr(later, key.name) is None else later, key.name)
@@ -72,13 +75,13 @@ class ShapeRules:
 
 
 NO_RULES: Final = ShapeRules()
-"""The rules of a table that is shown as it is."""
+"""The rules of a table that the lake shows as it is."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """How a mirror shows a table with this structure: one treatment for each column, in their
-    order, and only the rows that the condition `rows` takes."""
+    """How the lake shows a table. `source`: the table's structure at the source. `treatments`: one
+    for each of its columns, in their order. `rows`: the condition for rows; None for all rows."""
 
     source: TableStructure
     treatments: tuple[Treatment, ...]
@@ -86,14 +89,15 @@ class Shape:
 
     @property
     def structure(self) -> TableStructure:
-        """The structure of the table's changelog and mirror."""
+        """The structure of the table's mirror (the Delta table with the current rows) and of its
+        changelog (the Delta table with every change)."""
         columns = tuple(
             _shown_as(column, treatment)
             for column, treatment in zip(self.source.columns, self.treatments, strict=True)
             if treatment is not Fate.LEFT_OUT
         )
-        # Settings cannot leave out a key. But a table that is not captured has the treatments of
-        # the table that it comes from, and its key may be on a column that was hidden there.
+        # Settings cannot leave out a key. But a table that is not captured keeps the treatments of
+        # the table from which its rows come, and its key may be on a column that is left out there.
         has_key = {column.name for column in columns}.issuperset(self.source.primary_key)
         key = self.source.primary_key if has_key else ()
         return replace(self.source, columns=columns, primary_key=key)
@@ -111,8 +115,8 @@ class Shape:
 
 # -- the shape of a structure --------------------------------------------------------------------
 
-_WHOLE: Final = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint"})
-_MASKED: Final = TEXT_TYPES | _WHOLE | {"decimal"}
+_WHOLE_NUMBERS: Final = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint"})
+_MASKABLE: Final = TEXT_TYPES | _WHOLE_NUMBERS | {"decimal"}
 _MEMBERS: Final = frozenset({"enum", "set"})
 _DATED: Final = frozenset({"date", "datetime", "timestamp"})
 _NO_MEMBERS: Final = (
@@ -128,11 +132,12 @@ def shape_of(
     keys: Set[str] = frozenset(),
     virtual: Set[str] = frozenset(),
 ) -> Shape:
-    """Return the shape of a structure. `keys`: columns of all keys that identify rows; `virtual`:
-    generated columns that are not stored. Raise TableError for rules that cannot be applied, with
-    the setting to change."""
+    """Return the shape to which rules resolve for a structure. `keys`: columns of all keys that
+    identify rows; `virtual`: generated columns that are not stored. Raise TableError if the rules
+    cannot be applied; its hint names the setting to change."""
     for error in shape_faults(rules, structure, keys=keys, virtual=virtual):
         raise error
+    # The set of keys is empty, since `shape_faults` has checked the treatments of keys.
     treatments = tuple(_treatment(rules, column, set()) for column in structure.columns)
     return Shape(structure, treatments, rules.rows)
 
@@ -144,7 +149,7 @@ def shape_faults(
     keys: Set[str] = frozenset(),
     virtual: Set[str] = frozenset(),
 ) -> Iterator[TableError]:
-    """Yield each reason for which `shape_of` refuses the rules."""
+    """Yield an error for each reason for which `shape_of` refuses the rules."""
     keys = {name.lower() for name in (*keys, *structure.primary_key)}
     left_out, memberless = 0, set[str]()
     for column in structure.columns:
@@ -165,7 +170,8 @@ def shape_faults(
 
 
 def _treatment(rules: ShapeRules, column: Column, keys: Set[str]) -> Treatment:
-    """Return the treatment of a column. `keys`: names in lower case of columns of keys."""
+    """Return the treatment of a column. `keys`: names, in lower case, of the columns of keys that
+    identify rows. Raise TableError if the rules contradict each other or do not suit the column."""
     name = column.name
     by_setting: dict[str, Treatment] = {}
     if matches(rules.exclude_columns or (), name):
@@ -189,24 +195,24 @@ def _treatment(rules: ShapeRules, column: Column, keys: Set[str]) -> Treatment:
     if len(by_setting) > 1:
         _refuse(column, f"{' and '.join(by_setting)} name it", "name it in one of them only")
     setting, treatment = next(iter(by_setting.items()), ("", Fate.SHOWN))
-    why = _impossible(column, treatment, is_key=name.lower() in keys)
+    why = _why_impossible(column, treatment, is_key=name.lower() in keys)
     if why is not None:
         _refuse(column, why, f"take {name!r} out of {setting}")
     return treatment
 
 
 def matches(patterns: Iterable[str], name: str) -> bool:
-    """Return whether one of the shell patterns matches a column's name. Case is ignored, since
-    names of columns differ in more than case in MySQL."""
+    """Return whether one of the shell patterns matches a column's name. Case is ignored, as in
+    MySQL's names of columns."""
     return any(re.fullmatch(translate(pattern.lower()), name.lower()) for pattern in patterns)
 
 
 def is_possible(column: Column, treatment: Treatment, *, is_key: bool) -> bool:
     """Return whether a column can have this treatment."""
-    return _impossible(column, treatment, is_key=is_key) is None
+    return _why_impossible(column, treatment, is_key=is_key) is None
 
 
-def _impossible(column: Column, treatment: Treatment, *, is_key: bool) -> str | None:
+def _why_impossible(column: Column, treatment: Treatment, *, is_key: bool) -> str | None:
     """Return why a column cannot have this treatment; None if it can."""
     kind = column.type
     match treatment:
@@ -224,23 +230,25 @@ def _impossible(column: Column, treatment: Treatment, *, is_key: bool) -> str | 
             unable = kind in ("geometry", "vector") or kind.startswith("compressed")
             return f"{kind.upper()} cannot be hashed" if unable else None
         case Mask(mask):
-            able = {"year": _DATED, "null": frozenset({kind})}.get(mask, _MASKED)
+            able = {"year": _DATED, "null": frozenset({kind})}.get(mask, _MASKABLE)
             if is_key:
                 return "it belongs to a key that identifies rows; hash_columns may name it"
             if mask != "null" and kind in _MEMBERS:
                 return _NO_MEMBERS.format(kind.upper(), f"shown as {treatment}")
             return None if kind in able else f"{kind.upper()} cannot be shown as {treatment}"
         case Conversion():
-            return _conversion_refused(column, treatment, is_key=is_key)
+            return _why_conversion_impossible(column, treatment, is_key=is_key)
         case _:
             assert_never(treatment)
 
 
-def _conversion_refused(column: Column, conversion: Conversion, *, is_key: bool) -> str | None:
+def _why_conversion_impossible(
+    column: Column, conversion: Conversion, *, is_key: bool
+) -> str | None:
     kind = column.type
     match conversion:
         case Conversion.BOOLEAN:
-            return None if kind in _WHOLE else f"{kind.upper()} is no whole number"
+            return None if kind in _WHOLE_NUMBERS else f"{kind.upper()} is no whole number"
         case Conversion.MICROSECONDS:
             return None if kind == "time" else f"{kind.upper()} is not TIME"
         case Conversion.UUID:
@@ -250,17 +258,18 @@ def _conversion_refused(column: Column, conversion: Conversion, *, is_key: bool)
                 return f"{kind.upper()} is neither BINARY(16) nor CHAR(36)"
             return "two keys that differ by case would be one" if is_key else None
         case Conversion.STRING:
-            able = _MASKED | _MEMBERS | _DATED | {"time", "year", "float", "double"}
+            able = _MASKABLE | _MEMBERS | _DATED | {"time", "year", "float", "double"}
             return None if kind in able else f"{kind.upper()} has no text to show"
         case _:
             assert_never(conversion)
 
 
 def _require_condition(shape: Shape, virtual: Set[str], memberless: Set[str]) -> None:
-    """Raise TableError unless the condition can be evaluated. `memberless`: columns, in lower case,
-    whose members are hidden, so that only their numbers are known."""
+    """Raise TableError if the condition cannot be evaluated. `memberless`: names, in lower case, of
+    ENUM and SET columns whose members are hidden, so that the values are not known as texts."""
     if shape.rows is None:
         return
+    # `condition` is imported in functions: sqlglot, which it needs, takes 0.2 seconds to import.
     from lockstep.pipeline.shape.condition import ConditionUnusable
 
     hint = "change rows in the settings of this table"
@@ -281,7 +290,7 @@ def _require_condition(shape: Shape, virtual: Set[str], memberless: Set[str]) ->
 
 
 def condition_columns(rows: str | None) -> tuple[str, ...]:
-    """Return the names of a condition's columns, each once; none without a condition."""
+    """Return the names of the columns that a condition uses, each once."""
     if rows is None:
         return ()
     from lockstep.pipeline.shape.condition import read_condition
@@ -290,7 +299,8 @@ def condition_columns(rows: str | None) -> tuple[str, ...]:
 
 
 def evaluator_of(shape: Shape, rows: str) -> Callable[[pa.RecordBatch], pa.Array]:
-    """Return the function that evaluates a condition on rows of a shape's source."""
+    """Return the function that evaluates a condition on rows of the source. It returns a boolean
+    for each row, NULL if the condition is neither true nor false."""
     from lockstep.pipeline.shape.condition import read_condition
 
     columns = {column.name.lower(): column for column in shape.source.columns}
@@ -302,7 +312,7 @@ def _refuse(column: Column, why: str, hint: str) -> NoReturn:
 
 
 def _shown_as(column: Column, treatment: Treatment) -> Column:
-    """Return the column that the changelog and the mirror have instead."""
+    """Return the column that the lake has instead of a source's column."""
     bare = Column(column.name, column.type, column.nullable)
     match treatment:
         case Fate.SHOWN | Fate.LEFT_OUT:
@@ -314,7 +324,7 @@ def _shown_as(column: Column, treatment: Treatment) -> Column:
         case Mask("null"):
             text = column.type in _MEMBERS
             return replace(column, nullable=True, type="text" if text else column.type, members=())
-        case Mask():
+        case Mask():  # `length` of a TEXT: the size of its length prefix, in bytes
             return replace(bare, type="text", length=2, charset="utf8mb4")
         case Conversion.BOOLEAN:
             return replace(bare, type="bit", length=1)
@@ -332,7 +342,7 @@ def _shown_as(column: Column, treatment: Treatment) -> Column:
 
 
 def shows_no_more(left: Treatment, right: Treatment) -> bool:
-    """Return whether a column treated as `left` shows nothing that `right` does not show."""
+    """Return whether `right` shows everything of a value that `left` shows."""
     match left, right:
         case (Fate.LEFT_OUT, _) | (_, Fate.SHOWN | Conversion()):
             return True
@@ -348,7 +358,7 @@ def shows_no_more(left: Treatment, right: Treatment) -> bool:
 
 
 def stricter(left: Treatment, right: Treatment) -> Treatment:
-    """Return the treatment that shows no more than either; the first if both show the same."""
+    """Return the treatment that shows no more than either of two; `left` if both show the same."""
     if shows_no_more(left, right):
         return left
     return right if shows_no_more(right, left) else Fate.LEFT_OUT
@@ -369,9 +379,9 @@ def stricter_shape(left: Shape, right: Shape) -> Shape:
 
 @dataclass(frozen=True, slots=True)
 class ShapeChange:
-    """What a table shows less of after a change of its settings: the columns in `tightened`, and
-    rows if `rows_tightened`. `rehashed`: hashes are made with another key. Values captured in clear
-    are purged for all of these."""
+    """How the lake shows less of a table after a change of the settings. `tightened`: columns that
+    show less. `rows_tightened`: another condition takes rows. `rehashed`: hashes are made with
+    another key. In each case, values that were captured in clear are purged."""
 
     tightened: tuple[str, ...] = ()
     rows_tightened: bool = False
@@ -379,8 +389,8 @@ class ShapeChange:
 
 
 def shape_change(before: Shape, after: Shape, *, key_replaced: bool = False) -> ShapeChange:
-    """Compare two shapes of the same structure. `key_replaced`: hashes are made with another
-    key."""
+    """Compare two shapes of the same structure. `key_replaced`: the settings have another key for
+    hashes than before."""
     pairs = zip(after.source.columns, before.treatments, after.treatments, strict=True)
     return ShapeChange(
         tightened=tuple(column.name for column, then, now in pairs if not shows_no_more(then, now)),

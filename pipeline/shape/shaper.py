@@ -1,11 +1,12 @@
-"""The one function from a table's rows to those of its mirror.
+"""The function that turns a table's rows into the rows that the lake shows.
 
-It is applied where rows become Arrow, and is the same for the log, a load, a replay and a
-comparison.
+It is applied wherever rows become Arrow: to rows of the log, to rows read from MySQL, to a part of
+the log that is read again, and to rows that are compared.
 
-For an update the condition is evaluated on the images before and after:
+For an update, the condition is evaluated on the images before and after. The changelog (the Delta
+table with every change) gets:
 
-| before | after | the changelog gets |
+| image before | image after | in the changelog |
 |---|---|---|
 | taken | taken | both images; none if they show the same, because only hidden columns changed |
 | taken | not taken | a delete, of the image before |
@@ -48,7 +49,7 @@ _DELETE: Final = CHANGE_TYPES.index(ChangeType.DELETE)
 
 
 class Shaper:
-    """The function of one shape. `key`: the key with which columns are hashed."""
+    """The function for one shape. `key`: the key with which columns are hashed; None if none is."""
 
     def __init__(self, shape: Shape, key: PrivacyKey | None = None) -> None:
         if shape.hashes and key is None:
@@ -58,25 +59,28 @@ class Shaper:
         """The schema of shaped rows."""
         self._evaluator = None if shape.rows is None else evaluator_of(shape, shape.rows)
         names = [column.name.lower() for column in shape.source.columns]
-        self._asked = [names.index(name.lower()) for name in condition_columns(shape.rows)]
-        self._shown = [
+        self._condition_indexes = [
+            names.index(name.lower()) for name in condition_columns(shape.rows)
+        ]
+        self._shown_indexes = [
             index
             for index, treatment in enumerate(shape.treatments)
             if treatment is not Fate.LEFT_OUT
         ]
 
     @property
-    def asked(self) -> list[str]:
-        """Names of the source's columns that `rows` needs."""
+    def source_columns(self) -> list[str]:
+        """Names of the source's columns that rows passed to `rows` must have."""
         return list(self._shape.source.names)
 
     @property
     def takes_all(self) -> bool:
-        """Whether no row is left out."""
+        """Whether the shape has no condition on rows."""
         return self._shape.rows is None
 
     def hides(self, columns: Set[str]) -> bool:
-        """Return whether one of these columns is not shown as it is."""
+        """Return whether one of these columns is treated, so that the lake does not show it as it
+        is."""
         treatments = zip(self._shape.source.names, self._shape.treatments, strict=True)
         return any(
             treatment is not Fate.SHOWN and name in columns for name, treatment in treatments
@@ -84,19 +88,19 @@ class Shaper:
 
     @property
     def filled_later(self) -> frozenset[int]:
-        """Indexes of hidden columns that are not in the condition: only the shaped form of their
-        defaults is known, so they are filled after shaping."""
+        """Indexes of the hidden columns that the condition does not use. Only the shaped form of
+        their defaults is known, so missing values are filled in after shaping."""
         return frozenset(
             index
             for index, treatment in enumerate(self._shape.treatments)
-            if hides_values(treatment) and index not in self._asked
+            if hides_values(treatment) and index not in self._condition_indexes
         )
 
-    def of(self, columns: Iterable[str]) -> Shaper:
-        """Return the function for reads of these columns alone. Columns of the condition are read
-        too, but left out unless they are among these."""
+    def for_columns(self, columns: Iterable[str]) -> Shaper:
+        """Return the function for rows that are read with these columns alone. Columns that the
+        condition uses are read too, but the shaped rows leave them out unless they are listed."""
         source, wanted = self._shape.source, {*columns}
-        read = wanted | {source.names[index] for index in self._asked}
+        read = wanted | {source.names[index] for index in self._condition_indexes}
         kept = [index for index, name in enumerate(source.names) if name in read]
         treatments = tuple(
             self._shape.treatments[index] if source.names[index] in wanted else Fate.LEFT_OUT
@@ -106,27 +110,31 @@ class Shaper:
         return Shaper(replace(self._shape, source=part, treatments=treatments), self._key)
 
     def rows(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the rows that the condition takes, as they are shown. `rows`: whole rows of the
-        source. Raise TableError for a value that cannot be converted to the type shown."""
+        """Return the rows that the condition takes, with their columns treated. `rows`: complete
+        rows of the source. Raise TableError for a value that cannot be converted to the type in the
+        settings."""
         if self._evaluator is not None:
             rows = rows.filter(self._evaluator(rows))
         return self._columns(rows)
 
     def images(self, images: RowImages) -> RowImages:
-        """Return images as the changelog gets them: see the table above. Raise TableError as `rows`
-        does, and if an image leaves out a column of the condition."""
+        """Return row images as the changelog gets them (see the table in the module's docstring).
+        Raise TableError as `rows` does, and if an image leaves out a column that the condition
+        uses."""
         if self._shape.shows_all:
             return images
         if self._evaluator is not None:
-            images = self._taken(images, self._evaluator(self._judged(images)))
+            images = self._taken_images(
+                images, self._evaluator(self._with_condition_values(images))
+            )
         shaped = replace(
             images,
             columns=self._columns(images.columns),
             nulled=self._of_shown(images.nulled),
             unknown=self._of_shown(images.unknown),
-            present=self._bits(images.present),
-            logged=self._bits(images.logged),
-            updated=self._bits(images.updated),
+            present=self._shown_bits(images.present),
+            logged=self._shown_bits(images.logged),
+            updated=self._shown_bits(images.updated),
         )
         if set(self._shape.treatments) == {Fate.SHOWN}:
             return shaped
@@ -134,15 +142,15 @@ class Shaper:
 
     # -- rows ----------------------------------------------------------------------------------
 
-    def _judged(self, images: RowImages) -> pa.RecordBatch:
-        """Return the images with complete columns of the condition: an image after an update that
-        leaves a column out has the value of the image before it."""
+    def _with_condition_values(self, images: RowImages) -> pa.RecordBatch:
+        """Return the images with all values that the condition uses. If the image after an update
+        leaves a column out, its value is that of the image before."""
         if images.present is None:
             return images.columns
         present = unpack_bits(images.present)
         after = np.flatnonzero(images.change_type.to_numpy() == _AFTER)
         columns = list(images.columns.columns)
-        for index in self._asked:
+        for index in self._condition_indexes:
             has = present[:, index].copy() if present.shape[1] else np.ones(len(present), np.bool_)
             source = np.arange(len(has))
             source[after] = np.where(has[after], after, after - 1)
@@ -157,9 +165,9 @@ class Shaper:
             columns[index] = columns[index].take(pa.array(source))
         return pa.RecordBatch.from_arrays(columns, schema=images.columns.schema)
 
-    def _taken(self, images: RowImages, truth: pa.Array) -> RowImages:
-        """Return the images that the condition takes, with changes of type as in the table above.
-        `truth`: the condition's value for each image."""
+    def _taken_images(self, images: RowImages, truth: pa.Array) -> RowImages:
+        """Return the images that the condition takes. An update becomes a delete or an insert as in
+        the table in the module's docstring. `truth`: the condition's value for each image."""
         taken = pc.fill_null(truth, False).to_numpy(zero_copy_only=False)
         kinds = images.change_type.to_numpy().copy()
         # The image after an update always follows the image before it.
@@ -169,18 +177,19 @@ class Shaper:
         kinds[before[leaves]] = _DELETE
         kinds[after[enters]] = _INSERT
         if images.present is not None:
-            self._require_whole(images.present, after[enters])
+            self._require_shown_columns(images.present, after[enters])
         updated = images.updated
-        if updated is not None:  # An update that became an insert has NULL.
+        if updated is not None:  # It is NULL for an update that became an insert.
             is_update = pa.array(kinds == _AFTER)
             updated = pc.if_else(is_update, updated, pa.scalar(None, updated.type))
         kinds = pa.array(kinds, pa.int8())
         return _selected(replace(images, change_type=kinds, updated=updated), taken)
 
-    def _require_whole(self, present: pa.Array, entering: npt.NDArray[np.int64]) -> None:
-        """Raise TableError unless rows that enter the mirror have all columns that are shown."""
+    def _require_shown_columns(self, present: pa.Array, entering: npt.NDArray[np.int64]) -> None:
+        """Raise TableError if a row that becomes an insert lacks a column that the lake shows.
+        `entering`: indexes of these images."""
         bits = unpack_bits(present.take(pa.array(entering)))
-        if bits.shape[1] and not bits[:, self._shown].all():
+        if bits.shape[1] and not bits[:, self._shown_indexes].all():
             raise TableError(
                 "a row that its condition takes from here on comes without some of its columns "
                 "(binlog_row_image is not FULL)",
@@ -192,7 +201,9 @@ class Shaper:
 
     def _columns(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         columns, treatments = self._shape.source.columns, self._shape.treatments
-        arrays = [self._column(columns[n], treatments[n], rows.column(n)) for n in self._shown]
+        arrays = [
+            self._column(columns[n], treatments[n], rows.column(n)) for n in self._shown_indexes
+        ]
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
     def _column(self, column: Column, treatment: Treatment, values: pa.Array) -> pa.Array:
@@ -221,22 +232,25 @@ class Shaper:
                 assert_never(treatment)
 
     def _of_shown(self, counts: Mapping[str, int]) -> dict[str, int]:
-        names = {self._shape.source.columns[n].name for n in self._shown}
+        """Return the counts of the columns that are shown."""
+        names = {self._shape.source.columns[n].name for n in self._shown_indexes}
         return {name: count for name, count in counts.items() if name in names}
 
-    def _bits(self, bits: pa.Array | None) -> pa.Array | None:
+    def _shown_bits(self, bits: pa.Array | None) -> pa.Array | None:
         """Return the bits of the columns that are shown."""
         if bits is None:
             return None
         of_source = unpack_bits(bits)
         if not of_source.shape[1]:
             return bits
-        return pack_bits(of_source[:, self._shown], ~bits.is_valid().to_numpy(zero_copy_only=False))
+        return pack_bits(
+            of_source[:, self._shown_indexes], ~bits.is_valid().to_numpy(zero_copy_only=False)
+        )
 
 
 def _without_equal(images: RowImages) -> RowImages:
-    """Return the images without updates whose two images show the same. A column that the image
-    after leaves out did not change; one that only the image before leaves out may have changed."""
+    """Return the images without updates that change no shown value. A column that the image after
+    leaves out did not change; a column that only the image before leaves out may have changed."""
     kinds = images.change_type.to_numpy()
     before = np.flatnonzero(kinds == _BEFORE)
     if not len(before):
@@ -256,7 +270,7 @@ def _without_equal(images: RowImages) -> RowImages:
 
 
 def _selected(images: RowImages, kept: npt.NDArray[np.bool_]) -> RowImages:
-    """Return the images that are kept."""
+    """Return the images for which `kept` is true."""
     rows = pa.array(np.flatnonzero(kept))
     return replace(
         images,
@@ -271,7 +285,7 @@ def _selected(images: RowImages, kept: npt.NDArray[np.bool_]) -> RowImages:
 
 
 def _equal(left: pa.Array, right: pa.Array) -> npt.NDArray[np.bool_]:
-    """Return whether each two values are the same; NULL is the same as NULL."""
+    """Return for each pair of values whether both are the same; NULL is the same as NULL."""
     if pa.types.is_list(left.type):
         left, right = texts.digested_vectors(left), texts.digested_vectors(right)
     elif pa.types.is_floating(left.type):  # Bits, since 0.0 and -0.0 are different values.
@@ -287,7 +301,7 @@ def _equal(left: pa.Array, right: pa.Array) -> npt.NDArray[np.bool_]:
 
 _MOMENTS: Final = ("datetime", "timestamp")
 _HIDDEN: Final = "***"
-"""Replaces all that a mask hides, whatever its length."""
+"""Stands for the part that a mask hides, whatever its length."""
 
 
 def _masked(values: pa.Array, mask: Mask) -> pa.Array:
@@ -304,7 +318,7 @@ def _masked(values: pa.Array, mask: Mask) -> pa.Array:
 
 
 def _printed(column: Column, values: pa.Array) -> pa.Array:
-    """Return the texts that SELECT prints of the column."""
+    """Return the texts that SELECT prints for the column's values."""
     if pa.types.is_string(values.type):
         return values
     if pa.types.is_decimal(values.type):
@@ -347,7 +361,7 @@ def _uuids(column: Column, values: pa.Array) -> pa.Array:
                 hint=f"take {column.name!r} out of types, or correct those rows in the source",
             )
         return lower
-    # All texts have 36 characters: the digits of all values are written between the dashes at once.
+    # Each UUID has 36 characters, so NumPy writes the digits of all values between the dashes.
     filled = pc.fill_null(values, bytes(_UUID_BYTES)).cast(pa.binary(_UUID_BYTES))
     digits = np.frombuffer(b"".join(filled.to_pylist()).hex().encode(), np.uint8)
     characters = np.full((len(values), 36), ord("-"), np.uint8)

@@ -1,8 +1,9 @@
-"""The settings of all tables of a source, applied to structures: how each is shown, what the
-history stores of it, and whether a table is shown as its settings say.
+"""The settings of all tables of a source, applied to structures.
 
-Every structure is recorded through `Shaping.recorded`, which removes the values of hidden columns
-from it, and adds how the lake shows it.
+They decide how the lake shows a structure (its shape: a treatment for each column, and a condition
+on rows) and what the history stores of it. Every structure is recorded through `Shaping.recorded`,
+which removes the values of hidden columns (left out, hashed or masked), and adds how the lake shows
+the table.
 """
 
 from __future__ import annotations
@@ -73,9 +74,10 @@ _REDACTED: Final = "***"
 
 @dataclass(frozen=True, slots=True)
 class Shaping:
-    """The settings of all tables. `rules_of`: returns the rules of a table, None if it is shown as
-    it is. `key`: the key with which values are hashed, None if the settings have none. `hides`:
-    whether any table of the source has rules. `captured`: returns whether a table is followed."""
+    """The settings of all tables of a source. `rules_of`: returns the rules of a table, None if the
+    lake shows it as it is. `key`: the key with which values are hashed, None if the settings have
+    none. `hides`: whether any table of the source has rules. `captured`: returns whether a table is
+    captured."""
 
     rules_of: Callable[[TableName], ShapeRules | None] = lambda _: None
     key: PrivacyKey | None = None
@@ -87,8 +89,8 @@ class Shaping:
         return None if self.key is None else self.key.fingerprint
 
     def shape(self, schema: TableSchema) -> Shape | None:
-        """Return the shape of a structure; None if it is shown as it is. Raise TableError for rules
-        that cannot be applied."""
+        """Return the shape of a structure; None if the lake shows it as it is. Raise TableError if
+        the rules cannot be applied."""
         rules = self.rules_of(schema.name)
         if rules is None:
             return None
@@ -100,7 +102,7 @@ class Shaping:
         return None if shape.shows_all else _of_images(shape, structure)
 
     def faults(self, schema: TableSchema) -> Iterator[TableError]:
-        """Yield each fault in the settings of a table for a structure."""
+        """Yield an error for each reason for which the rules cannot be applied to a structure."""
         rules = self.rules_of(schema.name)
         if rules is None:
             return
@@ -112,8 +114,8 @@ class Shaping:
             yield _no_key()
 
     def in_words(self, schema: TableSchema) -> str:
-        """Return how the lake is to show a structure, in one line; empty if as it is. Raise
-        TableError for rules that cannot be applied."""
+        """Return the shape of a structure in one line; empty if the lake shows it as it is. Raise
+        TableError if the rules cannot be applied."""
         shape = self.shape(schema)
         if shape is None:
             return ""
@@ -127,11 +129,12 @@ class Shaping:
         return frozenset() if rules is None else _hidden_by(rules, row_structure(schema).names)
 
     def treated(self, schema: TableSchema) -> Mapping[str, str]:
-        """Return the columns of a structure that are not shown as they are, or that decide which
-        rows are taken, in lower case, each with its treatment in words."""
+        """Return each column of a structure that has a treatment, or that the condition on rows
+        uses, by its name in lower case, with its treatment in words. Return none if the rules
+        cannot be applied."""
         try:
             shape = self.shape(schema)
-        except TableError:  # Recording the structure reports it.
+        except TableError:  # `recorded` raises this error too, and its caller reports it.
             return {}
         if shape is None:
             return {}
@@ -159,7 +162,10 @@ class Shaping:
         before: SchemaVersion | None = None,
         columns_from: Sequence[str | None] | None = None,
     ) -> tuple[TableSchema, ShownAs | None]:
-        """See `schema.tracker.Shapes`."""
+        """Return the structure as the history stores it, and how the lake shows it; the arguments
+        are those of `schema.tracker.Shapes`. Raise TableError if a captured table would show more
+        than `before`: this needs a person's consent. A table that is not captured is shown as
+        strictly as `before` instead."""
         shape = self.shape(schema)
         origins = {name.lower(): name.lower() for name in schema.names}
         if columns_from is not None:
@@ -185,8 +191,8 @@ class Shaping:
         before: SchemaVersion,
         origins: Mapping[str, str],
     ) -> Shape | None:
-        """Return the shape of a table that is not captured. It shows no more than the version whose
-        rows or columns it has, since it may be renamed to a captured name later."""
+        """Return the shape of a table that is not captured. It shows no more than the version from
+        which the table has its rows or columns, since the table may later get a captured name."""
         shown_before = before.shown_as
         if shown_before is None or before.schema is None:
             return shape
@@ -219,7 +225,8 @@ class Shaping:
         self, logged: LoggedStatement, followed: FollowedStatement, tables: Collection[TableName]
     ) -> SchemaStatement:
         """Return the record of a statement. Values are removed from its text if it names a table
-        with rules, or a helper of an online schema change, which may be a copy of such a table."""
+        with rules, or a helper table of an online schema change (gh-ost and others), which may be a
+        copy of a table with rules."""
         if not self.hides or not any(is_helper(name) or self.rules_of(name) for name in tables):
             return recorded_statement(logged, followed)
         text = redacted_text(logged.text, logged.context)
@@ -229,6 +236,7 @@ class Shaping:
         return replace(record, context={**record.context, REDACTED_TEXT: True})
 
     def _without_values(self, followed: FollowedStatement) -> FollowedStatement:
+        """Return a followed statement without any value from its text, for the record."""
         why = followed.not_understood
         if why is not None:
             why = replace(why, reason="it is not understood, and its text has hidden values")
@@ -236,8 +244,8 @@ class Shaping:
         return replace(followed, effects=effects, not_understood=why)
 
     def _effect(self, effect: Effect) -> Effect:
-        """Return an effect whose structures have no values at all: helpers of online schema changes
-        have no rules that tell which columns are hidden."""
+        """Return an effect whose structures have no values at all. Helper tables of online schema
+        changes have no rules, so it is unknown which of their columns are hidden."""
         match effect:
             case Changed(table, before, after, columns_from):
                 return Changed(table, self._bare(before), self._bare(after), columns_from)
@@ -254,15 +262,17 @@ class Shaping:
         return redacted(schema, {*map(str.lower, schema.names)})
 
     def fingerprint(self, schema: TableSchema) -> str | None:
-        """Return the fingerprint of how a structure is shown by the settings, as
-        `SchemaVersion.shape`. Raise TableError as `recorded` does."""
+        """Return the fingerprint of a structure's shape by the settings, to be compared with
+        `SchemaVersion.shape`; None if the lake shows it as it is. Raise TableError if the rules
+        cannot be applied."""
         shown_as = self._shown_as(schema, self.shape(schema))
         return None if shown_as is None else shown_as.fingerprint
 
     def shaper(self, version: SchemaVersion) -> Shaper | None:
-        """Return the function that shapes the rows of a version; None if they are shown as they
-        are. Raise `ConfigurationError` if they are hashed with another key than the settings have,
-        TableError if the settings replace that key: a version is never hashed with two keys."""
+        """Return the function that shapes the rows of a version; None if the lake shows them as
+        they are. Raise `ConfigurationError` if the version is hashed with another key than that of
+        the settings. Raise TableError if the settings replace the version's key by theirs: no
+        version is hashed with two keys."""
         if version.shown_as is None or version.schema is None:
             return None
         self.require_key(version)
@@ -276,8 +286,8 @@ class Shaping:
         return Shaper(_shape_of_version(version.schema, version.shown_as), self.key)
 
     def require_key(self, version: SchemaVersion) -> None:
-        """Raise `ConfigurationError` unless the settings have the key with which a version is
-        hashed, or say that theirs replaces it."""
+        """Raise `ConfigurationError` if a version is hashed with another key than that of the
+        settings, and the settings do not say that their key replaces it."""
         shown_as = version.shown_as
         have = self._fingerprint
         if shown_as is None or shown_as.key is None or shown_as.key == have:
@@ -292,9 +302,9 @@ class Shaping:
             "again",
         )
 
-    def changed(self, version: SchemaVersion) -> str | None:
-        """Return what is to be shown in another way than a version is, in a few words; None if it
-        is shown as the settings say. Raise TableError for rules that cannot be applied."""
+    def why_changed(self, version: SchemaVersion) -> str | None:
+        """Return how the settings differ from a version's shape, in a few words; None if they
+        agree. Raise TableError if the rules cannot be applied."""
         if version.schema is None:
             return None
         shown_as = version.shown_as
@@ -311,8 +321,8 @@ class Shaping:
         return None
 
     def change(self, version: SchemaVersion) -> ShapeChange:
-        """Return what the settings change in how a version is shown. Raise TableError as `changed`
-        does."""
+        """Return what the lake would show less of a version by the settings. Raise TableError if
+        the rules cannot be applied."""
         if version.schema is None:
             return ShapeChange()
         before, after = self._shapes_of(version, version.schema)
@@ -321,14 +331,14 @@ class Shaping:
         return shape_change(before, after, key_replaced=replaced)
 
     def _shapes_of(self, version: SchemaVersion, schema: TableSchema) -> tuple[Shape, Shape]:
-        """Return how a version is shown, and how the settings would show it."""
+        """Return the version's own shape, and its shape by the settings."""
         shown_as, whole = version.shown_as, _whole(schema)
         before = whole if shown_as is None else _shape_of_version(schema, shown_as)
         return before, self.shape(schema) or whole
 
     def cleared(self, version: SchemaVersion, columns: Collection[str]) -> SchemaVersion:
-        """Return an earlier version without the values that the settings hide now, and without
-        those of these columns. It shows no more than it did, and no more than the settings say."""
+        """Return an earlier version without the values of `columns` and of the columns that the
+        settings hide now. Its new shape shows no more than its old shape and the settings do."""
         if version.schema is None:
             return version
         names = {name.lower() for name in columns}
@@ -356,7 +366,7 @@ class Shaping:
             if treatment is not Fate.LEFT_OUT
         )
         names = {column.name.lower() for column in columns}
-        # Columns whose treatment keeps different values different.
+        # Columns whose treatment keeps different values different, as UNIQUE keys need it.
         unique = {
             column.name.lower()
             for column, treatment in zip(shape.source.columns, shape.treatments, strict=True)
@@ -373,8 +383,8 @@ class Shaping:
     def _shown_column(
         self, column: ColumnSchema, decoded: Column, treatment: Treatment
     ) -> ColumnSchema:
-        """Return a treated column as the lake has it. Its default is shaped like a row with this
-        column alone."""
+        """Return a treated column as the lake has it. Its default is treated like a value in a
+        row."""
         alone = Shape(TableStructure(TableName("", ""), (decoded,), ()), (treatment,))
         shown = schema_of(alone.structure).columns[0]
         unknown = replace(shown, default=WrittenDefault(_REDACTED))
@@ -385,7 +395,7 @@ class Shaping:
         rows = pa.RecordBatch.from_arrays([pa.array([fill.as_py()], kind)], names=[decoded.name])
         try:
             value = Shaper(alone, self.key).rows(rows).column(0)[0].as_py()
-        except TableError:  # It cannot be converted: '' is not a UUID.
+        except TableError:  # The default cannot be converted: '' is not a UUID.
             return unknown
         if value is None:
             return replace(shown, default=None, nullable=True)
@@ -394,7 +404,7 @@ class Shaping:
 
 
 def _hidden_by(rules: ShapeRules, names: Iterable[str]) -> frozenset[str]:
-    """Return those names of columns, in lower case, that rules leave out, hash or mask."""
+    """Return the names of columns, in lower case, that the rules leave out, hash or mask."""
 
     def hides(name: str) -> bool:
         patterns = (
@@ -410,7 +420,7 @@ def _hidden_by(rules: ShapeRules, names: Iterable[str]) -> frozenset[str]:
 
 def _revealing_columns(rules: ShapeRules, schema: TableSchema) -> Iterator[TableError]:
     """Yield an error for each shown column whose values the server computes from a hidden column.
-    An expression that was redacted in the history was checked when it was recorded."""
+    An expression that was redacted in the history was checked before it was recorded."""
     hidden = _hidden_by(rules, row_structure(schema).names)
     for column in schema.columns if hidden else ():
         default = column.default
@@ -418,7 +428,7 @@ def _revealing_columns(rules: ShapeRules, schema: TableSchema) -> Iterator[Table
         if text is None or column.name.lower() in hidden:
             continue
         for name in sorted(hidden):
-            # The name may also be a word in a literal: in doubt the column is refused.
+            # The name may only be a word in a literal, but in doubt the column is refused.
             quoted = re.escape(name.replace("`", "``"))
             if not re.search(rf"(?<![\w$]){quoted}(?![\w$])", text, re.IGNORECASE):
                 continue
@@ -430,9 +440,9 @@ def _revealing_columns(rules: ShapeRules, schema: TableSchema) -> Iterator[Table
 
 
 def redacted(schema: TableSchema, hidden: Set[str]) -> TableSchema:
-    """Return a structure without the values of hidden columns: defaults, members of ENUM and SET,
-    and expressions that name them. The number of members stays, since the log's decoder needs
-    it."""
+    """Return a structure without values of hidden columns in defaults, in members of ENUM and SET,
+    and in expressions. The number of members stays, since the log's decoder needs it. `hidden`:
+    names in lower case."""
     if not hidden:
         return schema
     columns = tuple(_redacted_column(column, hidden) for column in schema.columns)
@@ -455,7 +465,7 @@ def _redacted_column(column: ColumnSchema, hidden: Set[str]) -> ColumnSchema:
 
 
 def redacted_members(members: Sequence[str]) -> tuple[str, ...]:
-    """Return the same number of different members."""
+    """Return as many different placeholders as there are members."""
     return tuple(f"{_REDACTED}{number}" for number, _ in enumerate(members, 1))
 
 
@@ -464,7 +474,7 @@ def _redacted_part(part: KeyPart) -> KeyPart:
 
 
 def consent_hint(table: TableName) -> str:
-    """Return the hint for a table that would show more than it did."""
+    """Return the hint for a table of which the lake would show more than before."""
     return (
         f"give {table} a shape under [[sources.table]] that shows no more, then `lockstep resume "
         f"{table} --reason …`; to resume it without such a shape is your consent to show it, which "
@@ -478,8 +488,9 @@ def _shows_more(
     schema: TableSchema,
     origins: Mapping[str, str],
 ) -> str | None:
-    """Return why a table that has the rows or columns of `before` would show more of them; None if
-    it shows no more. `origins`: the former names of its columns."""
+    """Return how the lake would show more of a table than of the version `before`, from which the
+    table has its rows or columns; None if it shows no more. `origins`: the columns' names in that
+    version, by their names now, both in lower case."""
     shown_before = before.shown_as
     if shown_before is None or before.schema is None:
         return None
@@ -503,11 +514,12 @@ def _shows_more(
 
 
 def _declared(schema: TableSchema, structure: TableStructure) -> TableStructure:
-    """Return the structure without the columns that MariaDB adds."""
+    """Return the structure without the columns that MariaDB adds at the end of row images."""
     return replace(structure, columns=structure.columns[: len(schema.columns)])
 
 
 def _virtual(schema: TableSchema) -> frozenset[str]:
+    """Return the names of the generated columns that are not stored."""
     columns = schema.columns
     return frozenset(c.name for c in columns if c.generated is not None and not c.stored)
 
@@ -523,15 +535,15 @@ def _no_key() -> TableError:
 
 
 def _of_images(shape: Shape, structure: TableStructure) -> Shape:
-    """Return the shape of row images. Columns that MariaDB adds at their end are left out, since
-    they have hashes of the table's values."""
+    """Return the shape of row images. It leaves out the columns that MariaDB adds at their end,
+    since these contain hashes of the table's values."""
     added = len(structure.columns) - len(shape.treatments)
     treatments = (*shape.treatments, *[Fate.LEFT_OUT] * added)
     return replace(shape, source=structure, treatments=treatments)
 
 
 def _whole(schema: TableSchema) -> Shape:
-    """Return the shape of a table that is shown as it is."""
+    """Return the shape of a table that the lake shows as it is."""
     structure = row_structure(schema)
     return _of_images(Shape(structure, (Fate.SHOWN,) * len(schema.columns)), structure)
 

@@ -169,8 +169,10 @@ class ShapedServer(MySqlServer):
         self._require(current, table)
         shaper, read = current.shaper, columns
         if columns is not None:
-            shaper = current.shaper.of([*columns, *row_structure(current.schema).primary_key])
-            read = shaper.asked
+            shaper = current.shaper.for_columns(
+                [*columns, *row_structure(current.schema).primary_key]
+            )
+            read = shaper.source_columns
         with super().snapshot(current.schema, read, exact=exact) as snapshot:
             yield _shaped_snapshot(shaper, snapshot)
 

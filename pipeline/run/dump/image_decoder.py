@@ -50,9 +50,9 @@ from lockstep.pipeline.schema.fills import fill_of
 from lockstep.pipeline.schema.history import Knowledge, SchemaVersion
 from lockstep.pipeline.schema.model import TableSchema, WrittenDefault
 from lockstep.pipeline.schema.rows import (
-    FIRST,
-    FIRST_WITHOUT,
-    LAST_PLACED,
+    FIRST_WITH_HIDDEN,
+    FIRST_WITHOUT_HIDDEN,
+    LAST_WITH_PLACES,
     expressions,
     hidden_places,
     is_hidden,
@@ -249,13 +249,13 @@ def _width(column: Column) -> object:
 def may_log_hidden(writer: LogWriter) -> bool:
     """Return whether a server of this version may log hidden columns. True if the version is not
     known exactly."""
-    return writer.between(FIRST, FIRST_WITHOUT - 1)
+    return writer.between(FIRST_WITH_HIDDEN, FIRST_WITHOUT_HIDDEN - 1)
 
 
 def logs_hidden(writer: LogWriter) -> bool:
     """Return whether a server of this version certainly logs hidden columns, at places that can be
     computed from the table's structure."""
-    return writer.version is not None and writer.between(FIRST, LAST_PLACED)
+    return writer.version is not None and writer.between(FIRST_WITH_HIDDEN, LAST_WITH_PLACES)
 
 
 def hidden_in(

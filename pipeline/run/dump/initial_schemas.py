@@ -165,9 +165,13 @@ def _from_history(work: Workplace, batch: Batch, run_start: RunStart) -> SchemaT
         if before is not None and after is not None and before.version == after.version:
             continue
         tracker.record_carried(table, before, at)
-    if structures.schemas != tuple(ledger.databases_at(source)):
+    if structures.database_versions != tuple(ledger.databases_at(source)):
         tracker.record_first(
-            (), (replace(database, since=at, statement=None) for database in structures.schemas)
+            (),
+            (
+                replace(database, since=at, statement=None)
+                for database in structures.database_versions
+            ),
         )
     return tracker
 
@@ -179,7 +183,7 @@ class Newest:
     def __init__(self, ledger: Ledger, source: str) -> None:
         self._ledger, self._source = ledger, source
 
-    def one(self, table: TableName) -> SchemaVersion | None:
+    def newest(self, table: TableName) -> SchemaVersion | None:
         return self._ledger.schema_at(self._source, table)
 
     def all(self) -> Sequence[SchemaVersion]:

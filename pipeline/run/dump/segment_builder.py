@@ -259,7 +259,7 @@ class Segmenter:
             self._decoding.buffer.maps.update_wanted()
         if (
             self._source_rows is not None
-            and self._source_rows.statements < self._structures.statements
+            and self._source_rows.statements < self._structures.statement_count
         ):
             self._source_rows.statement(logged, followed, actions, self._tables.last)
 

@@ -1,5 +1,5 @@
-"""Rules by which a statement turns one schema into the next; `pipeline.schema.evolve` applies them.
+"""Rules for the columns and keys of a table after a statement; `pipeline.schema.evolve` applies
+them.
 
-They are pure: they read nothing from a server, and raise `CannotFollow` instead of guessing what
-the schema does not say.
+They are pure: they ask no server, and raise `CannotFollow` instead of guessing.
 """

@@ -17,25 +17,25 @@ from lockstep.pipeline.schema.effects import CannotFollow
 from lockstep.pipeline.schema.evolving.column_changes import (
     Charset,
     beside_convert,
-    chosen,
+    chosen_charset,
     converted,
-    converted_text,
     inherited_charset,
     resolve_column,
     session_charset,
+    text_beside_convert,
     with_timestamps,
     with_zero_moments,
 )
 from lockstep.pipeline.schema.evolving.defaults import resolve_default
 from lockstep.pipeline.schema.evolving.keys import (
     WITH_PREFIX,
-    in_key,
-    kept_by,
+    indexed_length,
+    keeps_foreign_keys,
     key_of,
+    keys_and_references,
     pending_key,
     resolve_keys,
     resolve_references,
-    split,
     with_key_columns,
 )
 from lockstep.pipeline.schema.model import (
@@ -51,10 +51,10 @@ from lockstep.pipeline.schema.model import (
 )
 from lockstep.pipeline.schema.rows import (
     expressions,
+    kept_hidden,
     numbered,
-    stay_hidden,
     with_hidden,
-    with_new,
+    with_new_hidden,
 )
 from lockstep.pipeline.schema.statements.changes import (
     FIRST,
@@ -84,10 +84,10 @@ def altered(
     schema: ServerSchema,
     context: StatementContext,
 ) -> tuple[TableSchema, Mapping[str, str], tuple[str | None, ...]]:
-    """Return the table after all clauses; the new names of renamed columns, by their old ones in
-    lower case; and each column's name before, None for a new one. Raise CannotFollow if a clause
+    """Return the table after all clauses; the new names of renamed columns, by their old names in
+    lower case; and each column's former name, None for a new column. Raise CannotFollow if a clause
     does not fit the table."""
-    _check_rename(table, clauses, context)
+    _refuse_rename_of_own_parent(table, clauses, context)
     plan = _planned(table, clauses, context.facts)
     convert = _converted_to(table, plan, schema, context)
     charset = _charset(table, plan, convert, context)
@@ -107,13 +107,13 @@ def altered(
         if placement.before is not None and placement.before != placement.column.name
     }
     keys = _kept_keys(table, plan, placed)
-    new_keys, references = split(tuple(plan.elements), context)
+    new_keys, references = keys_and_references(tuple(plan.elements), context)
     pending = [*map(pending_key, keys), *new_keys]
     row_format = options.row_format or table.row_format
     resolved = resolve_keys(pending, columns, engine, context.facts, row_format)
     foreign: tuple[ForeignKey, ...] = ()
-    if kept_by(engine):
-        foreign = _references(table, plan, names) + resolve_references(
+    if keeps_foreign_keys(engine):
+        foreign = _kept_references(table, plan, names) + resolve_references(
             references, table.name, table.foreign_keys, columns, schema, context
         )
     after = replace(
@@ -138,8 +138,10 @@ def altered(
 
 @dataclass(slots=True)
 class _AlterPlan:
-    """A statement's clauses, sorted by what they concern; names are in lower case.
-    `convert_again`: a character set was named before CONVERT TO, which overrides it."""
+    """A statement's clauses, sorted by what they concern; names are in lower case. `defined`: ADD,
+    CHANGE and MODIFY COLUMN. `elements`: new columns, keys and foreign keys, in their order.
+    `altered`: ALTER COLUMN. `convert_again`: another clause before CONVERT TO names a character
+    set."""
 
     defined: list[DefineColumn] = field(default_factory=list)
     elements: list[Element] = field(default_factory=list)
@@ -183,12 +185,16 @@ def _sort(clause: Clause, table: TableSchema, plan: _AlterPlan, facts: ServerDia
                 plan.elements += _own_key(column, table, plan)
                 return
             plan.defined.append(clause)
-            plan.elements.append(_unless_keyed(column, table, plan) if if_not_exists else column)
+            plan.elements.append(
+                _without_existing_key(column, table, plan) if if_not_exists else column
+            )
         case DefineColumn(str(old), column, _, if_exists):
             if _missing(table, old, if_exists):
                 return
             plan.defined.append(clause)
-            plan.elements.append(_unless_keyed(column, table, plan) if if_exists else column)
+            plan.elements.append(
+                _without_existing_key(column, table, plan) if if_exists else column
+            )
         case Drop(Part.COLUMN, name, if_exists):
             if not _missing(table, name, if_exists):
                 plan.dropped.add(name.lower())
@@ -212,21 +218,23 @@ def _sort(clause: Clause, table: TableSchema, plan: _AlterPlan, facts: ServerDia
 
 
 def _own_key(column: WrittenColumn, table: TableSchema, plan: _AlterPlan) -> list[WrittenKey]:
-    """Return the key that a column's definition with IF [NOT] EXISTS asks for, unless it exists."""
+    """Return the key in a column's definition with IF [NOT] EXISTS; none if that key exists."""
     if column.key is None:
         return []
     key = key_of(column)
     return [] if _exists(key, table, plan) else [key]
 
 
-def _unless_keyed(column: WrittenColumn, table: TableSchema, plan: _AlterPlan) -> WrittenColumn:
+def _without_existing_key(
+    column: WrittenColumn, table: TableSchema, plan: _AlterPlan
+) -> WrittenColumn:
     return column if _own_key(column, table, plan) else replace(column, key=None)
 
 
 def _exists(key: WrittenKey, table: TableSchema, plan: _AlterPlan) -> bool:
-    """Return whether IF NOT EXISTS finds the key by its name, or by that of its first column: in
-    the table, or earlier in the statement with the same kind (MariaDB's
-    `handle_if_exists_options`)."""
+    """Return whether the key exists in the sense of IF NOT EXISTS. A key without a name is searched
+    by its first column's name, in the table and among earlier keys of its kind in the statement
+    (MariaDB's `handle_if_exists_options`)."""
     earlier = (
         key_of(element) if isinstance(element, WrittenColumn) and element.key else element
         for element in plan.elements
@@ -275,6 +283,7 @@ def _sort_key(clause: Clause, table: TableSchema, plan: _AlterPlan) -> None:
 
 
 def _merged(options: WrittenOptions, later: WrittenOptions, facts: ServerDialect) -> WrittenOptions:
+    """Return the options of two clauses; the later clause wins."""
     if facts.charset_resets and later.charset is not None:
         options = replace(options, collation=None)
     written = {
@@ -300,19 +309,19 @@ def _with_new_keys(
     visible: int,
     context: StatementContext,
 ) -> tuple[HiddenColumn, ...]:
-    """Return the hidden columns of kept keys, then those of new keys after all other columns; empty
-    if their places are unknown."""
+    """Return the hidden columns of kept keys, and those of new keys after all other columns; none
+    if their places are unknown. `visible`: the number of columns that are not hidden."""
     if not context.facts.places_hidden or len(hidden) != len(expressions(kept)):
         return ()
     names = {key.name for key in kept}
-    return with_new(hidden, visible, [key for key in keys if key.name not in names])
+    return with_new_hidden(hidden, visible, [key for key in keys if key.name not in names])
 
 
-def _check_rename(
+def _refuse_rename_of_own_parent(
     table: TableSchema, clauses: tuple[Clause, ...], context: StatementContext
 ) -> None:
-    """Raise CannotFollow if the statement renames and changes a table that refers to itself:
-    servers lose its foreign keys, or leave them with the old name."""
+    """Raise CannotFollow if the statement renames and changes a table whose foreign key refers to
+    the table itself: servers drop this foreign key, or leave the old name in it."""
     if len(clauses) == 1 or not any(isinstance(clause, RenameTo) for clause in clauses):
         return
     own = any(key.references == table.name for key in table.foreign_keys)
@@ -327,8 +336,8 @@ def _check_rename(
 def _converted_to(
     table: TableSchema, plan: _AlterPlan, schema: ServerSchema, context: StatementContext
 ) -> Charset | None:
-    """Return the character set of CONVERT TO; None without such a clause. DEFAULT means that of the
-    table's database in MariaDB, that of the session's in MySQL."""
+    """Return the character set of CONVERT TO; None without such a clause. DEFAULT means the
+    character set of the table's database in MariaDB, of the session's database in MySQL."""
     if plan.convert is None:
         return None
     if context.facts.mariadb and plan.convert_again:
@@ -336,14 +345,14 @@ def _converted_to(
     inherited = inherited_charset(schema, table.name.database)
     if not context.facts.mariadb and plan.convert.charset is None:
         inherited = session_charset(schema, context)
-    return chosen(plan.convert.charset, plan.convert.collation, inherited, context)
+    return chosen_charset(plan.convert.charset, plan.convert.collation, inherited, context)
 
 
 def _charset(
     table: TableSchema, plan: _AlterPlan, convert: Charset | None, context: StatementContext
 ) -> Charset | None:
-    """Return the table's character set; None if it is unknown: then columns have to name theirs.
-    CHARACTER SET after CONVERT TO is for the table alone."""
+    """Return the table's default character set; None if it is unknown, so that each new column has
+    to name its own. CHARACTER SET after CONVERT TO applies to the table alone, not to columns."""
     before = convert
     if before is None and table.charset is not None and table.collation is not None:
         before = Charset(table.charset, table.collation)
@@ -355,10 +364,10 @@ def _charset(
         options = _merged(written, options, context.facts)
     if before is None and options.charset is None and options.collation is None:
         return None
-    return chosen(options.charset, options.collation, before, context)
+    return chosen_charset(options.charset, options.collation, before, context)
 
 
-def _references(
+def _kept_references(
     table: TableSchema, plan: _AlterPlan, names: Mapping[str, str]
 ) -> tuple[ForeignKey, ...]:
     return tuple(
@@ -383,17 +392,18 @@ def _placed_columns(
     convert: Charset | None,
     context: StatementContext,
 ) -> tuple[list[_PlacedColumn], tuple[HiddenColumn, ...]]:
-    """Return the columns in their order, and the hidden columns that stay among them (empty if
-    their places are unknown). Columns that stay keep their places; then each new or moved one goes
+    """Return the columns in their order, and the hidden columns that stay among them (none if their
+    places are unknown). Columns that stay keep their places. Then each new or moved column goes
     where its clause says, in the order of the clauses."""
     hidden: tuple[HiddenColumn, ...] = ()
     if context.facts.places_hidden:
-        hidden = stay_hidden(table, plan.dropped_keys, plan.renamed_keys) or ()
+        hidden = kept_hidden(table, plan.dropped_keys, plan.renamed_keys) or ()
     changes = {
         change.old.lower(): column
         for change, column in zip(plan.defined, new, strict=True)
         if change.old is not None
     }
+    # A TEXT or BLOB without a length, which CONVERT TO in the same statement may make smaller.
     unsized = {
         change.old.lower()
         for change in plan.defined
@@ -410,16 +420,20 @@ def _placed_columns(
         if folded in changes:
             changed = changes[folded]
             if convert is not None and folded in unsized and context.facts.mysql_8:
-                changed = converted_text(changed, column)
+                changed = text_beside_convert(changed, column)
             columns.append(_PlacedColumn(changed, column.name))
         elif folded not in plan.dropped:
             columns.append(_PlacedColumn(_kept(column, plan, convert, context), column.name))
     for clause, column in zip(plan.defined, new, strict=True):
         if clause.old is None:
-            _place(columns, _PlacedColumn(_defined(column, plan, context), None), clause.after)
+            _place(
+                columns,
+                _PlacedColumn(_with_alter_column(column, plan, context), None),
+                clause.after,
+            )
         elif clause.after is not None:
             moved = _taken_out(columns, clause.column.name)
-            after = replace(moved, column=_defined(moved.column, plan, context))
+            after = replace(moved, column=_with_alter_column(moved.column, plan, context))
             _place(columns, after, clause.after)
     visible = [column for column in columns if isinstance(column, _PlacedColumn)]
     if len({placement.column.name.lower() for placement in visible}) != len(visible):
@@ -436,8 +450,8 @@ def _placed_columns(
 
 
 def _taken_out(columns: list[_PlacedColumn | HiddenColumn], name: str) -> _PlacedColumn:
-    """Remove and return a changed column. It stays in its old place until its own clause moves it:
-    earlier clauses find it there, under its new name."""
+    """Remove a changed column from its old place, and return it. Until then, earlier clauses with
+    AFTER find the column there under its new name."""
     for column in columns:
         if isinstance(column, _PlacedColumn) and column.column.name.lower() == name.lower():
             columns.remove(column)
@@ -445,9 +459,12 @@ def _taken_out(columns: list[_PlacedColumn | HiddenColumn], name: str) -> _Place
     raise CannotFollow(f"it changes the column {name} twice")
 
 
-def _defined(column: ColumnSchema, plan: _AlterPlan, context: StatementContext) -> ColumnSchema:
-    """Return a new or moved column after ALTER COLUMN in the same statement. MariaDB allows that
-    for columns that MODIFY or CHANGE moves; no server does for those that they leave in place."""
+def _with_alter_column(
+    column: ColumnSchema, plan: _AlterPlan, context: StatementContext
+) -> ColumnSchema:
+    """Return a new or moved column with the ALTER COLUMN clauses of the same statement. MariaDB
+    allows them for a column that MODIFY or CHANGE moves. No server allows them for a column that
+    these leave in place."""
     if column.name.lower() in plan.altered and isinstance(column.default, ExpressionDefault):
         raise CannotFollow(f"{column.name} is defined with two defaults")
     return _altered(column, plan, context)
@@ -456,6 +473,7 @@ def _defined(column: ColumnSchema, plan: _AlterPlan, context: StatementContext) 
 def _place(
     columns: list[_PlacedColumn | HiddenColumn], column: _PlacedColumn, after: str | None
 ) -> None:
+    """Insert a column after the named one; `after` is None for the end."""
     if after is None:
         columns.append(column)
     elif after == FIRST:
@@ -475,7 +493,7 @@ def _kept(
 ) -> ColumnSchema:
     folded = column.name.lower()
     if folded in plan.renamed:
-        # Other clauses with the old name mean a column that is added under it.
+        # Other clauses with the old name mean a column that is added under the old name.
         column = replace(column, name=plan.renamed[folded])
     else:
         column = _altered(column, plan, context)
@@ -500,8 +518,8 @@ def _altered(column: ColumnSchema, plan: _AlterPlan, context: StatementContext) 
 def _kept_keys(
     table: TableSchema, plan: _AlterPlan, placed: list[_PlacedColumn]
 ) -> list[KeySchema]:
-    """Return the keys that were not dropped, with those of their columns that are left. A key
-    without columns is dropped with the last of them."""
+    """Return the keys that are not dropped, without their dropped columns. A key is also dropped if
+    all its columns are."""
     keys = []
     for key in table.keys:
         folded = key.name.lower()
@@ -523,7 +541,8 @@ def _kept_keys(
 
 
 def _kept_part(part: KeyPart, table: TableSchema, placed: list[_PlacedColumn]) -> KeyPart | None:
-    """Return the part on the first column that is its own, or that is added under its name."""
+    """Return a key's part in the new table; None if its column is dropped. A column that is added
+    under the name of a dropped one takes its place in the key."""
     if part.column is None:
         return part
     folded = part.column.lower()
@@ -548,11 +567,12 @@ def _kept_part(part: KeyPart, table: TableSchema, placed: list[_PlacedColumn]) -
 
 
 def _prefix_of_new(part: KeyPart, after: ColumnSchema, table: TableSchema) -> int | None:
-    """Return the prefix of a part whose column was dropped and added again: its old length."""
+    """Return the prefix of a part whose column is dropped and added again in one statement: the
+    length that the key indexed before."""
     if after.type not in WITH_PREFIX:
         return None
     dropped = table.column(part.column or "")
-    prefix = None if dropped is None else in_key(part, dropped)
+    prefix = None if dropped is None else indexed_length(part, dropped)
     if prefix is None:
         raise CannotFollow(f"the length of the prefix of {after.name} in its key is unknown")
     return prefix or None

@@ -1,6 +1,7 @@
-"""Columns as the server makes them from their definitions: character sets and collations (of tables
-and databases too), types that depend on a character set or a length, nullability, and the implicit
-defaults of TIMESTAMP.
+"""Columns as the server makes them from their definitions.
+
+This covers character sets and collations (of tables and databases too), types that depend on a
+character set or a length, nullability, and the implicit defaults of TIMESTAMP.
 
 Rules: MySQL manual, "Specifying Character Sets and Collations", "Silent Column Specification
 Changes", "Data Type Default Values", "Automatic Initialization and Updating for TIMESTAMP and
@@ -62,11 +63,14 @@ _MAX_VARCHAR: Final = 65535
 
 @dataclass(frozen=True, slots=True)
 class Charset:
+    """A character set with one of its collations."""
+
     name: str
     collation: str
 
 
 def of_collation(collation: str) -> Charset:
+    """Return the collation with its character set."""
     return Charset(charset_of(collation) or "binary", collation)
 
 
@@ -77,8 +81,8 @@ def inherited_charset(schema: ServerSchema, database: str) -> Charset | None:
 
 
 def session_charset(schema: ServerSchema, context: StatementContext) -> Charset | None:
-    """Return the session's `collation_database`: that of its default database, without one the
-    server's; None if it is unknown."""
+    """Return the character set of the session's default database, or the server's if the session
+    has none (its variable `collation_database`); None if it is unknown."""
     if context.database_collation is not None:
         return of_collation(context.database_collation)
     if context.database:
@@ -86,7 +90,7 @@ def session_charset(schema: ServerSchema, context: StatementContext) -> Charset 
     return None if context.server_collation is None else of_collation(context.server_collation)
 
 
-def chosen(
+def chosen_charset(
     charset: str | None,
     collation: str | None,
     inherited: Charset | None,
@@ -94,9 +98,10 @@ def chosen(
     *,
     binary: bool = False,
 ) -> Charset:
-    """Return the character set that was written, else the inherited one. A set without a collation
-    gets its default collation, even if it is the inherited set."""
-    name = None if charset is None else _charset(charset, inherited)
+    """Return the character set that was written, else the inherited one. A set that is written
+    without a collation gets its default collation, even if it is the inherited set. `binary`: the
+    attribute BINARY, which chooses the set's `_bin` collation."""
+    name = None if charset is None else _charset_name(charset, inherited)
     if collation is not None and collation.upper() != "DEFAULT":
         canonical = canonical_collation(collation, name or (inherited.name if inherited else None))
         if canonical is None:
@@ -116,7 +121,7 @@ def chosen(
     return Charset(name, preferred or default_collation(name, context.utf8mb4_collation))
 
 
-def _charset(written: str, inherited: Charset | None) -> str:
+def _charset_name(written: str, inherited: Charset | None) -> str:
     if written.upper() == "DEFAULT" and inherited is not None:
         return inherited.name
     canonical = canonical_charset(written)
@@ -131,9 +136,9 @@ _JSON_OF_MARIADB: Final = Charset("utf8mb4", "utf8mb4_bin")
 def with_timestamps(
     columns: Iterable[ColumnSchema], defined: Container[str], context: StatementContext
 ) -> list[ColumnSchema]:
-    """Return the columns with TIMESTAMP's implicit defaults. `defined`: the columns, in lower case,
-    that the statement defines. Without `explicit_defaults_for_timestamp` the table's first
-    TIMESTAMP differs from the others, even if the statement does not name it."""
+    """Return the columns with TIMESTAMP's implicit defaults. `defined`: names, in lower case, of
+    the columns that the statement defines. Without `explicit_defaults_for_timestamp`, the table's
+    first TIMESTAMP gets other defaults, even if the statement does not name it."""
     resolved = list(columns)
     if context.explicit_timestamps:
         return resolved
@@ -149,7 +154,9 @@ def with_timestamps(
 def _first_timestamp(
     column: ColumnSchema, defined: bool, context: StatementContext
 ) -> ColumnSchema:
-    if not _without_default(column) or column.on_update:
+    """Return the table's first TIMESTAMP, with the implicit ON UPDATE CURRENT_TIMESTAMP and, if the
+    statement defines the column, DEFAULT CURRENT_TIMESTAMP."""
+    if not _is_timestamp_without_default(column) or column.on_update:
         return column
     if not defined and context.facts.mariadb:
         raise CannotFollow(f"the default of the TIMESTAMP {column.name} is unknown")
@@ -158,12 +165,13 @@ def _first_timestamp(
 
 
 def _zero_timestamp(column: ColumnSchema) -> ColumnSchema:
-    if not _without_default(column):
+    """Return the column with the implicit default zero if it is a TIMESTAMP without a default."""
+    if not _is_timestamp_without_default(column):
         return column
     return replace(column, default=LiteralDefault(zero_moment(column.length or 0)))
 
 
-def _without_default(column: ColumnSchema) -> bool:
+def _is_timestamp_without_default(column: ColumnSchema) -> bool:
     plain = column.type == "timestamp" and column.generated is None
     return plain and not column.nullable and column.default is None
 
@@ -171,9 +179,10 @@ def _without_default(column: ColumnSchema) -> bool:
 def with_zero_moments(
     columns: Iterable[ColumnSchema], kept: Container[str], context: StatementContext
 ) -> tuple[ColumnSchema, ...]:
-    """Return the columns with MariaDB's zero defaults. It gives one to a NOT NULL column with ON
-    UPDATE and no default and, without `explicit_defaults_for_timestamp`, to each TIMESTAMP, even in
-    a key. `kept`: columns, in lower case, that were NOT NULL before and are not defined now."""
+    """Return the columns with the implicit default 0000-00-00 00:00:00. MariaDB gives it to a NOT
+    NULL column with ON UPDATE and no default and, without `explicit_defaults_for_timestamp`, to
+    each NOT NULL TIMESTAMP. `kept`: names, in lower case, of columns that were NOT NULL before and
+    that the statement does not define."""
     if not context.facts.mariadb:
         return tuple(columns)
     resolved = list(columns)
@@ -191,8 +200,8 @@ def with_zero_moments(
 def resolve_column(
     written: WrittenColumn, inherited: Charset | None, context: StatementContext
 ) -> ColumnSchema:
-    """Return the column of a definition. `inherited`: the table's character set."""
-    column = _typed(written.type, inherited, context)
+    """Return the column that a definition makes. `inherited`: the table's character set."""
+    column = _column_of_type(written.type, inherited, context)
     column = replace(
         column,
         name=written.name,
@@ -212,14 +221,14 @@ def resolve_column(
 def beside_convert(
     written: WrittenColumn, inherited: Charset | None, convert: Charset, context: StatementContext
 ) -> WrittenColumn:
-    """Return a definition in a statement with CONVERT TO. Whatever set and collation it names, the
-    column gets those of CONVERT TO, unless it names `binary`. With BINARY and no set (MySQL 5.7:
-    with any set) it gets the `_bin` collation of that set (`get_sql_field_charset` in MySQL's
-    `sql/sql_table.cc`)."""
+    """Return a column's definition in a statement with CONVERT TO. The column gets the character
+    set and collation of CONVERT TO, even if it names others, unless it names `binary`. The
+    attribute BINARY without a set (MySQL 5.7: even with one) chooses the `_bin` collation of
+    CONVERT TO's set (`get_sql_field_charset` in MySQL's `sql/sql_table.cc`)."""
     kind = written.type
     if kind.name not in _CHARACTERS:
         return written
-    named = chosen(kind.charset, kind.collation, inherited, context, binary=kind.binary)
+    named = chosen_charset(kind.charset, kind.collation, inherited, context, binary=kind.binary)
     if named.name == "binary":
         return written
     before_8 = not (context.facts.mariadb or context.facts.mysql_8)
@@ -236,10 +245,13 @@ def _nullable(written: WrittenColumn, context: StatementContext) -> bool:
         return False
     if written.type.name != "timestamp" or context.explicit_timestamps:
         return True
+    # Without `explicit_defaults_for_timestamp`, a TIMESTAMP is NOT NULL unless NULL is written.
     return context.facts.mariadb and written.generated is not None
 
 
-def _typed(kind: WrittenType, inherited: Charset | None, context: StatementContext) -> ColumnSchema:
+def _column_of_type(
+    kind: WrittenType, inherited: Charset | None, context: StatementContext
+) -> ColumnSchema:
     column = ColumnSchema(
         "",
         kind.name,
@@ -252,7 +264,9 @@ def _typed(kind: WrittenType, inherited: Charset | None, context: StatementConte
     if kind.name in _CHARACTERS:
         if kind.check_json:
             inherited = _JSON_OF_MARIADB
-        charset = chosen(kind.charset, kind.collation, inherited, context, binary=kind.binary)
+        charset = chosen_charset(
+            kind.charset, kind.collation, inherited, context, binary=kind.binary
+        )
         column = _in_charset(column, charset)
         if kind.members:
             if charset_of(context.connection_collation) == "binary" and column.charset in WIDE:
@@ -266,7 +280,8 @@ def _typed(kind: WrittenType, inherited: Charset | None, context: StatementConte
 
 
 def _in_charset(column: ColumnSchema, charset: Charset) -> ColumnSchema:
-    """Return a column of characters in that set; if the set is `binary`, a column of bytes."""
+    """Return a column of characters with this character set. CHAR, VARCHAR and TEXT become the
+    corresponding type of bytes if the set is `binary`."""
     if charset.name == "binary" and column.type in _AS_BYTES:
         return replace(column, type=_AS_BYTES[column.type], charset=None, collation=None)
     return replace(column, charset=charset.name, collation=charset.collation)
@@ -274,7 +289,7 @@ def _in_charset(column: ColumnSchema, charset: Charset) -> ColumnSchema:
 
 def _fitted(column: ColumnSchema, *, sized: bool = False) -> ColumnSchema:
     """Return TEXT(n) and BLOB(n) as the smallest type that holds n, and a VARCHAR that is too long
-    as a TEXT. `sized`: the length was given."""
+    as a TEXT. `sized`: a length of the TEXT or BLOB was written."""
     if column.type in TEXTS or column.type in BLOBS:
         family = TEXTS if column.type in TEXTS else BLOBS
         name = column.type
@@ -290,16 +305,19 @@ def _fitted(column: ColumnSchema, *, sized: bool = False) -> ColumnSchema:
 
 
 def _smallest(family: tuple[str, ...], size: int) -> str:
+    """Return the smallest type of TEXTS or BLOBS that holds `size` bytes."""
     return next((name for name in family if size <= LARGE[name]), family[-1])
 
 
 def converted(column: ColumnSchema, charset: Charset) -> ColumnSchema:
-    """Return a column after CONVERT TO CHARACTER SET: a TEXT grows to hold as many characters."""
+    """Return a column after CONVERT TO CHARACTER SET. A TEXT becomes a larger type if it would hold
+    fewer characters than before."""
     if column.charset in (None, "binary"):
         return column
     if column.members and not _same_bytes(column, charset):
         column = _with_members_in(column, charset.name)
     before = character_bytes(column)
+    # The value of a default that is not plain may be another one in the new character set.
     after = with_plain_default(_in_charset(column, charset))
     if column.type in TEXTS:
         name = _smallest(TEXTS, LARGE[column.type] // before * widest(charset.name))
@@ -308,10 +326,10 @@ def converted(column: ColumnSchema, charset: Charset) -> ColumnSchema:
     return _fitted(after)
 
 
-def converted_text(column: ColumnSchema, before: ColumnSchema) -> ColumnSchema:
-    """Return a TEXT or BLOB that MODIFY defines beside CONVERT TO in MySQL 8.0: whichever is
-    written, except LONGTEXT and LONGBLOB, it becomes the smallest that holds what the column held
-    before."""
+def text_beside_convert(column: ColumnSchema, before: ColumnSchema) -> ColumnSchema:
+    """Return a TEXT or BLOB that MODIFY defines in one statement with CONVERT TO, for MySQL 8.0.
+    Except for LONGTEXT and LONGBLOB, the server replaces the written type by the smallest type that
+    holds any former value of the column."""
     family = TEXTS if column.type in TEXTS else BLOBS
     if column.type not in family[:-1]:
         return column
@@ -331,6 +349,7 @@ def converted_text(column: ColumnSchema, before: ColumnSchema) -> ColumnSchema:
 
 
 def _same_bytes(column: ColumnSchema, charset: Charset) -> bool:
+    """Return whether both character sets encode the column's members as the same bytes."""
     before, after = column.charset or "", charset.name
     ascii_only = all(member.isascii() for member in column.members)
     basic = all(max(member, default="") <= "\uffff" for member in column.members)
@@ -340,8 +359,8 @@ def _same_bytes(column: ColumnSchema, charset: Charset) -> bool:
 
 
 def _with_members_in(column: ColumnSchema, charset: str) -> ColumnSchema:
-    """Return an ENUM or SET after conversion. Servers convert its values, but interpret the bytes
-    of its members in the new set without converting them."""
+    """Return an ENUM or SET after CONVERT TO. Servers convert the stored values, but decode the
+    bytes of the members by the new set, without converting them."""
     try:
         members = tuple(
             reinterpreted(member, column.charset or "", charset) for member in column.members

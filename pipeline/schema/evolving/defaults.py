@@ -1,12 +1,12 @@
-"""Members of ENUM and SET, and defaults of columns, from the literals of a statement or the texts
-of a server.
+"""Defaults of columns, and members of ENUM and SET, from literals in statements and from the texts
+that a server prints.
 
-A constant whose value no rule tells is kept as it is written: its value matters only once a row
-gets it. Servers round, truncate, pad and convert most literals by rules that differ between
-products and sessions, so a value is derived only from a plain text, which means the same value on
-every server and in every session: integers and decimals that fit, strings of printable ASCII that
-fit, members that no collation takes for another, and moments that exist, with their column's
-digits. `tests/hostile/test_literals.py` compares this with servers.
+A constant whose value cannot be derived is kept as written: its value matters only once a row gets
+it. Servers round, truncate, pad and convert most literals by rules that differ between products and
+sessions. So a value is derived only from a plain text: one with the same value on every server and
+in every session. Plain are integers, decimals and strings of printable ASCII that fit the column,
+members that no collation treats as equal to another, and dates and times that exist, with at most
+the column's fractional digits. `tests/hostile/test_literals.py` compares this with servers.
 """
 
 from __future__ import annotations
@@ -33,18 +33,20 @@ from lockstep.pipeline.schema.model import (
 )
 from lockstep.pipeline.schema.statements.changes import Computed, Constant
 
-_WITHOUT: Final = frozenset(LARGE)
-"""Types without constant defaults in MySQL, which ignores '' outside of strict mode."""
+_WITHOUT_CONSTANT: Final = frozenset(LARGE)
+"""Types without constant defaults in MySQL. Outside of strict mode, MySQL ignores DEFAULT ''."""
 
 _MOMENTS: Final = ("date", "time", "timestamp")
 _BASIC_PLANE: Final = "\uffff"
 _NUMBER: Final = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)")
 _WHOLE: Final = re.compile(r"\d+")
 _AS_TEXT: Final = re.compile(r"0|-?[1-9]\d{0,17}")
+"""Numbers that every server stores in a column of characters as they are written."""
+
 _EXACT_DIGITS: Final = 15
 """Number of decimal digits that a DOUBLE represents exactly."""
 
-_STAMPS: Final = (datetime(1970, 1, 2, tzinfo=UTC), datetime(2038, 1, 18, tzinfo=UTC))
+_TIMESTAMP_BOUNDS: Final = (datetime(1970, 1, 2, tzinfo=UTC), datetime(2038, 1, 18, tzinfo=UTC))
 """Bounds within which a TIMESTAMP is valid in every time zone."""
 
 
@@ -57,7 +59,7 @@ def resolve_default(
             return None
         case Computed(text):
             return ExpressionDefault(text)
-    if not context.facts.mariadb and column.type in _WITHOUT:
+    if not context.facts.mariadb and column.type in _WITHOUT_CONSTANT:
         return None
     empty = written == Constant("string", "", written.charset)
     if empty and context.facts.mariadb and context.has_mode(EMPTY_STRING_IS_NULL):
@@ -67,7 +69,7 @@ def resolve_default(
 
 
 def zero_moment(digits: int) -> str:
-    """Return the implicit default of a TIMESTAMP with that many fractional digits."""
+    """Return the implicit default of a TIMESTAMP with this number of fractional digits."""
     return "0000-00-00 00:00:00" + ("." + "0" * digits if digits else "")
 
 
@@ -96,14 +98,16 @@ def _value(written: Constant, column: ColumnSchema, context: StatementContext) -
 
 
 def _is_read_as_ascii(written: Constant, context: StatementContext) -> bool:
-    """Return whether a string is printable ASCII in every character set on its way."""
+    """Return whether a string consists of printable ASCII characters, and the client's, the
+    connection's and the literal's character set all encode these as ASCII."""
     sets = {context.client_charset, charset_of(context.connection_collation)}
     sets |= set() if written.charset is None else {written.charset}
     return is_ascii(written.text) and sets <= HAVE_ASCII
 
 
 def _utf8(written: Constant, column: ColumnSchema, context: StatementContext) -> str | None:
-    """Return a string that stays UTF-8 on all its way into the column; else None."""
+    """Return a string if every character set from the client to the column is a UTF-8 set that has
+    its characters; else None."""
     if column.type not in CHARACTER_STRINGS or column.length is None:
         return None
     connection, text = charset_of(context.connection_collation), written.text
@@ -135,7 +139,7 @@ def _instant(written: Constant, column: ColumnSchema, context: StatementContext)
         return None
     whole, _, fraction = moment.partition(".")
     instant = datetime.fromisoformat(whole).replace(tzinfo=zone)
-    if not _STAMPS[0] <= instant <= _STAMPS[1]:
+    if not _TIMESTAMP_BOUNDS[0] <= instant <= _TIMESTAMP_BOUNDS[1]:
         return None
     utc = instant.astimezone(UTC).replace(tzinfo=None).isoformat(" ")
     return f"{utc}.{fraction}" if fraction else utc
@@ -170,21 +174,26 @@ _CODECS: Final = {
     "utf32": "utf-32-be",
 }
 _NARROW: Final = frozenset({"utf8mb3", "ucs2"})
-"""Sets without characters beyond U+FFFF."""
+"""Character sets without characters beyond U+FFFF."""
 
-_ALMOST: Final = {"latin1": "latin-1", "latin2": "iso8859-2", "euckr": "euc-kr", "ujis": "euc-jp"}
-"""Codecs with another name than MySQL's set, and with no character that the set lacks."""
+_OTHER_CODECS: Final = {
+    "latin1": "latin-1",
+    "latin2": "iso8859-2",
+    "euckr": "euc-kr",
+    "ujis": "euc-jp",
+}
+"""MySQL's character set → Python codec of another name. The set has all the codec's characters."""
 
 _CP1252: Final = {"latin1": "cp1252", "ascii": "ascii"}
-"""MySQL's latin1 is cp1252 with five more characters."""
+"""Character set → codec of its bytes. MySQL's latin1 is cp1252 with five more characters."""
 
 _UNDECODED: Final = re.compile("[\udc00-\udcff]")
-"""Bytes of the statement that could not be decoded."""
+"""Surrogates stand for bytes of the statement that could not be decoded."""
 
 
 def as_text(constant: Constant, charset: str | None) -> str:
-    """Return a literal's characters in a column of that character set. Raise CannotFollow for bytes
-    that only the server could decode."""
+    """Return the characters of a literal in a column of this character set. Raise CannotFollow if
+    only the server can decode the literal's bytes."""
     if constant.kind not in ("hex", "bits"):
         if _UNDECODED.search(constant.text):
             raise CannotFollow("a literal has bytes that are not text in its session")
@@ -200,19 +209,20 @@ def as_text(constant: Constant, charset: str | None) -> str:
 
 
 def _contains(charset: str | None, text: str) -> bool:
-    """Return whether a set certainly has all these characters; MariaDB replaces others by ?."""
+    """Return whether a character set certainly has all characters of the text. MariaDB replaces
+    missing characters by ?."""
     if charset is None or text.isascii() or charset in _CODECS or charset == "binary":
         return charset not in _NARROW or text.isascii() or max(text) <= "\uffff"
     try:
-        text.encode(_ALMOST.get(charset, charset))
+        text.encode(_OTHER_CODECS.get(charset, charset))
     except (LookupError, UnicodeEncodeError):
         return False
     return True
 
 
 def reinterpreted(text: str, charset: str, other: str) -> str:
-    """Return the characters that a text's bytes in one set are in another; bytes in the set
-    `binary` are read as UTF-8. Raise UnicodeError if they are unknown."""
+    """Encode a text in one character set, and return the bytes decoded by another; `binary` is
+    decoded as UTF-8. Raise UnicodeError if no Python codec equals one of the sets."""
     return text.encode(_codec(charset)).decode("utf-8" if other == "binary" else _codec(other))
 
 
@@ -237,11 +247,11 @@ def _literal_bytes(constant: Constant) -> bytes:
 # -- plain texts ------------------------------------------------
 
 
-_TEXT_ROOM: Final = 255 // 4
-"""Number of characters that fit in every TEXT."""
+_SHORTEST_TEXT: Final = 255 // 4
+"""Number of characters that fit even in a TINYTEXT."""
 
 HAVE_ASCII: Final = SINGLE_BYTE | UTF8 | {"ascii", "gbk", "gb2312", "gb18030", "euckr", "big5"}
-"""Character sets in which the printable characters of ASCII are their own bytes."""
+"""Character sets that encode the printable characters of ASCII as ASCII does."""
 
 _INTEGER: Final = re.compile(r"[+-]?\d{1,65}")
 _DECIMAL: Final = re.compile(r"([+-]?)(\d{0,65})(?:\.(\d{0,30}))?")
@@ -253,12 +263,12 @@ _PRINTABLE: Final = re.compile(r"[ -~]*")
 _LAST_HOUR: Final = 838
 _YEARS: Final = range(1901, 2156)
 _ALIKE: Final = str.maketrans("jyuw", "iivv")
-"""Letters that some collation takes for one another: I, J and Y; U, V and W."""
+"""Letters that some collation treats as equal: I, J and Y; U, V and W."""
 
 
 def plain_text(column: ColumnSchema, text: str) -> str | None:
-    """Return what SELECT prints for a value given as this text; None if a server may convert it in
-    another way, or refuse it."""
+    """Return the text that SELECT prints after this text was stored in the column; None if some
+    server may store another value, or refuse the text."""
     kind = column.type
     if kind in INTEGER_BITS:
         return _integer(column, text)
@@ -280,9 +290,9 @@ def plain_text(column: ColumnSchema, text: str) -> str | None:
 
 
 def with_plain_default(column: ColumnSchema) -> ColumnSchema:
-    """Return a column whose default was printed by a server, with a known value only if its text is
-    plain. Servers print FLOAT with six digits, bytes up to a NUL, a TIMESTAMP in some time zone,
-    and ? for characters that information_schema cannot hold."""
+    """Return a column with a default that a server printed. The default's value counts as known
+    only if its text is plain: servers print FLOAT with six digits, bytes up to a NUL, a TIMESTAMP
+    in some time zone, and ? for characters that information_schema cannot hold."""
     match column.default:
         case LiteralDefault(text):
             value = None if "?" in text else plain_text(column, text)
@@ -292,8 +302,8 @@ def with_plain_default(column: ColumnSchema) -> ColumnSchema:
 
 
 def plain_moment(column: ColumnSchema, text: str) -> str | None:
-    """Return the text of a DATETIME, or of a TIMESTAMP in the session's time zone, with all digits
-    of the column; None if it is not plain."""
+    """Return the text of a DATETIME, or of a TIMESTAMP in the session's time zone, with all
+    fractional digits of the column; None if the text is not plain."""
     match, digits = _MOMENT.fullmatch(text), column.length or 0
     if match is None or len(match[3] or "") > digits:
         return None
@@ -333,7 +343,7 @@ def _time(column: ColumnSchema, text: str) -> str | None:
 
 
 def _string(column: ColumnSchema, text: str) -> str | None:
-    room = _TEXT_ROOM if column.length is None else column.length
+    room = _SHORTEST_TEXT if column.length is None else column.length
     if column.charset not in HAVE_ASCII | WIDE or not is_ascii(text) or len(text) > room:
         return None
     return None if column.type == "char" and text.endswith(" ") else text
@@ -346,7 +356,7 @@ def is_ascii(text: str) -> bool:
 
 def _members(column: ColumnSchema, text: str) -> str | None:
     """Return the members that the text names, in the order of the definition; None if a collation
-    may take one of them for another member."""
+    may treat one of them as equal to another member."""
     if column.charset not in HAVE_ASCII:
         return None
     if not all(map(is_ascii, (text, *column.members))):
@@ -362,6 +372,8 @@ def _members(column: ColumnSchema, text: str) -> str | None:
 
 
 def _skeleton(member: str) -> str:
+    """Return a text that is the same for two ASCII members if some collation treats them as
+    equal."""
     return member.lower().translate(_ALIKE)
 
 

@@ -1,8 +1,7 @@
-"""Keys as the server makes them from their definitions; and foreign keys: their names, what they
-refer to, and how they follow renames.
+"""Keys and foreign keys as the server makes them from their definitions, and their renaming.
 
 The server chooses names, adds keys for foreign keys, and makes columns of primary keys NOT NULL. A
-key that would be too long gets a shorter prefix; for a UNIQUE, MariaDB keeps a hash of the whole.
+key that would be too long gets a shorter prefix; a UNIQUE of MariaDB gets a hash of the values.
 
 Rules: `mysql_prepare_create_table` in `sql/sql_table.cc` of MySQL and MariaDB, and
 `foreign_key_prefix` in MySQL's `sql/sql_class.cc`.
@@ -37,9 +36,11 @@ from lockstep.pipeline.schema.statements.changes import (
 )
 from lockstep.pipeline.values.table import TableName
 
-_WITHOUT_PARTS: Final = frozenset({"fulltext", "spatial"})
+_WITHOUT_PREFIX: Final = frozenset({"fulltext", "spatial"})
+"""Kinds of keys whose parts have no prefix."""
+
 _POINT: Final = 25
-"""Bytes of a POINT: SRID, byte order, type and two doubles."""
+"""Bytes of a POINT (SRID, byte order, type and two doubles), which MySQL 5.7 indexes as prefix."""
 
 
 def resolve_keys(
@@ -49,8 +50,8 @@ def resolve_keys(
     facts: ServerDialect,
     row_format: str | None = None,
 ) -> tuple[KeySchema, ...]:
-    """Return the keys that the server makes of the pending ones, which are those that a table keeps
-    and then new ones."""
+    """Return the keys as the server makes them. `pending`: the keys that the table keeps, then new
+    keys. Raise CannotFollow if only the server knows how a key is made."""
     by_name = {column.name.lower(): column for column in columns}
     spatial = {name for name, column in by_name.items() if column.type in GEOMETRIES}
     texts = {name for name, column in by_name.items() if column.type in LARGE}
@@ -66,7 +67,7 @@ def resolve_keys(
             replace(key, parts=tuple(replace(part, descending=False) for part in key.parts))
             for key in whole
         ]
-    needed = _needed(whole, facts)
+    needed = _without_redundant(whole, facts)
     named = {key.name for key in needed if key.name is not None}
     keys: list[KeySchema] = []
     for written in needed:
@@ -75,17 +76,17 @@ def resolve_keys(
         key = KeySchema(name, written.kind, parts, written.invisible, written.generated)
         first = parts[0].column or ""
         if facts.mariadb:
-            key = _with_row_end(_fitted_key(key, by_name, engine, hashed=written.hash), columns)
+            key = _with_row_end(_mariadb_key(key, by_name, engine, hashed=written.hash), columns)
         elif facts.mysql_8 and key.kind == "index" and first.lower() in spatial:
             key = replace(key, kind="spatial")
         else:
-            key = _shortened_key(key, by_name, engine, row_format)
+            key = _mysql_key(key, by_name, engine, row_format)
         keys.append(key)
     return tuple(keys)
 
 
 def _without_prefixes(key: WrittenKey, columns: Mapping[str, ColumnSchema]) -> tuple[KeyPart, ...]:
-    """Return the parts without the prefixes of types that a key always holds as a whole."""
+    """Return the key's parts, without the prefix of any type that is always indexed as a whole."""
     parts = []
     for part in key.parts:
         column = columns.get((part.column or "").lower())
@@ -95,12 +96,13 @@ def _without_prefixes(key: WrittenKey, columns: Mapping[str, ColumnSchema]) -> t
 
 
 def pending_key(key: KeySchema) -> WrittenKey:
-    """Return a key that a table keeps, for `resolve_keys`."""
+    """Return a key that a table keeps, as `resolve_keys` takes it."""
     return WrittenKey(key.kind, key.parts, key.name, key.invisible, generated=key.generated)
 
 
-def _needed(pending: Sequence[WrittenKey], facts: ServerDialect) -> list[WrittenKey]:
-    """Return the keys without those for foreign keys that another key can replace."""
+def _without_redundant(pending: Sequence[WrittenKey], facts: ServerDialect) -> list[WrittenKey]:
+    """Return the keys without the generated ones (added for foreign keys) that another key can
+    replace. Of two generated keys, the longer one stays."""
     ignored: set[int] = set()
     for at, key in enumerate(pending):
         for before, other in enumerate(pending[:at]):
@@ -115,8 +117,8 @@ def _needed(pending: Sequence[WrittenKey], facts: ServerDialect) -> list[Written
 
 
 def _redundant(key: WrittenKey, other: WrittenKey, facts: ServerDialect) -> bool:
-    """Return whether one of the two is generated and its columns begin the other. MySQL requires
-    that these ascend in the other."""
+    """Return whether one of two keys is generated, and its columns are the first columns of the
+    other key. In MySQL these columns must be ascending in the other key."""
     if key.generated:
         both = other.generated and len(key.parts) > len(other.parts)
         generated, kept = (other, key) if both else (key, other)
@@ -124,7 +126,7 @@ def _redundant(key: WrittenKey, other: WrittenKey, facts: ServerDialect) -> bool
         generated, kept = other, key
     else:
         return False
-    if len(generated.parts) > len(kept.parts) or kept.kind in _WITHOUT_PARTS:
+    if len(generated.parts) > len(kept.parts) or kept.kind in _WITHOUT_PREFIX:
         return False
     return all(
         ours.column is not None
@@ -144,11 +146,12 @@ def _part(
     column = columns.get(part.column.lower())
     if column is None:
         raise CannotFollow(f"a key names the column {part.column}, which does not exist")
+    # information_schema has no prefix for a column that is indexed as a whole.
     part = replace(part, column=column.name)
     before_8 = not (facts.mariadb or facts.mysql_8)
-    if column.type == "point" and key.kind not in _WITHOUT_PARTS and before_8:
+    if column.type == "point" and key.kind not in _WITHOUT_PREFIX and before_8:
         return replace(part, prefix=part.prefix or _POINT)
-    if key.kind in _WITHOUT_PARTS or column.type not in WITH_PREFIX:
+    if key.kind in _WITHOUT_PREFIX or column.type not in WITH_PREFIX:
         return replace(part, prefix=None)
     if part.prefix is not None and column.length is not None and part.prefix >= column.length:
         return replace(part, prefix=None)
@@ -160,9 +163,8 @@ def _part(
 
 
 def _free_name(parts: Sequence[KeyPart], earlier: set[str], named: set[str]) -> str:
-    """Return the first column's name, with a number if an earlier key has it. A key with an
-    expression is called functional_index, and also avoids the names that are given to later
-    keys."""
+    """Return the first column's name, with a number if an earlier key has that name. A key with an
+    expression is called functional_index; it also avoids names that are written for later keys."""
     first = parts[0].column or ""
     if any(part.column is None for part in parts):
         first, earlier = "functional_index", earlier | named
@@ -179,7 +181,7 @@ def _free_name(parts: Sequence[KeyPart], earlier: set[str], named: set[str]) -> 
 def with_key_columns(
     columns: Iterable[ColumnSchema], keys: Iterable[KeySchema], periods: Iterable[WrittenPeriod]
 ) -> tuple[ColumnSchema, ...]:
-    """Return the columns, with those of a primary key or a period NOT NULL, whatever was
+    """Return the columns. Columns of a primary key or a period become NOT NULL, whatever was
     written."""
     not_null = {name.lower() for key in keys if key.kind == "primary" for name in key.columns}
     not_null |= {name.lower() for period in periods for name in period.columns}
@@ -190,8 +192,8 @@ def with_key_columns(
 
 
 def _with_row_end(key: KeySchema, columns: Sequence[ColumnSchema]) -> KeySchema:
-    """Return a versioned table's key. Past rows have the same key as the present one, so MariaDB
-    adds the end of their period to every unique key."""
+    """Return a key with the columns that a system-versioned table needs. The past versions of a row
+    have its key, so MariaDB adds the end of their period to every unique key."""
     end = next((column.name for column in columns if column.system_period == "end"), None)
     unique = key.kind in ("primary", "unique")
     if end is None or not unique or end in key.columns:
@@ -201,21 +203,22 @@ def _with_row_end(key: KeySchema, columns: Sequence[ColumnSchema]) -> KeySchema:
 
 STRINGS: Final = frozenset({"char", "varchar", "binary", "varbinary"})
 WITH_PREFIX: Final = STRINGS | frozenset(LARGE)
-"""Types of which a key can hold a prefix."""
+"""Types of which a key can index a prefix."""
 
 GEOMETRY_KEY: Final = "the prefix of a geometry in a key is unknown"
-"""Why MariaDB's keys over spatial types are not followed."""
+"""Reason for which MariaDB's keys over spatial types are not followed."""
 
 _LIMITS: Final = {"InnoDB": 3072, "MyISAM": 1000, "Aria": 2300}
 """Largest size in bytes of a key, and of each part of it, by engine; InnoDB with 16 KiB pages."""
 
 _OLD_FORMATS, _OLD_LIMIT = frozenset({"compact", "redundant"}), 767
-"""InnoDB's row formats of before MySQL 5.7, and the largest size of a key's part in them."""
+"""InnoDB's row formats from before MySQL 5.7, and the largest size in bytes of a key's part."""
 
 _WIDTHS: Final = {"tinyint": 1, "year": 1, "smallint": 2, "mediumint": 3, "date": 3}
 _WIDTH: Final = 8
-"""Bytes that count for the size of a MariaDB key: by type, and of all other types."""
+"""Bytes of a value in a MariaDB key: by type, and for all types that are not listed."""
 
+# Sizes by which `indexed_length` limits the key of a column that is dropped and added again.
 _BYTES: Final = {
     **dict.fromkeys(("tinyint", "year"), 1),
     **dict.fromkeys(("smallint",), 2),
@@ -225,13 +228,16 @@ _BYTES: Final = {
     **dict.fromkeys(("inet6", "uuid"), 16),
 }
 _MOMENTS: Final = {"time": 3, "timestamp": 4, "datetime": 5}
+"""Bytes of a value without fractional digits. Each two fractional digits take one byte more."""
+
 _DIGITS: Final = (0, 1, 1, 2, 2, 3, 3, 4, 4, 4)
 """Number of decimal digits → bytes (MySQL manual, "Precision Math")."""
 
 
-def in_key(part: KeyPart, column: ColumnSchema) -> int | None:
-    """Return how much of its column the part holds, in units of a prefix; 0 if that is not limited,
-    None if it is unknown. It becomes the prefix of a new column that gets the column's name."""
+def indexed_length(part: KeyPart, column: ColumnSchema) -> int | None:
+    """Return the length of a column that a key's part indexes, in the units of a prefix (characters
+    or bytes); 0 if it is not limited, None if it is unknown. A new column under the same name gets
+    it as prefix."""
     if part.prefix is not None:
         return part.prefix
     if column.type in STRINGS:
@@ -248,13 +254,13 @@ def in_key(part: KeyPart, column: ColumnSchema) -> int | None:
     return _BYTES.get(column.type)
 
 
-def _fitted_key(
+def _mariadb_key(
     key: KeySchema, columns: Mapping[str, ColumnSchema], engine: str, *, hashed: bool
 ) -> KeySchema:
     """Return a key as MariaDB makes it. `columns`: by their names in lower case.
 
-    In InnoDB's old row formats no part is shortened: MariaDB refuses a part of more than 767 bytes
-    (error 1709). A UNIQUE over a TEXT is hashed there, too.
+    MariaDB does not shorten parts in InnoDB's old row formats: it refuses a part of more than 767
+    bytes (error 1709). A UNIQUE over a TEXT is hashed in these formats, too.
     """
     if any(part.column is None for part in key.parts):
         raise CannotFollow("MariaDB's keys over expressions are unknown")
@@ -272,11 +278,12 @@ def _fitted_key(
     return replace(key, parts=tuple(_shortened(part, columns, limit) for part in key.parts))
 
 
-def _shortened_key(
+def _mysql_key(
     key: KeySchema, columns: Mapping[str, ColumnSchema], engine: str, row_format: str | None
 ) -> KeySchema:
-    """Return a key as MySQL makes it. `columns`: by their names in lower case. In a session without
-    strict mode each part that is too long is shortened; in strict mode the statement fails."""
+    """Return a key as MySQL makes it. `columns`: by their names in lower case. A part of an index
+    that is too long is shortened in a session without strict mode. In strict mode, and for other
+    kinds of keys, the statement fails and is not logged."""
     limit = {**_LIMITS, "MEMORY": 3072}.get(engine)
     if engine == "InnoDB" and row_format in _OLD_FORMATS:
         limit = _OLD_LIMIT
@@ -289,7 +296,7 @@ def _shortened_key(
 
 
 def has_geometry_key(table: TableSchema) -> bool:
-    """Return whether a key that is not SPATIAL is over a spatial type."""
+    """Return whether the table has an ordinary key (not SPATIAL) on a column of a spatial type."""
     columns = {column.name.lower(): column for column in table.columns}
     return any(_over_geometries(key, columns) for key in table.keys)
 
@@ -305,6 +312,7 @@ def _type(part: KeyPart, columns: Mapping[str, ColumnSchema]) -> str:
 
 
 def _size(part: KeyPart, columns: Mapping[str, ColumnSchema]) -> int:
+    """Return the size of a part in bytes, which MariaDB compares with `_LIMITS`."""
     column = columns[(part.column or "").lower()]
     if column.type not in WITH_PREFIX:
         return _WIDTHS.get(column.type, _WIDTH)
@@ -319,6 +327,7 @@ def character_bytes(column: ColumnSchema) -> int:
 
 
 def _shortened(part: KeyPart, columns: Mapping[str, ColumnSchema], limit: int) -> KeyPart:
+    """Return the part with a prefix of at most `limit` bytes."""
     column = columns[(part.column or "").lower()]
     if column.type not in WITH_PREFIX:
         return part
@@ -331,18 +340,19 @@ def _shortened(part: KeyPart, columns: Mapping[str, ColumnSchema], limit: int) -
 
 # -- foreign keys, and the keys of a definition --------------------------------------------
 
-_REFERRING: Final = frozenset({"innodb", "ndbcluster"})
+_WITH_FOREIGN_KEYS: Final = frozenset({"innodb", "ndbcluster"})
 
 
-def kept_by(engine: str) -> bool:
-    """Return whether an engine has foreign keys; the others ignore them silently."""
-    return engine.lower() in _REFERRING
+def keeps_foreign_keys(engine: str) -> bool:
+    """Return whether an engine has foreign keys. Other engines ignore their definitions."""
+    return engine.lower() in _WITH_FOREIGN_KEYS
 
 
-def split(
+def keys_and_references(
     elements: tuple[Element, ...], context: StatementContext
 ) -> tuple[list[WrittenKey], list[WrittenReference]]:
-    """Return the keys that the elements define, in order, and the foreign keys."""
+    """Return the keys that the elements define, in their order, and the foreign keys. A foreign key
+    also adds a generated key on its columns."""
     keys: list[WrittenKey] = []
     references: list[WrittenReference] = []
     for element in elements:
@@ -364,6 +374,7 @@ def split(
 
 
 def key_of(column: WrittenColumn) -> WrittenKey:
+    """Return the key that a column's definition declares."""
     kind = column.key or "index"
     return WrittenKey(kind, (KeyPart(column.name),), "PRIMARY" if kind == "primary" else None)
 
@@ -375,6 +386,7 @@ def _inline_references(context: StatementContext) -> bool:
 
 
 def _key_for(reference: WrittenReference) -> WrittenKey:
+    """Return the key that the server adds for a foreign key."""
     parts = tuple(KeyPart(name) for name in reference.columns)
     return WrittenKey("index", parts, reference.name or reference.index, generated=True)
 
@@ -387,8 +399,8 @@ def resolve_references(
     schema: ServerSchema,
     context: StatementContext,
 ) -> tuple[ForeignKey, ...]:
-    """Return new foreign keys of a table as the server makes them. `before`: those that the table
-    has, whose names count for the names of new ones."""
+    """Return new foreign keys of a table as the server makes them. `before`: the foreign keys that
+    the table has; the numbers in the names of new ones continue theirs."""
     number = max((_number(key.name, table.name) for key in before), default=0)
     names = {column.name.lower(): column.name for column in columns}
     default_action = "NO ACTION" if context.facts.mysql_8 else "RESTRICT"
@@ -424,6 +436,7 @@ def _referenced(reference: WrittenReference, parent: TableSchema | None) -> tupl
 
 
 def _number(name: str, table: str) -> int:
+    """Return n for a name like `table_ibfk_n`, which the server chose; 0 for any other name."""
     match = re.fullmatch(re.escape(table) + r"_ibfk_(\d+)", name, re.IGNORECASE)
     return int(match[1]) if match else 0
 
@@ -431,7 +444,7 @@ def _number(name: str, table: str) -> int:
 def renamed_names(
     keys: Iterable[ForeignKey], old: TableName, new: TableName
 ) -> tuple[ForeignKey, ...]:
-    """Return the foreign keys of a renamed table: names that the server chose contain the table's
+    """Return the foreign keys of a renamed table. Names that the server chose contain the table's
     name, and change with it."""
     renamed = []
     for key in keys:
@@ -444,7 +457,7 @@ def renamed_names(
 def with_children(
     schema: ServerSchema, parent: TableName, change: Callable[[ForeignKey], ForeignKey]
 ) -> ServerSchema:
-    """Return the schema in which all foreign keys that refer to a table are changed."""
+    """Return the schema with `change` applied to each foreign key that refers to the table."""
     folded = schema.fold(parent)
     tables = dict(schema.tables)
     for name, table in schema.tables.items():

@@ -1,6 +1,7 @@
-"""Parsed statements: a value for each statement, clause and element, with only what was written.
+"""Parsed statements: a class for each kind of statement, clause and table element.
 
-`pipeline.schema.evolve` applies them to a schema.
+Their values contain only what was written. `pipeline.schema.evolve` adds the server's defaults when
+it applies them to a schema.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from lockstep.pipeline.schema.model import KeyPart
 from lockstep.pipeline.values.table import TableName
 
 FIRST: Final = ""
-"""Stands for FIRST where a column's position is a name: no column has an empty one."""
+"""`DefineColumn.after` for the position FIRST; no column has an empty name."""
 
 
 # -- clauses of ALTER TABLE ---------------------------------------------------------
@@ -23,8 +24,9 @@ FIRST: Final = ""
 
 @dataclass(frozen=True, slots=True)
 class DefineColumn:
-    """ADD, CHANGE and MODIFY. `old`: None for ADD; for MODIFY the column's own name. `after`: a
-    column's name, or FIRST; None for the column's place, or the end. `maybe`: IF [NOT] EXISTS."""
+    """ADD, CHANGE or MODIFY COLUMN. `old`: the column's name before the change; None for ADD.
+    `after`: the name in AFTER, or FIRST; None if no position was written. `maybe`: IF [NOT] EXISTS
+    was written."""
 
     old: str | None
     column: WrittenColumn
@@ -33,16 +35,18 @@ class DefineColumn:
 
 
 class Part(Enum):
+    """Kind of the part of a table that a clause drops, renames, hides or shows."""
+
     COLUMN = 1
     KEY = 2
     FOREIGN_KEY = 3
     CONSTRAINT = 4
-    """A key, a foreign key, or a CHECK."""
+    """DROP CONSTRAINT does not say whether it means a key, a foreign key or a CHECK."""
 
 
 @dataclass(frozen=True, slots=True)
 class Drop:
-    """DROP of a part; the primary key is called PRIMARY."""
+    """DROP COLUMN, INDEX, FOREIGN KEY or CONSTRAINT. `name`: PRIMARY for the primary key."""
 
     part: Part
     name: str
@@ -51,6 +55,8 @@ class Drop:
 
 @dataclass(frozen=True, slots=True)
 class Rename:
+    """RENAME COLUMN or RENAME INDEX."""
+
     part: Part
     old: str
     new: str
@@ -59,6 +65,8 @@ class Rename:
 
 @dataclass(frozen=True, slots=True)
 class SetVisibility:
+    """ALTER COLUMN or ALTER INDEX with VISIBLE or INVISIBLE."""
+
     part: Part
     name: str
     invisible: bool
@@ -66,7 +74,7 @@ class SetVisibility:
 
 @dataclass(frozen=True, slots=True)
 class AlterDefault:
-    """`default` None: DROP DEFAULT."""
+    """ALTER COLUMN with SET DEFAULT, or with DROP DEFAULT (`default` is None)."""
 
     name: str
     default: Constant | Computed | None
@@ -75,16 +83,22 @@ class AlterDefault:
 
 @dataclass(frozen=True, slots=True)
 class AddElement:
+    """ADD of a key, a foreign key or a period."""
+
     element: WrittenKey | WrittenReference | WrittenPeriod
 
 
 @dataclass(frozen=True, slots=True)
 class RenameTo:
+    """RENAME TO. `name`: the table's new name."""
+
     name: TableName
 
 
 @dataclass(frozen=True, slots=True)
 class ConvertCharset:
+    """CONVERT TO CHARACTER SET. `charset`: None for DEFAULT, the database's."""
+
     charset: str | None
     collation: str | None
 
@@ -100,12 +114,13 @@ class Neutral:
 
 
 EXCHANGE: Final = "EXCHANGE PARTITION"
-"""The clause by which two tables exchange rows."""
+"""The clause by which a partition and another table exchange rows."""
 
 
 @dataclass(frozen=True, slots=True)
 class RowsChange:
-    """A clause that may change rows without row events; `reason` names it."""
+    """A clause that may change rows without row events. `reason`: the clause's name. `other`: the
+    table with which EXCHANGE PARTITION exchanges rows."""
 
     reason: str
     other: TableName | None = None
@@ -130,7 +145,8 @@ Clause = (
 
 
 class StatementKind(StrEnum):
-    """Codes in the changelog column `_ddl`: none may be renamed, new ones may be added."""
+    """A statement's kind. The changelog (the Delta table with every change) stores it in the column
+    `_ddl`, so no value may be renamed; new ones may be added."""
 
     CREATE_TABLE = "create_table"
     ALTER_TABLE = "alter_table"
@@ -165,7 +181,7 @@ class CreateLike:
 
 @dataclass(frozen=True, slots=True)
 class CreateSelect:
-    """CREATE TABLE … SELECT, which is logged like this only in statement format."""
+    """CREATE TABLE … SELECT. Servers log this text only for a session in statement format."""
 
     kind: ClassVar = StatementKind.CREATE_TABLE
     table: TableName
@@ -182,7 +198,7 @@ class DropTables:
 
 @dataclass(frozen=True, slots=True)
 class RenameTables:
-    """RENAME TABLE; the pairs are renamed one after the other."""
+    """RENAME TABLE. `pairs`: old and new names, which the server renames one after the other."""
 
     kind: ClassVar = StatementKind.RENAME_TABLE
     pairs: tuple[tuple[TableName, TableName], ...]
@@ -197,7 +213,7 @@ class TruncateTable:
 
 @dataclass(frozen=True, slots=True)
 class AlterTable:
-    """ALTER TABLE, and CREATE INDEX and DROP INDEX, which are clauses of it."""
+    """ALTER TABLE. CREATE INDEX and DROP INDEX are read as clauses of it."""
 
     kind: ClassVar = StatementKind.ALTER_TABLE
     table: TableName
@@ -207,7 +223,7 @@ class AlterTable:
 
 @dataclass(frozen=True, slots=True)
 class RepairTables:
-    """REPAIR TABLE: no event tells which rows a damaged table loses."""
+    """REPAIR TABLE, which may delete rows of a damaged table without logging them."""
 
     kind: ClassVar = StatementKind.REPAIR_TABLE
     tables: tuple[TableName, ...]
@@ -255,14 +271,15 @@ SchemaChange = (
 
 @dataclass(frozen=True, slots=True)
 class Irrelevant:
-    """A statement on the list of those that change no structure and no captured row."""
+    """A statement that changes no structure and no captured row. `kind`: its first words."""
 
     kind: str
 
 
 @dataclass(frozen=True, slots=True)
 class NotUnderstood:
-    """A statement that cannot be read. `may_touch`: tables that it may change; None: any table."""
+    """A statement that cannot be read. `may_touch`: the tables that it may change; None if it may
+    change any table."""
 
     kind: ClassVar = StatementKind.NOT_UNDERSTOOD
     reason: str
@@ -270,13 +287,13 @@ class NotUnderstood:
 
 
 _SURROGATES: Final = re.compile("[\ud800-\udfff]")
-"""Bytes of the statement that could not be decoded."""
+"""Surrogates stand for bytes of the statement that could not be decoded."""
 
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """A literal. `kind`: string, number, hex, bits or null; date, time or timestamp if that word
-    comes before it. TRUE and FALSE are numbers. `charset`: its introducer."""
+    """A literal. `kind`: string, number, hex, bits or null; date, time or timestamp for literals
+    such as DATE'…'. TRUE and FALSE are the numbers 1 and 0. `charset`: latin1 for _latin1'…'."""
 
     kind: str
     text: str = ""
@@ -298,8 +315,8 @@ class Constant:
 
 @dataclass(frozen=True, slots=True)
 class Computed:
-    """An expression, as written. `now`: it is CURRENT_TIMESTAMP or a synonym, and `text` is that
-    word with its digits."""
+    """An expression, as written. `now`: the expression is CURRENT_TIMESTAMP or a synonym; `text` is
+    then CURRENT_TIMESTAMP or CURRENT_TIMESTAMP(n)."""
 
     text: str
     now: bool = False
@@ -307,8 +324,10 @@ class Computed:
 
 @dataclass(frozen=True, slots=True)
 class WrittenType:
-    """A data type under its name in information_schema. `length`: as declared. `sized`: a TEXT or
-    BLOB with a length, which selects one of the four types."""
+    """A data type as written. `name`: as in information_schema. `length`: in characters, bytes,
+    bits or dimensions, or fractional digits. `sized`: TEXT(n) or BLOB(n); the server picks the
+    smallest type for n. `binary`: the attribute BINARY. `check_json`: MariaDB's JSON, which is a
+    LONGTEXT with a CHECK. `compressed`: MariaDB's COMPRESSED."""
 
     name: str
     length: int | None = None
@@ -328,7 +347,9 @@ class WrittenType:
 
 @dataclass(frozen=True, slots=True)
 class WrittenReference:
-    """FOREIGN KEY, or REFERENCES of a column. `referenced`: empty for the primary key."""
+    """FOREIGN KEY, or REFERENCES in a column's definition. `references`: the parent table.
+    `referenced`: the parent's columns; empty if they are omitted, for its primary key. `on_delete`,
+    `on_update`: the referential action, such as SET NULL."""
 
     columns: tuple[str, ...]
     references: TableName
@@ -342,8 +363,8 @@ class WrittenReference:
 
 @dataclass(frozen=True, slots=True)
 class WrittenKey:
-    """PRIMARY KEY, UNIQUE, INDEX, FULLTEXT or SPATIAL. `name`: None if the server chooses it.
-    `generated`: it is added for a foreign key. `hash`: USING HASH."""
+    """A key. `kind`: primary, unique, index, fulltext or spatial. `name`: None if the server
+    chooses it. `generated`: the server adds the key for a foreign key. `hash`: USING HASH."""
 
     kind: str
     parts: tuple[KeyPart, ...]
@@ -356,9 +377,11 @@ class WrittenKey:
 
 @dataclass(frozen=True, slots=True)
 class WrittenColumn:
-    """A column's definition. `nullable`: None if neither NULL nor NOT NULL was written. `key`:
-    "primary", "unique" or None; `unique_too`: it asks for both. `versioned`: it has WITH SYSTEM
-    VERSIONING itself."""
+    """A column's definition. `nullable`: None if neither NULL nor NOT NULL was written.
+    `on_update`: ON UPDATE CURRENT_TIMESTAMP. `generated`: the expression of a generated column.
+    `key`: "primary", "unique" or None; `unique_too`: PRIMARY KEY and UNIQUE were both written.
+    `system_period`: "start" for AS ROW START, "end" for AS ROW END. `versioned`: WITH SYSTEM
+    VERSIONING."""
 
     name: str
     type: WrittenType
@@ -379,7 +402,7 @@ class WrittenColumn:
 
 @dataclass(frozen=True, slots=True)
 class WrittenOptions:
-    """Options of a table that are part of a `TableSchema`; None if not written."""
+    """The table options that a `TableSchema` contains. An option is None if it was not written."""
 
     engine: str | None = None
     charset: str | None = None
@@ -391,7 +414,7 @@ class WrittenOptions:
 
 @dataclass(frozen=True, slots=True)
 class WrittenPeriod:
-    """MariaDB's PERIOD FOR an application-time period, whose two columns cannot be NULL."""
+    """MariaDB's PERIOD FOR an application-time period. Its two columns cannot be NULL."""
 
     columns: tuple[str, ...]
 
@@ -402,8 +425,9 @@ Element = WrittenColumn | WrittenKey | WrittenReference | WrittenPeriod
 def touched_by(
     changes: Sequence[SchemaChange], tables: Sequence[TableName]
 ) -> dict[TableName, bool]:
-    """Return the tables whose structures the changes concern, and whether each is certainly
-    created. `tables`: those that exist, for changes of a whole database."""
+    """Return the tables whose structures may change, each with True if the changes create a table
+    that cannot have existed before. `tables`: existing tables, some of which DROP DATABASE may
+    drop."""
     touched: dict[TableName, bool] = {}
     for change in changes:
         names: Iterable[TableName] = ()
@@ -428,7 +452,7 @@ def touched_by(
 
 
 def named_by(changes: Sequence[SchemaChange]) -> tuple[TableName, ...] | None:
-    """Return the tables whose structures or rows the changes may change; None for any table."""
+    """Return the tables whose structures or rows may change; None if any table may change."""
     named: list[TableName] = []
     for change in changes:
         match change:
@@ -453,8 +477,8 @@ def named_by(changes: Sequence[SchemaChange]) -> tuple[TableName, ...] | None:
 
 
 def needed_by(changes: Sequence[SchemaChange]) -> tuple[TableName, ...]:
-    """Return the tables that must exist for the changes, since the server would have refused them
-    otherwise."""
+    """Return the tables that must have existed before the changes: without one of them, the server
+    would have refused the statement."""
     needed: list[TableName] = []
     for change in changes:
         match change:

@@ -1,6 +1,7 @@
 """The grammar of columns and keys that CREATE TABLE and ALTER TABLE share.
 
-`pipeline.schema.evolving` resolves omitted lengths, character sets and names.
+A length, character set or name that the statement omits is None here; `pipeline.schema.evolving`
+fills it in.
 
 Source: `field_def`, `column_attribute` and `type:` in `sql/sql_yacc.yy` of MySQL, and MariaDB's
 `field_type`.
@@ -28,12 +29,12 @@ from lockstep.pipeline.schema.statements.reader import CannotRead, StatementRead
 
 
 def read_column(reader: StatementReader) -> WrittenColumn:
-    """Read a name and a definition, up to a comma, a closing parenthesis, FIRST or AFTER."""
+    """Read a column's name and definition, up to a comma, a closing parenthesis, FIRST or AFTER."""
     return read_definition(reader.name(), reader)
 
 
 def read_definition(name: str, reader: StatementReader) -> WrittenColumn:
-    """Read a type and attributes, which may come in any order."""
+    """Read a data type and the attributes after it, which may come in any order."""
     column = WrittenColumn(name, _type(reader))
     if column.type.serial:
         column = replace(column, nullable=False, auto_increment=True, key="unique")
@@ -51,7 +52,7 @@ def _nullability(column: WrittenColumn, reader: StatementReader) -> WrittenColum
     if reader.accept("NOT", "NULL"):
         return replace(column, nullable=False)
     if reader.accept("NOT", "SECONDARY"):
-        return column
+        return column  # Only the secondary engine (HeatWave) leaves the column out.
     if not reader.accept("NULL"):
         return None
     facts = reader.context.facts
@@ -60,7 +61,9 @@ def _nullability(column: WrittenColumn, reader: StatementReader) -> WrittenColum
     return replace(column, nullable=True)
 
 
-def _values(column: WrittenColumn, reader: StatementReader) -> WrittenColumn | None:
+def _default_or_auto_increment(
+    column: WrittenColumn, reader: StatementReader
+) -> WrittenColumn | None:
     if reader.accept("SERIAL", "DEFAULT", "VALUE"):
         return _unique(replace(column, nullable=False, auto_increment=True))
     if reader.accept("DEFAULT"):
@@ -102,7 +105,7 @@ def _generated(column: WrittenColumn, reader: StatementReader) -> WrittenColumn 
     return None
 
 
-def _checks(column: WrittenColumn, reader: StatementReader) -> WrittenColumn | None:
+def _check(column: WrittenColumn, reader: StatementReader) -> WrittenColumn | None:
     if reader.sees("CONSTRAINT") or reader.sees("CHECK"):
         if reader.accept("CONSTRAINT") and not reader.sees("CHECK"):
             reader.name()
@@ -112,13 +115,13 @@ def _checks(column: WrittenColumn, reader: StatementReader) -> WrittenColumn | N
     return None
 
 
-def _looks(column: WrittenColumn, reader: StatementReader) -> WrittenColumn | None:
+def _visibility_or_charset(column: WrittenColumn, reader: StatementReader) -> WrittenColumn | None:
     if word := reader.accept_any("VISIBLE", "INVISIBLE"):
         return replace(column, invisible=word == "INVISIBLE")
     if reader.accept("COLLATE"):
-        return _with_type(column, collation=reader.word_or_string())
+        return _with_charset(column, collation=reader.word_or_string())
     if reader.charset_word():
-        return _with_type(column, charset=reader.word_or_string())
+        return _with_charset(column, charset=reader.word_or_string())
     if reader.accept("SRID"):
         return replace(column, srid=reader.integer())
     if reader.accept("REF_SYSTEM_ID"):
@@ -131,7 +134,7 @@ def _looks(column: WrittenColumn, reader: StatementReader) -> WrittenColumn | No
     return None
 
 
-def _with_type(
+def _with_charset(
     column: WrittenColumn, *, charset: str | None = None, collation: str | None = None
 ) -> WrittenColumn:
     kind = column.type
@@ -139,8 +142,8 @@ def _with_type(
     return replace(column, type=changed)
 
 
-def _neutral(column: WrittenColumn, reader: StatementReader) -> WrittenColumn | None:
-    """Skip an attribute that is not part of a `ColumnSchema`; MariaDB's engines have their own."""
+def _ignored_attribute(column: WrittenColumn, reader: StatementReader) -> WrittenColumn | None:
+    """Skip an attribute that no `ColumnSchema` contains. MariaDB's SYSTEM VERSIONING is kept."""
     if reader.accept_any("COMMENT", "COLUMN_FORMAT", "STORAGE"):
         reader.next()
         return column
@@ -152,20 +155,22 @@ def _neutral(column: WrittenColumn, reader: StatementReader) -> WrittenColumn | 
             reader.expect("SYSTEM", "VERSIONING")
             return replace(column, versioned=word == "WITH")
         if reader.peek().is_name and reader.sees_symbol("=", 1):
-            reader.at += 3
+            reader.at += 3  # `name = value` is an attribute of the storage engine.
             return column
     return None
 
 
 _Read = Callable[[WrittenColumn, StatementReader], WrittenColumn | None]
+"""Reads one attribute and returns the changed column; None, if another attribute comes next."""
+
 _ATTRIBUTES: Final[tuple[_Read, ...]] = (
     _nullability,
-    _values,
+    _default_or_auto_increment,
     _keys,
     _generated,
-    _checks,
-    _looks,
-    _neutral,
+    _check,
+    _visibility_or_charset,
+    _ignored_attribute,
 )
 
 _INTEGERS: Final = {
@@ -187,7 +192,7 @@ _MARIADB: Final = frozenset({"INET4", "INET6", "UUID"})
 _FLOAT_DIGITS: Final = 24
 """Largest p for which FLOAT(p) is a FLOAT (MySQL manual, "Floating-Point Types")."""
 
-_POINTED: Final = re.compile(r"(\d*)\.\d*")
+_LENGTH_WITH_POINT: Final = re.compile(r"(\d*)\.\d*")
 _VECTOR_DIMENSIONS: Final = 2048
 """Dimensions of VECTOR without a number (MySQL manual, "The VECTOR Type")."""
 
@@ -206,7 +211,7 @@ def _type(reader: StatementReader) -> WrittenType:
 def _numeric(word: str, reader: StatementReader) -> WrittenType | None:
     if word in _INTEGERS:
         _length(reader)
-        return _signs(WrittenType(_INTEGERS[word]), reader)
+        return _with_sign(WrittenType(_INTEGERS[word]), reader)
     if word in ("BOOL", "BOOLEAN"):
         return WrittenType("tinyint")
     if word == "SERIAL":
@@ -215,11 +220,12 @@ def _numeric(word: str, reader: StatementReader) -> WrittenType | None:
         return WrittenType("bit", length=_length(reader) or 1)
     if word in _DECIMALS:
         precision, scale = _digits(reader)
-        return _signs(WrittenType("decimal", precision=precision or 10, scale=scale or 0), reader)
+        decimal = WrittenType("decimal", precision=precision or 10, scale=scale or 0)
+        return _with_sign(decimal, reader)
     if word == "FLOAT" or word == "REAL" or word in _FLOATS:
         reader.accept("PRECISION")
         precision, scale = _digits(reader)
-        return _signs(_float(word, precision, scale, reader), reader)
+        return _with_sign(_float(word, precision, scale, reader), reader)
     return None
 
 
@@ -287,7 +293,7 @@ def _other(word: str, reader: StatementReader) -> WrittenType | None:
         return WrittenType("date")
     if word == "YEAR":
         _length(reader)
-        return _signs(WrittenType("year"), reader)
+        return _with_sign(WrittenType("year"), reader)
     if word in _SPATIAL:
         _length(reader)
         return WrittenType(word.lower())
@@ -306,7 +312,7 @@ def _other(word: str, reader: StatementReader) -> WrittenType | None:
 
 
 def _length(reader: StatementReader, default: int | None = None) -> int | None:
-    """Read `(n)` if it comes next; `()` counts as no length."""
+    """Read `(n)` if it comes next. Return `default` for `()` and if nothing is written."""
     if not reader.accept_symbol("(") or reader.accept_symbol(")"):
         return default
     length = _count(reader)
@@ -315,9 +321,9 @@ def _length(reader: StatementReader, default: int | None = None) -> int | None:
 
 
 def _count(reader: StatementReader) -> int:
-    """Read a length; servers ignore a point and digits after it, as in decimal(19.5)."""
+    """Read a length. Servers ignore a decimal point and the digits after it: decimal(19.5)."""
     token = reader.peek()
-    if token.kind == "number" and (match := _POINTED.fullmatch(token.text)):
+    if token.kind == "number" and (match := _LENGTH_WITH_POINT.fullmatch(token.text)):
         reader.next()
         return int(match[1] or 0)
     return reader.integer()
@@ -332,7 +338,7 @@ def _digits(reader: StatementReader) -> tuple[int | None, int | None]:
     return precision, scale
 
 
-def _signs(kind: WrittenType, reader: StatementReader) -> WrittenType:
+def _with_sign(kind: WrittenType, reader: StatementReader) -> WrittenType:
     while word := reader.accept_any("UNSIGNED", "SIGNED", "ZEROFILL"):
         if word != "SIGNED":
             kind = replace(kind, unsigned=True)
@@ -347,6 +353,7 @@ def _member(reader: StatementReader) -> Constant:
         client, charset = reader.context.client_charset, token.charset
         same = charset in (None, client) or {charset, client} <= UTF8 | {"utf8"}
         if not same and token.kind == "string" and not token.text.isascii():
+            # The text was decoded by the client's character set, which garbles other literals.
             raise CannotRead(f"a literal is in {charset}, but the client's set is {client}")
         return Constant(token.kind, token.text, charset)
     raise CannotRead("a member of an ENUM or SET is not a string")
@@ -395,23 +402,23 @@ _END_EXPRESSION: Final = frozenset(
     | {"CHECK", "REFERENCES", "INVISIBLE", "FIRST", "AFTER", "GENERATED", "AS", "WITH"}
     | {"WITHOUT", "CONSTRAINT", "COMPRESSED", "REF_SYSTEM_ID"}
 )
-"""Words that end an expression without parentheses, as MariaDB allows it."""
+"""Words that end a DEFAULT expression without parentheses, which MariaDB allows."""
 
-_MOMENTS: Final = ("DATE", "TIME", "TIMESTAMP")
+_TEMPORAL_LITERALS: Final = ("DATE", "TIME", "TIMESTAMP")
 
 
 def read_default(reader: StatementReader) -> Constant | Computed:
-    """Read what follows the word DEFAULT."""
+    """Read the value after the word DEFAULT."""
     first = reader.at
-    default = _simple(reader)
-    if reader.context.facts.mariadb and (default is None or _continues(reader)):
+    default = _plain_default(reader)
+    if reader.context.facts.mariadb and (default is None or _operator_follows(reader)):
         return _expression(reader, first)
     if default is None:
         raise reader.unexpected("a default")
     return default
 
 
-def _simple(reader: StatementReader) -> Constant | Computed | None:
+def _plain_default(reader: StatementReader) -> Constant | Computed | None:
     if reader.sees_symbol("("):
         return Computed(reader.parenthesized())
     if (now := _accept_now(reader)) is not None:
@@ -432,7 +439,7 @@ def _literal(reader: StatementReader) -> Constant | None:
         reader.next()
         sign = "-" if token.text == "-" else ""
         return Constant("number", sign + reader.next().text)
-    if token.keyword in _MOMENTS and reader.peek(1).kind == "string":
+    if token.keyword in _TEMPORAL_LITERALS and reader.peek(1).kind == "string":
         reader.next()
         return Constant(token.keyword.lower(), reader.next().text)
     introducer = token.kind == "word" and token.text.startswith("_")
@@ -451,7 +458,7 @@ def _joined(constant: Constant, reader: StatementReader) -> Constant:
 
 
 def _accept_now(reader: StatementReader) -> Computed | None:
-    """Take CURRENT_TIMESTAMP or a synonym, with its digits; return None for anything else."""
+    """Take CURRENT_TIMESTAMP or a synonym, with its precision; return None for anything else."""
     word = reader.peek().keyword
     called = reader.sees_symbol("(", 1)
     if word not in _NOW or (word == "NOW" and not called):
@@ -464,7 +471,7 @@ def _accept_now(reader: StatementReader) -> Computed | None:
     return Computed(f"CURRENT_TIMESTAMP({digits})" if digits else "CURRENT_TIMESTAMP", now=True)
 
 
-def _continues(reader: StatementReader) -> bool:
+def _operator_follows(reader: StatementReader) -> bool:
     """Return whether an operator follows, so that the literal is part of an expression."""
     token = reader.peek()
     return token.kind == "symbol" and token.text not in (",", ")")
@@ -472,7 +479,7 @@ def _continues(reader: StatementReader) -> bool:
 
 def _expression(reader: StatementReader, first: int) -> Computed:
     reader.at = first
-    while not _ends(reader, first):
+    while not _ends_expression(reader, first):
         if reader.sees_symbol("("):
             reader.parenthesized()
         else:
@@ -482,17 +489,17 @@ def _expression(reader: StatementReader, first: int) -> Computed:
     return Computed(reader.slice(first))
 
 
-def _ends(reader: StatementReader, first: int) -> bool:
+def _ends_expression(reader: StatementReader, first: int) -> bool:
     if reader.over or reader.sees_symbol(",") or reader.sees_symbol(")"):
         return True
     return reader.at > first and reader.peek().keyword in _END_EXPRESSION
 
 
-_FIRST_WORDS: Final = frozenset(
+_KEY_WORDS: Final = frozenset(
     {"CONSTRAINT", "PRIMARY", "UNIQUE", "INDEX", "KEY", "FULLTEXT", "SPATIAL", "FOREIGN", "CHECK"}
 )
 _ACTIONS: Final = ("RESTRICT", "CASCADE")
-_VALUED: Final = (
+_KEY_OPTIONS: Final = (
     "KEY_BLOCK_SIZE",
     "COMMENT",
     "ENGINE_ATTRIBUTE",
@@ -503,7 +510,7 @@ _VALUED: Final = (
 
 def sees_key(reader: StatementReader) -> bool:
     """Return whether a key or a constraint comes next, rather than a column."""
-    return reader.peek().keyword in _FIRST_WORDS
+    return reader.peek().keyword in _KEY_WORDS
 
 
 def read_key(reader: StatementReader) -> WrittenKey | WrittenReference | None:
@@ -555,6 +562,7 @@ def using_hash(reader: StatementReader) -> bool:
 
 
 def read_parts(key: WrittenKey, reader: StatementReader) -> WrittenKey:
+    """Read `(part, …)` and the options of a key; return the key with them."""
     parts = reader.enclosed(lambda: reader.listed(lambda: _part(reader)))
     return _with_options(replace(key, parts=parts), reader)
 
@@ -575,7 +583,7 @@ def _with_options(key: WrittenKey, reader: StatementReader) -> WrittenKey:
     while True:
         if reader.accept_any("USING", "TYPE"):
             key = replace(key, hash=reader.name().upper() == "HASH")
-        elif reader.accept_any(*_VALUED):
+        elif reader.accept_any(*_KEY_OPTIONS):
             reader.given()
         elif reader.accept("WITH", "PARSER"):
             reader.name()
@@ -602,6 +610,7 @@ def _reference(columns: tuple[str, ...], reader: StatementReader) -> WrittenRefe
             ignored = not (facts.mariadb or facts.mysql_8)
         elif reader.accept("ON", "DELETE"):
             reference = replace(reference, on_delete=_action(reader))
+        # ON UPDATE CURRENT_TIMESTAMP is the column's next attribute.
         elif reader.sees("ON", "UPDATE") and reader.peek(2).keyword in (*_ACTIONS, "SET", "NO"):
             reader.at += 2
             reference = replace(reference, on_update=_action(reader))

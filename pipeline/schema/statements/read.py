@@ -1,8 +1,8 @@
 """The changes that a logged statement makes to structures.
 
-A statement is passed over only if it is on the list `PASSED`, of statements that change neither
-rows nor structures, never because it was not recognised. It must begin with all words of an entry:
-`ANALYZE UPDATE …` changes rows in MariaDB, and `CREATE OR REPLACE SEQUENCE` drops a table.
+Only statements on the list `PASSED` are passed over: they change neither rows nor structures. Any
+other statement that is not recognised is `NotUnderstood`. A statement is on the list if it begins
+with all words of an entry: `ANALYZE TABLE` changes no rows, but MariaDB's `ANALYZE UPDATE` does.
 """
 
 from __future__ import annotations
@@ -46,9 +46,10 @@ from lockstep.pipeline.values.table import TableName
 
 @dataclass(frozen=True, slots=True)
 class Passed:
-    """A kind of statement. `words`: its first words, each with its alternatives; OR REPLACE,
-    ALGORITHM, DEFINER and SQL SECURITY may follow the first word. `code`: it may contain other
-    statements, separated by semicolons, which run later."""
+    """A kind of statement that changes neither rows nor structures. `words`: its first words, each
+    with its alternatives; OR REPLACE, ALGORITHM, DEFINER and SQL SECURITY may follow the first
+    word. `does`: its effect. `code`: it may contain statements that run later, separated by
+    semicolons."""
 
     words: str
     does: str
@@ -56,6 +57,7 @@ class Passed:
 
     @property
     def beginnings(self) -> tuple[tuple[str, ...], ...]:
+        """Every combination of the alternatives in `words`."""
         return tuple(product(*(word.split("|") for word in self.words.split())))
 
 
@@ -105,14 +107,11 @@ _UNKNOWN_TABLE: Final = 1051
 
 
 def read_change(text: str, context: StatementContext) -> Understood | NotUnderstood:
-    """Return what a logged statement changes. It never raises.
-
-    `text` is decoded with the client's character set. `NotUnderstood` contains the tables that the
-    statement may touch; None, if they could not be read, means that it may touch any table.
-    """
+    """Return the changes that a logged statement makes to structures. A text that cannot be read is
+    returned as `NotUnderstood`, never raised. `text`: decoded by the client's character set."""
     reading = _read_text(text, context)
     grammar = context.other_grammar
-    # A statement that defines no column means the same in every grammar, and so do its tables.
+    # A statement that defines no column means the same, for the same tables, in every grammar.
     if grammar is not None and (isinstance(reading, NotUnderstood) or _defines_columns(reading)):
         reading = NotUnderstood(f"it ran under sql_mode={grammar}", _may_touch(reading))
     if _may_set_mode(text, context):
@@ -120,8 +119,8 @@ def read_change(text: str, context: StatementContext) -> Understood | NotUnderst
     if isinstance(reading, Irrelevant | NotUnderstood):
         return reading
     if context.error not in (0, _UNKNOWN_TABLE):
-        # A server logs a failed statement if it carried out a part of it. MySQL 5.7 does so for
-        # DROP TABLE of several tables.
+        # A server logs a failed statement if it has already changed something. MySQL 5.7 does so
+        # for a DROP TABLE with several tables.
         reason = f"it failed with error {context.error} in the middle"
         return NotUnderstood(reason, named_by(reading))
     if context.thread_specific and any(map(_may_mean_temporary, reading)):
@@ -130,11 +129,11 @@ def read_change(text: str, context: StatementContext) -> Understood | NotUnderst
 
 
 def _may_mean_temporary(change: SchemaChange) -> bool:
-    """Return whether, in a thread-specific statement, a name may mean a temporary table of the
-    session instead of a permanent one. Other statements are unambiguous: servers log whether a
-    dropped table was temporary, and they log definitions in full. MariaDB also marks every CREATE
-    OR REPLACE that replaced a table as thread-specific, so there the mark says nothing about the
-    table after LIKE."""
+    """Return whether a name may mean a temporary table of the session instead of a permanent one,
+    in an event with the flag LOG_EVENT_THREAD_SPECIFIC_F. Other kinds of statement are unambiguous:
+    servers log whether a dropped table was temporary, and they log definitions in full. MariaDB
+    also sets the flag for each CREATE OR REPLACE that replaced a table; in that case the flag says
+    nothing about the table after LIKE."""
     if isinstance(change, CreateLike):
         return not change.or_replace
     return isinstance(change, AlterTable | RenameTables | RepairTables | TruncateTable)
@@ -151,7 +150,7 @@ def _read_text(text: str, context: StatementContext) -> Understood | NotUndersto
         if not isinstance(changes, Irrelevant) and not reader.over:
             raise reader.unexpected("the statement's end")
     except CannotRead as error:
-        return NotUnderstood(str(error), _touched(reader))
+        return NotUnderstood(str(error), _named_in_unreadable(reader))
     if isinstance(changes, Irrelevant):
         return changes
     if unknown:
@@ -173,8 +172,8 @@ def _with_engine(change: SchemaChange, engine: str) -> SchemaChange:
 
 
 def _may_set_mode(text: str, context: StatementContext) -> bool:
-    """Return whether SET STATEMENT may set `sql_mode`. If it does, the server parsed the text under
-    another mode than the one in the event."""
+    """Return whether SET STATEMENT may set `sql_mode`. In this case the event has the new mode, but
+    the server parsed the text under the session's mode."""
     if not context.facts.mariadb or "sql_mode" not in text.lower():
         return False
     try:
@@ -229,15 +228,15 @@ def _read(reader: StatementReader) -> Understood:
     if reader.over:
         return Irrelevant("nothing")
     first = reader.at
-    change = _followed(reader)
+    change = _schema_change(reader)
     if change is not None:
         return (change,)
     reader.at = first
     return _passed(reader)
 
 
-def _followed(reader: StatementReader) -> SchemaChange | None:
-    """Read a statement that changes structures. Return None if its first words are those of another
+def _schema_change(reader: StatementReader) -> SchemaChange | None:
+    """Read a statement that changes structures. Return None if the first words belong to any other
     kind of statement."""
     match reader.next().keyword:
         case "CREATE":
@@ -265,7 +264,7 @@ def _create(reader: StatementReader) -> SchemaChange | None:
     if reader.accept_any("DATABASE", "SCHEMA"):
         return read_create_database(reader, or_replace=or_replace)
     if or_replace and reader.accept("SEQUENCE"):
-        # MariaDB drops whatever has that name, even a table.
+        # MariaDB drops the table or sequence that has this name.
         replaced = DropTables((reader.table(),), if_exists=True)
         reader.skip_rest()
         return replaced
@@ -342,6 +341,7 @@ def _passed(reader: StatementReader) -> Irrelevant:
     for passed in PASSED:
         for words in passed.beginnings:
             if first.keyword == words[0] and reader.accept(*words[1:]):
+                # SET STATEMENT … FOR runs any statement; `read_settings` reads it for MariaDB.
                 if first.keyword == "SET" and reader.sees("STATEMENT"):
                     break
                 if not passed.code and reader.skip_rest() > 0:
@@ -377,10 +377,10 @@ def _skip_account(reader: StatementReader) -> None:
         reader.word_or_string()
 
 
-def _touched(reader: StatementReader) -> tuple[TableName, ...] | None:
-    """Return the tables that an unreadable statement may change. For CREATE TABLE and ALTER TABLE,
-    this is the table, and each new name that ALTER TABLE gives it. Return None for other statements
-    and if the names cannot be read: then any table may change."""
+def _named_in_unreadable(reader: StatementReader) -> tuple[TableName, ...] | None:
+    """Return the tables that an unreadable statement may change: for CREATE TABLE and ALTER TABLE,
+    the table and its new name. Return None, which stands for any table, for all other statements
+    and if the names cannot be read."""
     reader.at = 0
     try:
         read_settings(reader)
@@ -405,14 +405,14 @@ def _touched(reader: StatementReader) -> tuple[TableName, ...] | None:
 # -- SET STATEMENT --------------------------------------------------------------------
 
 # MariaDB parses the whole text of `SET STATEMENT variable=value, … FOR statement` under the
-# session's variables, then sets the new ones, and logs the context with these. So a statement that
-# sets `sql_mode` was parsed under a mode that the log does not have.
+# session's variables, then sets the new values, and logs these with the statement. So if it sets
+# `sql_mode`, the log does not say under which mode the text was parsed.
 
 _LOGGED: Final = frozenset(
     {"character_set_server", "collation_server", "explicit_defaults_for_timestamp"}
     | {"sql_mode", "time_zone", "timestamp"}
 )
-"""Variables whose values during the statement are in its event."""
+"""Variables whose values are logged in the statement's event."""
 
 _NEUTRAL: Final = frozenset(
     {"alter_algorithm", "analyze_sample_percentage", "aria_repair_threads"}
@@ -442,8 +442,8 @@ _ENGINE: Final = frozenset({"default_storage_engine", "storage_engine"})
 
 
 def read_settings(reader: StatementReader) -> tuple[str | None, tuple[str, ...]]:
-    """Read each `SET STATEMENT … FOR` before the statement itself. Return the engine for tables
-    whose definition names none, and variables that may change what the statement does."""
+    """Read each `SET STATEMENT … FOR` before the statement itself. Return the default engine of new
+    tables, if it is set, and the names of variables that may change the statement's effect."""
     engine: str | None = None
     unknown: list[str] = []
     while reader.context.facts.mariadb and reader.accept("SET", "STATEMENT"):

@@ -3,9 +3,9 @@
 Rules: MySQL manual, "Language Structure"; MariaDB documentation, "Comment Syntax" (`/*M!`; versions
 50700 to 99999 are only for MySQL).
 
-A server logs an executable comment that it skipped as a plain one: `/*!99999 … */` as
-`/* 99999 … */`. Newer servers rewrite comments that were nested in it to `(* … *)`. Older MySQL
-leaves them as they are, so the comment seems to end too early: such a text cannot be read.
+If a server skips an executable comment, it logs a plain comment instead: `/* 99999 … */` for
+`/*!99999 … */`. Newer servers write `(* … *)` for a comment nested in it. Older MySQL leaves nested
+comments as they are, so that the outer one seems to end too early: such a text cannot be read.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from lockstep.pipeline.values.table import TableName
 
 
 class CannotRead(ValueError):
-    """The text does not match the grammar; `str()` says where. `read_change` catches it and returns
-    `NotUnderstood`."""
+    """The text does not match the grammar; the message says where. `read_change` catches this error
+    and returns `NotUnderstood`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A token. `kind`: "word" (unquoted, also keywords), "name" (quoted), "string", "number", "hex"
-    or "bits" (`text` has their digits), "variable" or "symbol". `start` and `end`: its place in the
-    text. `charset`: "utf8mb3" for N'…'."""
+    """A token of a statement. `kind`: "word" (unquoted, also a keyword), "name" (quoted), "string",
+    "number", "hex" or "bits" (`text` contains the digits), "variable" or "symbol". `start`, `end`:
+    offsets in the statement, in characters. `charset`: "utf8mb3" for N'…'."""
 
     kind: str
     text: str
@@ -39,8 +39,8 @@ class Token:
 
     @property
     def keyword(self) -> str:
-        """The word in upper case; "" for other tokens. Keywords are ASCII, and the upper case of
-        some other letters is ASCII in Python."""
+        """The word in upper case; "" for other tokens and for words that are not ASCII. Python's
+        upper() turns some other letters into ASCII, such as U+0131 into I."""
         return self.text.upper() if self.kind == "word" and self.text.isascii() else ""
 
     @property
@@ -50,7 +50,7 @@ class Token:
 
 _WORD: Final = r"[0-9A-Za-z_$\u0080-\U0010ffff]"
 _BLANK: Final = r"[\x00-\x20]"
-_PLACE: Final = rf"""
+_TOKEN: Final = rf"""
       (?P<space>{_BLANK}+)
     | (?P<line>--(?={_BLANK}|$)[^\n]*|\#[^\n]*)
     | (?P<open>/\*(?P<maria>M)?!)
@@ -74,31 +74,33 @@ blank or a syntax error."""
 _VERSION_MARIADB: Final = re.compile(r"[0-9]{5,6}")
 _VERSION_MYSQL: Final = re.compile(r"[0-9]{6}(?=[\t-\r ])|[0-9]{5}")
 _VERSION_OLD_MYSQL: Final = re.compile(r"[0-9]{5}")
-_SKIPPED: Final = re.compile(r" [0-9]{5}")
+_SKIPPED_VERSION: Final = re.compile(r" [0-9]{5}")
 _SIX_DIGITS_SINCE: Final = 80100
 """First version of MySQL that reads version numbers of six digits, if a blank follows."""
 
-_CLOSE: Final = re.compile(r"\*/")
-_COMMENT_END: Final = re.compile(r"\*/|/\*")
+_END_MARK: Final = re.compile(r"\*/")
+_ANY_MARK: Final = re.compile(r"\*/|/\*")
 _SPECIAL: Final = {
     (quote, escapes): re.compile(rf"[{quote}\\]" if escapes else quote)
     for quote in "'\"`"
     for escapes in (False, True)
 }
 """A quote, and whether backslashes escape → pattern of the next special character."""
+
 _ESCAPES: Final = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a"}
 _DOLLARS: Final = re.compile(
     r"(?P<tag>\$[0-9A-Za-z_\u0080-\U0010ffff]*\$)(?P<body>.*?)(?P=tag)", re.DOTALL
 )
 _DOLLARS_SINCE: Final = 90000
 _MYSQL_ALONE: Final = range(50700, 100000)
+"""Versions in executable comments that MariaDB never executes."""
 
 
 @cache
 def _patterns(client_charset: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """Compile the patterns of a token, and of a name after a dot. A run that reads no statement
-    does not pay for it."""
-    place, after_dot = _PLACE, _WORD + "+"
+    """Return the patterns of a token and of a name after a dot. They are compiled at the first use,
+    so that a run without statements does not pay for it."""
+    place, after_dot = _TOKEN, _WORD + "+"
     if client_charset not in _MULTI_BYTE:
         word = _WORD.replace(r"\u0080-", r"\u0080-\u009f\u00a1-")
         blank = _BLANK.replace("]", r"\u00a0]")
@@ -110,8 +112,10 @@ def _patterns(client_charset: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
 def tokens(text: str, context: StatementContext) -> Iterator[Token]:
     """Yield the tokens, also those in executable comments that the server executed. Raise
     CannotRead for a quote or a comment that is not closed."""
+    # `opened`: executable comments around `at`. `last`: the last symbol or name, "x" for another
+    # token. `name_end`: the offset after a name that has just ended.
     at, opened, last = 0, 0, ""
-    place, after_dot = _patterns(context.client_charset)
+    pattern, after_dot = _patterns(context.client_charset)
     name_end = -1
     while at < len(text):
         if at == name_end and text[at] == ".":
@@ -136,16 +140,16 @@ def tokens(text: str, context: StatementContext) -> Iterator[Token]:
             yield body
             at, last, name_end = body.end, "x", -1
             continue
-        match = place.match(text, at)
+        match = pattern.match(text, at)
         if match is None:
             raise CannotRead(f"{text[at]!r} at {at}")
         match match.lastgroup:
             case "space" | "line":
                 at = match.end()
             case "comment":
-                at = _leave_out(text, match.end(), context)
+                at = _skip_comment(text, match.end(), context)
             case "open":
-                at, entered = _enter(text, match, context)
+                at, entered = _enter_executable(text, match, context)
                 opened += entered
             case "close" if opened:
                 opened -= 1
@@ -153,7 +157,7 @@ def tokens(text: str, context: StatementContext) -> Iterator[Token]:
             case "close":
                 raise CannotRead(f"a comment that did not begin ends at {at}")
             case _:
-                token = _plain(text, match, context)
+                token = _unquoted(text, match, context)
                 last = token.text if token.kind == "symbol" else "x"
                 yield token
                 at = token.end
@@ -162,12 +166,14 @@ def tokens(text: str, context: StatementContext) -> Iterator[Token]:
         raise CannotRead("an executable comment is not closed")
 
 
-def _enter(text: str, match: re.Match[str], context: StatementContext) -> tuple[int, bool]:
-    """Return the place from which to read on at an executable comment, and whether the server
-    executed it."""
+def _enter_executable(
+    text: str, match: re.Match[str], context: StatementContext
+) -> tuple[int, bool]:
+    """Return the offset at which reading continues, and whether the server executed the comment.
+    `match`: the beginning of an executable comment."""
     maria = match["maria"] is not None
     if maria and not context.facts.mariadb:
-        return _close(text, match.end()), False
+        return _comment_end(text, match.end()), False
     version = _version(text, match.end(), context)
     if version is None:
         return match.end(), True
@@ -176,7 +182,7 @@ def _enter(text: str, match: re.Match[str], context: StatementContext) -> tuple[
     if context.facts.mariadb and not maria:
         skipped = skipped or number in _MYSQL_ALONE
     if skipped:
-        return _close(text, match.end(), nested=True), False
+        return _comment_end(text, match.end(), nested=True), False
     return version.end(), True
 
 
@@ -187,20 +193,21 @@ def _version(text: str, at: int, context: StatementContext) -> re.Match[str] | N
     return (_VERSION_MYSQL if six_digits else _VERSION_OLD_MYSQL).match(text, at)
 
 
-def _leave_out(text: str, at: int, context: StatementContext) -> int:
-    """Return the place after a plain comment. Raise CannotRead if it may be an executable comment
-    that the server skipped, and that ends at another place."""
-    end = _close(text, at)
-    if not context.facts.mariadb and _SKIPPED.match(text, at) and text.find("/*", at, end) >= 0:
+def _skip_comment(text: str, at: int, context: StatementContext) -> int:
+    """Return the offset after a plain comment. Raise CannotRead if its end is uncertain: it may be
+    a skipped executable comment with another comment in it (see the module's docstring)."""
+    end = _comment_end(text, at)
+    skipped = not context.facts.mariadb and _SKIPPED_VERSION.match(text, at)
+    if skipped and text.find("/*", at, end) >= 0:
         raise CannotRead(f"the comment at {at - 2} may end at two places")
     return end
 
 
-def _close(text: str, at: int, *, nested: bool = False) -> int:
-    """Return the place after a comment. `nested`: it may contain other comments."""
+def _comment_end(text: str, at: int, *, nested: bool = False) -> int:
+    """Return the offset after a comment. `nested`: it may contain other comments."""
     depth = 1
     while depth:
-        match = _COMMENT_END.search(text, at) if nested else _CLOSE.search(text, at)
+        match = _ANY_MARK.search(text, at) if nested else _END_MARK.search(text, at)
         if match is None:
             raise CannotRead("a comment is not closed")
         depth += -1 if match[0] == "*/" else 1
@@ -239,7 +246,7 @@ def _dollar_quoted(text: str, at: int, context: StatementContext) -> Token | Non
     return match and Token("string", match["body"], at, match.end())
 
 
-def _plain(text: str, match: re.Match[str], context: StatementContext) -> Token:
+def _unquoted(text: str, match: re.Match[str], context: StatementContext) -> Token:
     at, end = match.span()
     match match.lastgroup:
         case "hex":
@@ -261,8 +268,9 @@ _END: Final = Token("end", "", -1, -1)
 
 
 class StatementReader:
-    """A cursor over the tokens of a statement. Methods that expect something raise CannotRead if it
-    is missing."""
+    """A cursor over the tokens of a statement. `at`: index of the next token. The `accept` methods
+    take tokens if they come next; the `expect` methods, `name` and the methods for larger forms
+    raise CannotRead if these do not come next."""
 
     def __init__(self, text: str, context: StatementContext) -> None:
         self.text = text
@@ -339,8 +347,8 @@ class StatementReader:
         return self.next().text
 
     def table(self, database: str | None = None) -> TableName:
-        """Take `[database.]table` or `.table`. Without a database it is in the given one, or in the
-        session's default database."""
+        """Take `[database.]table` or `.table`. `database`: where a table without a database is;
+        None for the session's default database."""
         default = self.context.database if database is None else database
         if self.accept_symbol("."):
             return TableName(default, self.name())
@@ -416,13 +424,13 @@ class StatementReader:
         return self.text[self._tokens[first].start : self._tokens[last].end]
 
     def skip_check(self) -> None:
-        """Skip what follows the word CHECK: parentheses and [NOT] ENFORCED."""
+        """Skip the rest of a CHECK: `(…)` and [NOT] ENFORCED."""
         self.parenthesized()
         if not self.accept("NOT", "ENFORCED"):
             self.accept("ENFORCED")
 
     def skip_rest(self) -> int:
-        """Take everything to the end; return how many semicolons were in it."""
+        """Take all remaining tokens; return the number of semicolons among them."""
         count = 0
         while not self.over:
             count += self.sees_symbol(";")
@@ -442,8 +450,9 @@ class StatementReader:
             self.at += 1
 
     def rest(self) -> str:
+        """Return the text that is left, without taking it."""
         return self.text[self.peek().start :] if not self.over else ""
 
     def slice(self, first: int) -> str:
-        """Return the text from token number `first` to the last one taken."""
+        """Return the text from the token with index `first` to the last token taken."""
         return self.text[self._tokens[first].start : self._tokens[self.at - 1].end]

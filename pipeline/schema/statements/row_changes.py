@@ -1,10 +1,10 @@
 """The tables that a statement changes and reads, from its text alone.
 
-A session in statement format logs such a statement instead of the rows that it changes;
-`pipeline.schema.code` follows the names to views, triggers and foreign keys. Whatever the text
-leaves open is refused: a procedure, or a function that is not built in, may change any table. Only
-keywords that every server reserves end a list of tables, since any other word may be the name of a
-table.
+A session with binlog_format=STATEMENT logs its statements instead of the rows that they change.
+`pipeline.schema.code` follows the tables' names to views, triggers and foreign keys. A statement
+that calls a procedure, or a function that is not built in, is refused: it may change any table.
+Only keywords that every server reserves end a list of tables, since any other word may be the name
+of a table.
 
 Grammar: MySQL manual, "Data Manipulation Statements", "Function Name Parsing and Resolution",
 "Built-In Function and Operator Reference", "Keywords and Reserved Words";
@@ -55,19 +55,19 @@ UTC_DATE UTC_TIME UTC_TIMESTAMP VALUE VALUES VARBINARY VARCHAR WEEK WHEN WHERE W
 """
 
 BUILT_IN: Final = frozenset(_FUNCTIONS.split())
-"""Functions that all servers from MySQL 5.7 and MariaDB 10.5 on have built in, none of which
-changes a table. A function that only some servers have is left out: on the others a stored function
-may have its name. The tests call each of these on several servers."""
+"""Built-in functions of every server since MySQL 5.7 and MariaDB 10.5. None of them changes a
+table. A function of only some servers is left out: on the others, a stored function may have its
+name. The tests call each function on several servers."""
 
 KEYWORDS: Final = frozenset(_KEYWORD_TEXT.split())
-"""Words that cannot be names of functions."""
+"""Keywords that may come before a parenthesis, and are never the name of a stored function."""
 
 
 Code = TypeVar("Code", bound=RowCode | None)
 
 INSERT, UPDATE, DELETE = "INSERT", "UPDATE", "DELETE"
 
-_CHANGES: Final = frozenset({INSERT, "REPLACE", UPDATE, DELETE, "LOAD", "SELECT", "DO", "WITH"})
+_FIRST_WORDS: Final = frozenset({INSERT, "REPLACE", UPDATE, DELETE, "LOAD", "SELECT", "DO", "WITH"})
 _REFUSED: Final = frozenset(
     {"CALL", "EXECUTE", "PREPARE", "CREATE", "ALTER", "DROP", "TRUNCATE", "RENAME", "GRANT"}
     | {"REVOKE", "INSTALL", "UNINSTALL", "IMPORT"}
@@ -81,27 +81,31 @@ _NO_ALIAS: Final = _ENDS_TABLES | frozenset(
     | {"FORCE", "IGNORE", "PARTITION", "FOR", "LOCK"}
 )
 _NO_CALL_AFTER: Final = frozenset({"string", "number", "hex", "bits"})
+"""Kinds of tokens after which a name is an alias."""
+
 _SEQUENCES: Final = frozenset({"nextval", "currval", "lastval", "setval"})
 
 
 def read_row_change(text: str, context: StatementContext) -> RowCode:
-    """Read the tables that a statement which was logged instead of rows changes and reads."""
+    """Return the tables that a statement changes and reads, for a statement that was logged instead
+    of its rows."""
 
     def read(reader: StatementReader) -> RowCode:
         _, unknown = read_settings(reader)
         if unknown or ("sql_mode" in text.lower() and reader.at):
             return RowCode(reason="SET STATEMENT changes how it is parsed")
         first = reader.peek()
-        if first.keyword not in _CHANGES and not reader.sees_symbol("("):
+        if first.keyword not in _FIRST_WORDS and not reader.sees_symbol("("):
             word = first.text[:20] or "nothing"
             return RowCode(reason=f"{word} … is not among the statements that can be read")
-        return _Walk(reader).all()
+        return _Walk(reader).to_end()
 
     return read_or_reason(text, context, read)
 
 
 def read_created(text: str, context: StatementContext) -> RowCode | None:
-    """Return what the query of a CREATE TABLE … SELECT changes and reads; None without a query."""
+    """Return the tables that the query of CREATE TABLE … SELECT changes and reads; None if the
+    statement has no query."""
 
     def read(reader: StatementReader) -> RowCode | None:
         read_settings(reader)
@@ -113,13 +117,13 @@ def read_created(text: str, context: StatementContext) -> RowCode | None:
             return None
         while not (reader.over or _begins_query(reader)):
             reader.next()
-        return None if reader.over else _Walk(reader).all(inside=True)
+        return None if reader.over else _Walk(reader).to_end(inside=True)
 
     return read_or_reason(text, context, read) if "select" in text.lower() else None
 
 
 def _begins_query(reader: StatementReader) -> bool:
-    """Return whether a query comes next; some options of CREATE TABLE also begin with WITH."""
+    """Return whether a query comes next. Some options of CREATE TABLE also begin with WITH."""
     first, third = reader.peek(), reader.peek(2)
     if first.keyword == "WITH":
         return reader.sees("WITH", "RECURSIVE") or third.keyword == "AS" or third.text == "("
@@ -127,11 +131,12 @@ def _begins_query(reader: StatementReader) -> bool:
 
 
 def read_body(reader: StatementReader, *, selects: bool) -> RowCode:
-    """Read what the body of a trigger changes, or what the query of a view reads."""
+    """Return the tables that a trigger's body changes and reads, or, with `selects`, that a view's
+    query does."""
     if reader.context.other_grammar is not None:
         return RowCode(reason=f"it was created under sql_mode={reader.context.other_grammar}")
     try:
-        return _Walk(reader, body=not selects).all()
+        return _Walk(reader, body=not selects).to_end()
     except CannotRead as error:
         return RowCode(reason=str(error))
 
@@ -139,7 +144,7 @@ def read_body(reader: StatementReader, *, selects: bool) -> RowCode:
 def read_or_reason(
     text: str, context: StatementContext, read: Callable[[StatementReader], Code]
 ) -> Code | RowCode:
-    """Return what `read` makes of a text; if it cannot be read, a `RowCode` with the reason."""
+    """Return the result of `read`, or a `RowCode` that says why the text cannot be read."""
     try:
         return read(StatementReader(text, context))
     except CannotRead as error:
@@ -148,7 +153,8 @@ def read_or_reason(
 
 @dataclass(slots=True)
 class _Reference:
-    """A table in the list of an UPDATE or a DELETE. `alias`: in lower case."""
+    """A table in the list of an UPDATE or a DELETE. `alias`: its alias, or else its name, in lower
+    case."""
 
     table: TableName
     alias: str
@@ -157,9 +163,9 @@ class _Reference:
 @dataclass(slots=True)
 class _Level:
     """State of the walk within a pair of parentheses, or a whole statement. `tables`: a list of
-    tables is being read; `expects`: one of them comes next. `selects`: SELECT was read. `updates`:
-    the SET of an UPDATE is still to come. `references`: the tables that an UPDATE or a DELETE with
-    several tables may change; `deleted`: those that the DELETE names."""
+    tables is being read; `expects`: its next table is due. `selects`: SELECT was read. `updates`:
+    the SET of an UPDATE is still due. `references`: the list of tables of an UPDATE, or of a DELETE
+    with several tables. `deleted`: names of the tables from which that DELETE deletes."""
 
     tables: bool = False
     expects: bool = False
@@ -171,9 +177,10 @@ class _Level:
 
 @dataclass(slots=True)
 class _Walk:
-    """One pass over the tokens, which looks for words that come before names of tables. `body`:
-    several statements may follow each other. `own`: names that WITH defines. `inserted`: the table
-    of the last INSERT, which ON DUPLICATE KEY UPDATE changes. `before`: the last token taken."""
+    """One pass over the tokens, which looks for keywords that come before names of tables. `body`:
+    several statements may follow each other. `writes`: for each table, which of INSERT, UPDATE and
+    DELETE it may get. `own`: names that WITH defines. `inserted`: the table of the last INSERT,
+    which ON DUPLICATE KEY UPDATE changes. `before`: the last token taken."""
 
     reader: StatementReader
     body: bool = False
@@ -183,8 +190,8 @@ class _Walk:
     inserted: TableName | None = None
     before: Token = field(default_factory=lambda: Token("symbol", "(", 0, 0))
 
-    def all(self, *, inside: bool = False) -> RowCode:
-        """Walk to the end. `inside`: parentheses may be open that are closed after the query."""
+    def to_end(self, *, inside: bool = False) -> RowCode:
+        """Walk to the end, and return the tables. `inside`: the walk begins within parentheses."""
         self._read(_Level())
         while inside and self.reader.accept_symbol(")"):
             self._read(_Level())
@@ -203,7 +210,7 @@ class _Walk:
         return self.before
 
     def _chain(self) -> tuple[str, ...]:
-        """Take `a`, `a.b`, `a.b.c` or `.a`; a `.*` after it is left out."""
+        """Take `a`, `a.b`, `a.b.c` or `.a`, and return its names without a `.*` at the end."""
         reader, parts = self.reader, list[str]()
         if reader.accept_symbol("."):
             parts.append(reader.context.database)
@@ -235,14 +242,14 @@ class _Walk:
             if token.kind == "symbol" and not (
                 token.text == "." and level.expects and reader.peek(1).is_name
             ):
-                self._symbol(level)
+                self._read_symbol(level)
             elif token.kind not in ("word", "name", "symbol"):
                 self._next()
             elif reader.sees_symbol(".", 1) or token.kind == "symbol" or not self._keyword(level):
                 self._name(level)
         self._close(level)
 
-    def _symbol(self, level: _Level) -> None:
+    def _read_symbol(self, level: _Level) -> None:
         symbol = self._next().text
         if symbol == "(":
             inner = _Level()
@@ -275,7 +282,7 @@ class _Walk:
         self._expect_close()
 
     def _close(self, level: _Level) -> None:
-        """End the list of tables, and record what a DELETE with several tables deletes from."""
+        """End the list of tables, and record those from which a DELETE with such a list deletes."""
         level.tables = level.expects = False
         if level.updates:
             raise CannotRead("UPDATE has no SET")
@@ -283,15 +290,15 @@ class _Walk:
         for chain in level.deleted:
             # A name that is not in the list may mean any of its tables.
             every = [self._named(chain), *(reference.table for reference in references)]
-            for table in _meant(chain, references) or every:
+            for table in _tables_meant(chain, references) or every:
                 self._write(table, DELETE)
         level.deleted = ()
 
     # -- words -------------------------------------------------------------------------
 
     def _keyword(self, level: _Level) -> bool:
-        """Take a keyword that is followed by tables, or ends their list; return False for any other
-        word."""
+        """Take a keyword before which a list of tables ends, or after which tables come. Return
+        False for any other word."""
         reader, word = self.reader, self.reader.peek().keyword
         call = reader.sees_symbol("(", 1)
         if word in _REFUSED and not (word == "TRUNCATE" and call):
@@ -335,7 +342,7 @@ class _Walk:
                 level.tables = level.expects = False
         elif word in _ENDS_TABLES and self.before.keyword != "FOR":
             if word == "SET" and level.updates:
-                self._updated(level)
+                self._record_updated(level)
             self._close(level)
             self._next()
         else:
@@ -362,9 +369,9 @@ class _Walk:
         if chain[-1].lower() in _SEQUENCES and len(chain) > 1:
             raise CannotRead("it draws from a sequence")
         if called:
-            self._called(chain, token, before)
+            self._refuse_stored_function(chain, token, before)
 
-    def _called(self, chain: tuple[str, ...], token: Token, before: Token) -> None:
+    def _refuse_stored_function(self, chain: tuple[str, ...], token: Token, before: Token) -> None:
         """Refuse a name before a parenthesis if it may call a stored function."""
         word = token.keyword
         if len(chain) == 1 and word in KEYWORDS:
@@ -417,22 +424,23 @@ class _Walk:
         level.tables = level.expects = level.updates = True
         level.references = []
 
-    def _updated(self, level: _Level) -> None:
-        """Record the tables whose columns SET, which comes next, changes: all of the list if a
-        column's name does not tell its table."""
+    def _record_updated(self, level: _Level) -> None:
+        """Record the tables that the next token, SET, changes. A column that is written without its
+        table may belong to any table of the list."""
         references = level.references or []
         every = [reference.table for reference in references]
         updated: list[TableName] = []
-        for chain in self._assigned():
-            updated += (_meant(chain[:-1], references) if len(chain) > 1 else []) or every
+        for chain in self._assigned_columns():
+            updated += (_tables_meant(chain[:-1], references) if len(chain) > 1 else []) or every
         if not updated:
             raise CannotRead("UPDATE names no table")
         for table in updated:
             self._write(table, UPDATE)
         level.updates = False
 
-    def _assigned(self) -> Iterable[tuple[str, ...]]:
-        """Yield the columns that SET changes, each with the names before it."""
+    def _assigned_columns(self) -> Iterable[tuple[str, ...]]:
+        """Yield the columns that SET changes, as `(column,)`, `(table, column)` or `(database,
+        table, column)`. No token is taken."""
         reader, ahead, depth, expects = self.reader, 1, 0, True
         while (token := reader.peek(ahead)).kind != "end":
             if token.kind == "symbol":
@@ -480,9 +488,9 @@ class _Walk:
         reader.expect("INFILE")
         if reader.next().kind != "string":
             raise reader.unexpected("a file's name")
-        how = reader.accept_any("REPLACE", "IGNORE")
+        duplicates = reader.accept_any("REPLACE", "IGNORE")
         reader.expect("INTO", "TABLE")
-        self._write(self._table(), INSERT, *((DELETE,) if how == "REPLACE" else ()))
+        self._write(self._table(), INSERT, *((DELETE,) if duplicates == "REPLACE" else ()))
         if reader.accept("PARTITION") or reader.sees_symbol("("):
             self._parentheses()
 
@@ -506,8 +514,8 @@ class _Walk:
                 return
 
 
-def _meant(chain: tuple[str, ...], references: Iterable[_Reference]) -> list[TableName]:
-    """Return the tables of the list that a qualified name may mean."""
+def _tables_meant(chain: tuple[str, ...], references: Iterable[_Reference]) -> list[TableName]:
+    """Return the tables of the list that `table` or `database.table` may mean."""
     last = chain[-1].lower()
     return [
         reference.table

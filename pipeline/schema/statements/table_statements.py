@@ -50,6 +50,7 @@ from lockstep.pipeline.schema.statements.reader import CannotRead, StatementRead
 
 
 def read_alter_table(reader: StatementReader, *, ignore: bool) -> AlterTable:
+    """Read what follows ALTER TABLE. `ignore`: ALTER IGNORE TABLE, which deletes duplicate rows."""
     if_exists = reader.if_exists()
     table = reader.table()
     if reader.accept("WAIT"):
@@ -59,6 +60,7 @@ def read_alter_table(reader: StatementReader, *, ignore: bool) -> AlterTable:
     clauses: list[Clause] = [RowsChange("ALTER IGNORE")] if ignore else []
     while not reader.over:
         clauses.extend(_clause(reader))
+        # A clause about partitions may follow the others without a comma.
         partitions = reader.sees("PARTITION", "BY") or reader.sees("REMOVE", "PARTITIONING")
         more = reader.accept_symbol(",") or partitions
         if not more and not reader.over:
@@ -74,7 +76,7 @@ def _clause(reader: StatementReader) -> list[Clause]:
         case "DROP":
             return [_drop(reader)]
         case "CHANGE" | "MODIFY":
-            return [_change(reader)]
+            return [_change_column(reader)]
         case "ALTER":
             return [_alter(reader)]
         case "RENAME":
@@ -114,6 +116,8 @@ def _add(reader: StatementReader) -> list[Clause]:
 
 
 def _group(reader: StatementReader, *, if_not_exists: bool) -> list[Clause]:
+    """Read the columns and keys in ADD (…)."""
+
     def clause() -> Clause:
         if sees_key(reader):
             return _key(reader)
@@ -127,7 +131,7 @@ def _key(reader: StatementReader) -> Clause:
     return Neutral() if key is None else AddElement(key)
 
 
-def _change(reader: StatementReader) -> Clause:
+def _change_column(reader: StatementReader) -> Clause:
     word = reader.next().keyword
     reader.accept("COLUMN")
     if_exists = reader.if_exists()
@@ -239,6 +243,7 @@ _PARTITION_WORDS: Final = frozenset(
 
 
 def _partitions(reader: StatementReader) -> Clause | None:
+    """Read a clause about partitions or tablespaces; return None if none comes next."""
     if _skip_partitions(reader):
         return SetOptions(WrittenOptions(partitioned=True))
     if reader.accept("REMOVE", "PARTITIONING"):
@@ -263,21 +268,21 @@ def _partitions(reader: StatementReader) -> Clause | None:
     word = reader.peek().keyword
     if word in _PARTITION_WORDS and reader.sees(word, "PARTITION"):
         words = _to_the_end(reader)
-        loses_rows = word == "REPAIR" or (word == "REORGANIZE" and _leaves_values_out(words))
+        loses_rows = word == "REPAIR" or (word == "REORGANIZE" and _may_delete_rows(words))
         return RowsChange(f"{word} PARTITION") if loses_rows else Neutral()
     return None
 
 
-def _leaves_values_out(words: Sequence[str]) -> bool:
-    """Return whether REORGANIZE PARTITION may delete rows. Servers delete rows whose value is in
-    none of the new lists (VALUES IN), and refuse new ranges that leave out rows."""
+def _may_delete_rows(words: Sequence[str]) -> bool:
+    """Return whether REORGANIZE PARTITION may delete rows. Servers delete a row if none of the new
+    lists (VALUES IN) has its value; new ranges that leave out rows are refused."""
     ranges = ("VALUES", "LESS", "THAN") in zip(words, words[1:], words[2:], strict=False)
     return "INTO" in words and not ranges
 
 
 def _to_the_end(reader: StatementReader) -> list[str]:
-    """Take the rest of the statement and return its keywords: no clause follows one about
-    partitions."""
+    """Take the rest of the statement and return its keywords. A clause about partitions is always
+    the last clause."""
     words = []
     while not reader.over:
         words.append(reader.next().keyword)
@@ -285,6 +290,7 @@ def _to_the_end(reader: StatementReader) -> list[str]:
 
 
 def _neutral_clause(reader: StatementReader) -> Clause | None:
+    """Read a clause that changes nothing in a `TableSchema`; return None if none comes next."""
     if reader.accept_any("ALGORITHM", "LOCK"):
         reader.given()
     elif reader.accept_any("ENABLE", "DISABLE"):
@@ -299,7 +305,7 @@ def _neutral_clause(reader: StatementReader) -> Clause | None:
     return Neutral()
 
 
-_VALUED: Final = frozenset(
+_NEUTRAL_OPTIONS: Final = frozenset(
     {"AUTO_INCREMENT", "AUTOEXTEND_SIZE", "AVG_ROW_LENGTH", "CHECKSUM", "TABLE_CHECKSUM"}
     | {"COMMENT", "COMPRESSION", "CONNECTION", "DELAY_KEY_WRITE", "ENCRYPTION"}
     | {"ENGINE_ATTRIBUTE", "INSERT_METHOD", "KEY_BLOCK_SIZE", "MAX_ROWS", "MIN_ROWS", "PACK_KEYS"}
@@ -318,7 +324,7 @@ _ENGINES: Final = {
     "NDB": "ndbcluster",
     "NDBCLUSTER": "ndbcluster",
 }
-"""Names of engines in information_schema; those of all others are upper case."""
+"""Engine in upper case → its name in information_schema, which is upper case for all others."""
 
 
 def _options(reader: StatementReader) -> WrittenOptions:
@@ -354,13 +360,13 @@ def _with_option(options: WrittenOptions, reader: StatementReader) -> WrittenOpt
 
 
 def engine_name(written: str, facts: ServerDialect) -> str:
-    """Return an engine's name in information_schema."""
+    """Return the name that an engine has in information_schema."""
     name = _ENGINES.get(written.upper(), written.upper())
     return "MRG_MyISAM" if facts.mariadb and name == "MRG_MYISAM" else name
 
 
 def _with_neutral_option(options: WrittenOptions, reader: StatementReader) -> WrittenOptions | None:
-    if reader.accept_any(*_VALUED):
+    if reader.accept_any(*_NEUTRAL_OPTIONS):
         reader.given()
     elif reader.accept_any("DATA", "INDEX"):
         reader.expect("DIRECTORY")
@@ -386,7 +392,7 @@ def _with_neutral_option(options: WrittenOptions, reader: StatementReader) -> Wr
         reader.name()
         reader.parenthesized()
     elif reader.peek().is_name and reader.sees_symbol("=", 1):
-        reader.at += 3
+        reader.at += 3  # `name = value` is an option of the storage engine.
     else:
         return None
     return options
@@ -410,12 +416,14 @@ def _skip_partitions(reader: StatementReader) -> bool:
     return True
 
 
-_QUERIES = ("SELECT", "WITH", "VALUES", "TABLE", "AS", "IGNORE", "REPLACE")
+_QUERY_WORDS = ("SELECT", "WITH", "VALUES", "TABLE", "AS", "IGNORE", "REPLACE")
+"""Words before the query of CREATE TABLE … SELECT; the first four may follow a parenthesis."""
 
 
 def read_create_table(
     reader: StatementReader, *, or_replace: bool
 ) -> CreateTable | CreateLike | CreateSelect:
+    """Read what follows CREATE TABLE."""
     if_not_exists = reader.if_not_exists()
     table = reader.table()
     if reader.accept("LIKE"):
@@ -427,14 +435,14 @@ def read_create_table(
         reader.expect_symbol(")")
         return like
     elements: tuple[Element, ...] = ()
-    if reader.sees_symbol("(") and reader.peek(1).keyword not in _QUERIES[:4]:
+    if reader.sees_symbol("(") and reader.peek(1).keyword not in _QUERY_WORDS[:4]:
         listed = reader.enclosed(lambda: reader.listed(lambda: _element(reader)))
         elements = tuple(element for element in listed if element is not None)
     options = _options(reader)
     if _skip_partitions(reader):
         options = replace(options, partitioned=True)
     reader.accept("START", "TRANSACTION")
-    if reader.peek().keyword in _QUERIES or reader.sees_symbol("("):
+    if reader.peek().keyword in _QUERY_WORDS or reader.sees_symbol("("):
         reader.skip_rest()
         return CreateSelect(table, if_not_exists, or_replace)
     if not elements:
@@ -443,7 +451,8 @@ def read_create_table(
 
 
 def _element(reader: StatementReader) -> Element | None:
-    """Read a column, a key, a foreign key or a period; return None for what no schema has."""
+    """Read a column, a key, a foreign key or a period. Return None for a CHECK and for PERIOD FOR
+    SYSTEM_TIME, which a `TableSchema` does not contain."""
     if reader.context.facts.mariadb and reader.accept("PERIOD", "FOR"):
         return _period(reader)
     if sees_key(reader):
@@ -452,15 +461,15 @@ def _element(reader: StatementReader) -> Element | None:
 
 
 def _period(reader: StatementReader) -> WrittenPeriod | None:
-    """Read what follows PERIOD FOR; return None for SYSTEM_TIME, which the definitions of its
-    columns also declare."""
+    """Read what follows PERIOD FOR. Return None for SYSTEM_TIME: the definitions of its two columns
+    already say AS ROW START and AS ROW END."""
     name = reader.name()
     columns = reader.names()
     return None if name.upper() == "SYSTEM_TIME" else WrittenPeriod(columns)
 
 
 def read_create_index(kind: str, reader: StatementReader, *, or_replace: bool) -> AlterTable:
-    """Read what follows CREATE [UNIQUE | FULLTEXT | SPATIAL] INDEX, as an ALTER TABLE."""
+    """Read what follows CREATE [UNIQUE | FULLTEXT | SPATIAL] INDEX, as clauses of ALTER TABLE."""
     if_not_exists = reader.if_not_exists()
     name = reader.name()
     hashed = using_hash(reader)
@@ -490,7 +499,7 @@ def read_create_database(reader: StatementReader, *, or_replace: bool) -> Create
 
 
 def read_alter_database(reader: StatementReader) -> AlterDatabase:
-    """Read what follows ALTER DATABASE. Without a name it means the default database."""
+    """Read what follows ALTER DATABASE. If no name is written, it alters the default database."""
     word = reader.peek().keyword
     options_begin = word in ("DEFAULT", "CHARACTER", "CHARSET", "COLLATE", "ENCRYPTION", "COMMENT")
     named = reader.peek().kind == "name" or not (options_begin or reader.sees("READ", "ONLY"))
