@@ -1,5 +1,5 @@
 """The policies of a source in lockstep.toml: where its runs start, how its lake follows, and how
-long versions of a mirror stay readable.
+long versions of a mirror (the Delta table with a table's current rows) stay readable.
 
 Belongs here: the words of each policy, their meaning, and the default, which never loses
 data. Does not: the consequences of a policy (`pipeline.schema.consequences`,
@@ -110,15 +110,15 @@ class Readers(Policy):
 
 class ForeignKeys(Policy):
     """Rows that a foreign key changes where the server does not log it (MariaDB; MySQL with
-    `innodb_native_foreign_keys=ON`, and before it logged them): quarantine the tables that lost
-    them, or re-read them from MySQL."""
+    `innodb_native_foreign_keys=ON`; MySQL versions that never log them): quarantine the tables that
+    lost them, or re-read them from MySQL."""
 
     QUARANTINE = "quarantine"
     RESNAPSHOT = "resnapshot"
 
 
 MOST_CLUSTERING_COLUMNS: Final = 4
-"""Number of columns by which Delta can cluster a table at most."""
+"""Largest number of columns by which Delta can cluster a table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,13 +146,13 @@ class LakePolicies:
 
     @property
     def keeps_rows(self) -> bool:
-        """Return whether rows that were deleted at the source stay in the mirror."""
+        """True if rows that were deleted at the source stay in the mirror."""
         return keeps_rows(self.deletes, self.truncates)
 
     @property
     def ignores_truncates(self) -> bool:
-        """Return whether rows stay, unmarked, when their table is truncated. Then the mirror does
-        not show which of its rows the source still has."""
+        """True if rows stay, unmarked, when their table is truncated. Then the mirror does not show
+        which of its rows the source still has."""
         return self.deletes is Deletes.IGNORE or self.truncates is Truncates.IGNORE
 
 
@@ -173,7 +173,7 @@ def keeps_rows(deletes: Deletes, truncates: Truncates) -> bool:
 # log is kept longer than the files.
 
 KEEP: Final = timedelta(days=30)
-"""The promise if `keep` under [lake] is not set."""
+"""How long versions stay readable if `keep` under [lake] is not set."""
 
 LOG_LONGER: Final = timedelta(days=30)
 """How much longer the log is kept than replaced files. It has to cover the time between two
@@ -194,7 +194,7 @@ class Retention:
 
     @classmethod
     def promising(cls, keep: timedelta) -> Retention:
-        """Return the retention with which a mirror is created."""
+        """Return the retention of a new mirror whose versions are to stay readable for `keep`."""
         return cls(keep, keep + LOG_LONGER)
 
     @classmethod
@@ -208,6 +208,7 @@ class Retention:
         return {FILES: _text(self.files), LOG: _text(self.log)}
 
     def holds(self, keep: timedelta) -> bool:
+        """Return whether versions stay readable for `keep`."""
         return min(self.files, self.log) >= keep
 
 
