@@ -44,9 +44,9 @@ from lockstep.assets.table_news import (
 from lockstep.pipeline.model.batch import (
     Batch,
     BatchContent,
-    RunsElsewhere,
+    RunsOutsideDagster,
     TableContent,
-    WriteElsewhere,
+    WritesOutsideDagster,
 )
 from lockstep.pipeline.model.table_state import TableState
 from lockstep.pipeline.ports.consumers import Consumers
@@ -146,7 +146,7 @@ class OtherRuns:
             self._steps(runs)
         return Reported(identity, through)
 
-    def _tables(self, writes: Sequence[WriteElsewhere]) -> Iterator[TableMerge | None]:
+    def _tables(self, writes: Sequence[WritesOutsideDagster]) -> Iterator[TableMerge | None]:
         """Add an event for each write and yield the write; yield None if the table is gone, or if
         Dagster shows that version already, because a Dagster run that was killed, or a tick that
         ended before its cursor was stored, has reported it."""
@@ -198,7 +198,7 @@ class OtherRuns:
                     versions.append((version, position.get(DATA_VERSION), reported))
         return versions
 
-    def _steps(self, runs: RunsElsewhere) -> None:
+    def _steps(self, runs: RunsOutsideDagster) -> None:
         work, names, now = self.work, self.names, self.work.clock()
         ledger, source = work.ledger, work.source.name
         numbers = runs.batches
@@ -240,7 +240,10 @@ class OtherRuns:
 
 
 def _merge(
-    work: Workplace, write: WriteElsewhere, state: TableState, contents: Sequence[TableContent]
+    work: Workplace,
+    write: WritesOutsideDagster,
+    state: TableState,
+    contents: Sequence[TableContent],
 ) -> TableMerge:
     last = write.last
     columns: tuple[tuple[str, pa.DataType], ...] = ()
@@ -269,7 +272,7 @@ def _merge(
 
 
 def _step_metadata(
-    runs: RunsElsewhere,
+    runs: RunsOutsideDagster,
     batches: Sequence[Batch],
     contents: Sequence[BatchContent],
     structures: int,

@@ -28,7 +28,7 @@ from lockstep.pipeline.values.table import TableName
 
 
 class Meaning(StrEnum):
-    """The class of an error number."""
+    """The class of an error number, which decides who has to act."""
 
     LOST = "lost"
     """An error of the client: it has no connection."""
@@ -139,11 +139,11 @@ def names_of(table: TableName, columns: Collection[str]) -> frozenset[str]:
 
 
 KEPT: Final = 65_535
-"""Number of warnings that a session keeps at most (MySQL manual, "max_error_count"), and that the
-protocol can count. The others cannot be read."""
+"""Largest number of warnings that a session keeps (MySQL manual, "max_error_count") and that the
+protocol can count. Further warnings cannot be read."""
 
 HARMLESS: Final = {
-    1003: "a note, of a statement",
+    1003: "a note about a statement",
     1264: "a generated column's value lies outside its type: the source shows the nearest",
     1265: "a generated column's value was cut to its type: the source shows it so",
     1287: "something deprecated is used",
@@ -151,7 +151,7 @@ HARMLESS: Final = {
     1365: "a generated column's expression divides by zero: the source shows NULL",
     1366: "a generated column's expression converts a text that is no such value",
     1411: "a generated column's expression reads a text that is no such date",
-    1441: "a generated column's date lies outside what there is: the source shows NULL",
+    1441: "a generated column's date is out of range: the source shows NULL",
     1681: "something deprecated is used",
     1690: "a generated column's value lies outside its type: the source shows the nearest",
     1916: "a generated column's expression converts a text that is no such value (MariaDB)",
@@ -159,6 +159,7 @@ HARMLESS: Final = {
     3719: "utf8 is an old name of utf8mb3",
     3778: "the collation is deprecated",
 }
+"""Warnings after which the row that was read is still what every reader of the source gets."""
 
 LIMITS: Final = {
     1260: "raise group_concat_max_len",
