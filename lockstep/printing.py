@@ -123,10 +123,9 @@ def counted(count: int, thing: str, things: str = "") -> str:
 
 
 def origin_values(origin: ChangelogOrigin) -> dict[str, Any]:
-    """Return what a mirror is rebuilt from without reading MySQL, for `--json`: `base`, the
-    mirror's version to which changes are applied (None if they begin with an empty table);
-    `batches`, the changelog's batches that have the changes; `row_images`, the number of row images
-    in them."""
+    """Return, for `--json`, the origin of a mirror that is rebuilt without reading MySQL. `base`:
+    the earlier version to which changes are applied, or None for an empty table. `batches`: the
+    changelog's batches with these changes. `row_images`: the number of row images in them."""
     names = "mirror", "delta_version", "last_batch as batch"
     return {
         "base": origin.base and parts(origin.base, *names),

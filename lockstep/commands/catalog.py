@@ -22,7 +22,8 @@ _WOULD: Final = {
 
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
-    """The exit code is 0 if every entry is right when the command ends."""
+    """Show the differences, or with `--yes` correct them. The exit code is 0 if every entry is
+    right when the command ends."""
     answers: dict[str, tuple[int, dict[str, Any]]] = {}
     with context.adapters() as adapters:
         registry = adapters.registry()

@@ -41,7 +41,7 @@ from lockstep.resources.postgres.embedded import move_away
 
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
-    """Without `--yes`, only show what would be done."""
+    """Recover or undo with `--yes`; otherwise only show what would be done."""
     return (_undo if arguments.command == "undo" else _recover)(arguments, context)
 
 
@@ -124,7 +124,8 @@ def _kept_lines(source: str, outcome: RecoveryOutcome, *, recorded: bool) -> Ite
 
 
 def _next_run_lines(work: Workplace, outcome: RecoveryOutcome) -> Iterator[str]:
-    """Yield what the next run does to tables that do not simply continue, with the price."""
+    """Yield lines about tables that do not simply continue: the steps of the next run, with their
+    prices."""
     tables = outcome.tables
     if tables.plans:
         yield "  the next run then:"
@@ -210,7 +211,8 @@ def recovery_lines(
 
 
 def _consumer(cursor: int, behind: int) -> str:
-    """Return what going back to the end of batch `behind` means for a consumer at a cursor."""
+    """Return a clause about a consumer: its cursor, and what a person has to do with it when the
+    ledger goes back to the end of batch `behind`."""
     progress = f"has acknowledged batch {cursor}" if cursor else "has not acknowledged a batch yet"
     if cursor < behind:
         return (
@@ -280,8 +282,8 @@ def _carry_out(
 def _require_embedded_alone(
     context: CommandContext, source: str, ledger: Ledger, behind: int
 ) -> None:
-    """`ConfigurationError` unless the ledger is embedded and has no other source, because it is
-    moved away as a whole."""
+    """Raise `ConfigurationError` unless the ledger is embedded and has no other source, because the
+    whole ledger is moved away."""
     recover_it = f"`lockstep recover --source {source} --back-to {behind} --yes`"
     if context.settings.ledger_dsn() != "embedded":
         raise ConfigurationError(

@@ -58,7 +58,7 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
 
 
 def reload_values(reload: Reload) -> dict[str, Any]:
-    """Return the values of a reload for `--json`, recorded or only foreseen."""
+    """Return the values of a reload, recorded or only planned, for `--json`."""
     if reload.part is not None:
         return parts(reload, "part.condition.text as where, rows as estimated_rows")
     return {
@@ -68,7 +68,7 @@ def reload_values(reload: Reload) -> dict[str, Any]:
 
 
 def show_foreseen(context: CommandContext, work: Workplace, reloads: Sequence[Reload]) -> None:
-    """Say what reloads would do that are not recorded."""
+    """Print the effects of reloads that are only planned, and their costs."""
     context.say(
         *(_line(work, reload) for reload in reloads),
         *_costs(work, reloads),
@@ -79,7 +79,7 @@ def show_foreseen(context: CommandContext, work: Workplace, reloads: Sequence[Re
 def give_all(
     context: CommandContext, work: Workplace, lease: Lease, reloads: Sequence[Reload]
 ) -> list[Reload]:
-    """Record reloads, and say what the next run does."""
+    """Record reloads, print what the next run does, and return them as recorded."""
     given = []
     for reload in reloads:
         given.append(give_reload(work, lease, reload))
@@ -89,8 +89,8 @@ def give_all(
 
 
 def _source(arguments: argparse.Namespace, context: CommandContext, adapters: Adapters) -> str:
-    """Return the source that has the tables which are named without wildcards. If the lake has none
-    of them, or they are in several sources, return the only source, or raise `UsageError`."""
+    """Return the source whose ledger has the tables that are named without wildcards. If none or
+    several do, return the only source; raise `UsageError` if there are several sources."""
     found = set[str]()
     for named in filter(_is_name, arguments.tables):
         with suppress(NothingMatches):
@@ -105,8 +105,8 @@ def _is_name(pattern: str) -> bool:
 def _foreseen(
     arguments: argparse.Namespace, context: CommandContext, work: Workplace
 ) -> list[Reload]:
-    """Return the reload that is planned for each chosen table. A table that has stopped waits for a
-    person, so it is left out unless it is named without wildcards."""
+    """Return a planned reload for each chosen table. A stopped table waits for a person, so it is
+    left out unless it is named without wildcards."""
     supplier = None if arguments.since is None else Supplier(arguments.since)
     tables, named = _chosen(work, arguments.tables), {*filter(_is_name, arguments.tables)}
     states, chosen = work.ledger.table_states(work.source.name), list[TableName]()
@@ -154,8 +154,8 @@ def _tell_given(context: CommandContext, work: Workplace, reload: Reload) -> Non
 
 
 def _costs(work: Workplace, reloads: Sequence[Reload]) -> list[str]:
-    """Return lines on reading all rows of tables: how long it takes, how much space it needs, and
-    whether the server keeps its log long enough; none if no table is read whole."""
+    """Return lines on the costs of reading all rows of tables: time, space, and whether the server
+    keeps its log long enough. Return none if no table is read whole."""
     total = sum(reload.rows or 0 for reload in reloads if reload.part is None)
     facts = work.server.facts() if total else None
     return [] if facts is None else [f"  {told}" for told in loads_take(work, facts, total)]
