@@ -91,11 +91,11 @@ def give_all(
 def _source(arguments: argparse.Namespace, context: CommandContext, adapters: Adapters) -> str:
     """Return the source whose ledger has the tables that are named without wildcards. If none or
     several do, return the only source; raise `UsageError` if there are several sources."""
-    found = set[str]()
+    sources = set[str]()
     for named in filter(_is_name, arguments.tables):
         with suppress(NothingMatches):
-            found.add(context.source_of(adapters, arguments.source, table_name(named)))
-    return found.pop() if len(found) == 1 else context.one_source(arguments.source).name
+            sources.add(context.source_of(adapters, arguments.source, table_name(named)))
+    return sources.pop() if len(sources) == 1 else context.one_source(arguments.source).name
 
 
 def _is_name(pattern: str) -> bool:
@@ -125,10 +125,12 @@ def _foreseen(
 
 def _chosen(work: Workplace, patterns: Sequence[str]) -> list[TableName]:
     matches = work.source.patterns.matches
-    there = {table.name for table in work.server.tables()}
+    tables = {table.name for table in work.server.tables()}
     states = work.ledger.table_states(work.source.name)
-    there |= {t for t, one in states.items() if one.condition is not TableCondition.DROPPED}
-    captured = sorted(filter(matches, there))
+    tables |= {
+        table for table, state in states.items() if state.condition is not TableCondition.DROPPED
+    }
+    captured = sorted(filter(matches, tables))
     for pattern in patterns:
         if not any(TablePatterns((pattern,), ()).matches(table) for table in captured):
             raise NothingMatches(
@@ -158,7 +160,7 @@ def _costs(work: Workplace, reloads: Sequence[Reload]) -> list[str]:
     keeps its log long enough. Return none if no table is read whole."""
     total = sum(reload.rows or 0 for reload in reloads if reload.part is None)
     facts = work.server.facts() if total else None
-    return [] if facts is None else [f"  {told}" for told in loads_take(work, facts, total)]
+    return [] if facts is None else [f"  {line}" for line in loads_take(work, facts, total)]
 
 
 # -- some rows of one table ----------------------------------------------------------------
@@ -186,8 +188,8 @@ def _some_rows(
         show_foreseen(context, work, [reload])
         tables = {str(reload.table): reload_values(reload)}
         return Outcome(exits.DONE, {"source": source, "tables": tables})
-    code, told = read_parts(context, adapters, work, [reload])
-    return Outcome(code, {"source": source, **told})
+    code, values = read_parts(context, adapters, work, [reload])
+    return Outcome(code, {"source": source, **values})
 
 
 def read_parts(
@@ -201,15 +203,15 @@ def read_parts(
     # A run that finds differences when it samples rows has still done all of its work.
     going = (exits.DONE, exits.QUARANTINED, exits.DIFFERENCES)
     read: dict[str, Any] = {}
-    code, told = run_sources([source], adapters, None, context)[source]
+    code, values = run_sources([source], adapters, None, context)[source]
     for order in orders:
         if code not in going:
             break
-        code, told = run_sources([source], adapters, None, context, order)[source]
+        code, values = run_sources([source], adapters, None, context, order)[source]
         if code in going:
-            _tell(context, order, told)
-        read |= told.get("refreshed", {})
-    return code, {**told, "refreshed": read}
+            _tell_refreshed(context, order, values)
+        read |= values.get("refreshed", {})
+    return code, {**values, "refreshed": read}
 
 
 def _order(work: Workplace, arguments: argparse.Namespace) -> RereadRows:
@@ -223,11 +225,11 @@ def _order(work: Workplace, arguments: argparse.Namespace) -> RereadRows:
     )
 
 
-def _tell(context: CommandContext, order: RereadRows, told: dict[str, Any]) -> None:
-    found = told["refreshed"].get(str(order.table))
-    stopped = {quarantine.table for quarantine in told["stopped"]}
-    if found is not None and order.table not in stopped:
+def _tell_refreshed(context: CommandContext, order: RereadRows, values: dict[str, Any]) -> None:
+    refreshed = values["refreshed"].get(str(order.table))
+    stopped = {quarantine.table for quarantine in values["stopped"]}
+    if refreshed is not None and order.table not in stopped:
         context.say(
-            f"{order.table}: {counted(found.read, 'row')} read again, "
-            f"{counted(found.gone, 'row')} of the mirror gone at the source and deleted"
+            f"{order.table}: {counted(refreshed.read, 'row')} read again, "
+            f"{counted(refreshed.gone, 'row')} of the mirror gone at the source and deleted"
         )
