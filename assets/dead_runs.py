@@ -59,6 +59,7 @@ def why_dead(run: RunUnderWay, lease: LeaseView | None, now: datetime) -> str | 
 
 
 def runs_under_way(instance: dg.DagsterInstance, source: str) -> list[RunUnderWay]:
+    """Return the Dagster runs of the source that have not ended."""
     records = instance.get_run_records(
         dg.RunsFilter(statuses=_UNDER_WAY, tags={SOURCE_TAG: source})
     )

@@ -1,6 +1,8 @@
-"""The attributes that all assets of Lockstep share, and the translator class with which other
-projects change the assets of mirrors (the Delta tables with the current rows of MySQL tables), like
-the translators of dagster-dlt and dagster-dbt."""
+"""The attributes that all assets of Lockstep share, and the translator class.
+
+Other projects use a translator to change the assets of mirrors (the Delta tables with the current
+rows of MySQL tables), as with dagster-dlt and dagster-dbt.
+"""
 
 from __future__ import annotations
 

@@ -236,8 +236,7 @@ def rows_metadata(counts: RowCounts) -> Metadata:
 
 
 def held_sentence(held: Mapping[int, Sequence[object]]) -> str:
-    """Return a sentence that names the batches that are not acknowledged yet, and the
-    tables for which each of them waits."""
+    """Return a sentence about batches that are not acknowledged yet: each waits for tables."""
     return "; ".join(
         f"batch {batch} waits for {', '.join(map(str, tables)) or 'its merge'}"
         for batch, tables in held.items()

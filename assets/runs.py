@@ -6,8 +6,8 @@ would skip it if a mirror yields nothing, but an idle run must still move the po
 depend on the source's log, an asset that Lockstep does not materialize. If they depended on a step,
 each run would mark all unchanged mirrors as stale.
 
-Writes of mirrors are reported as they are committed, so that a run that fails or is cancelled has
-reported everything that it committed.
+Each write of a mirror is reported soon after its commit, so that no commit is missing on Dagster's
+pages if the run fails or is cancelled later.
 """
 
 from __future__ import annotations
@@ -116,6 +116,7 @@ def session_of(
 def run_assets(
     settings: Settings, declared: Declaration
 ) -> list[dg.AssetsDefinition | dg.AssetSpec]:
+    """Return the assets of a source's run: its log, and the three steps that depend on it."""
     names, source = declared.names, settings.source(declared.names.source)
     log = declared.spec(
         names.log,

@@ -106,6 +106,7 @@ def attention_sensor(
 
 
 def dead_run_sensor(settings: Settings, open_site: OpenSite) -> dg.SensorDefinition:
+    """Return the sensor that reports runs as failed whose process is gone."""
     sources = [source.name for source in settings.sources]
 
     def look(context: dg.SensorEvaluationContext) -> dg.SkipReason:

@@ -51,8 +51,8 @@ def row_lines(
 
 
 def partial_lines(tables: Sequence[Extent]) -> Iterator[str]:
-    """Yield lines that say what is missing from tables which are only partly in the lake. Tables
-    for which the same sentence is true share a line."""
+    """Yield lines about the missing rows of tables that are only partly in the lake. Tables with
+    the same sentence share a line."""
     by_sentence: dict[str, list[Extent]] = {}
     for table in tables:
         by_sentence.setdefault(table.sentence, []).append(table)

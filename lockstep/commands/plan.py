@@ -271,6 +271,7 @@ def _step_line(table: TableName, step: Step, order: TableOrder | None, end: str)
 
 
 def start_line(start: PlannedStart) -> str:
+    """Return the position at which the next run starts, with the rule and its reason."""
     decision = f"{start.rule}: {start.reason}"
     if start.position is None:
         return decision

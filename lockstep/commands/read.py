@@ -241,9 +241,8 @@ _REFUSED: Final[Mapping[str, Mapping[str, str]]] = {
         "typeWidening": "types of its columns were widened",
     },
 }
-"""The table features that a reader does not support, each with what has happened to a table that
-has it (deltalake 1.6, Polars 2.1). Spark and DuckDB's delta extension support all features of
-mirrors."""
+"""The table features that a reader does not support (deltalake 1.6, Polars 2.1), each with its
+cause in words. Spark and DuckDB's delta extension support all features of mirrors."""
 
 
 def refusals(features: Collection[str]) -> dict[str, str]:

@@ -166,6 +166,7 @@ def _next(
 
 
 def recovery_values(outcome: RecoveryOutcome) -> dict[str, Any]:
+    """Return the values in `--json`: the place at which the ledger continues, and its tables."""
     plan, tables = outcome.plan, outcome.tables
     then = {"read_again": tables.supplied(RowsRead), "supplies": supplies(tables)}
     if plan is None:
@@ -187,6 +188,7 @@ def recovery_values(outcome: RecoveryOutcome) -> dict[str, Any]:
 def recovery_lines(
     source: str, outcome: RecoveryOutcome, plan: RecoveryPlan, consumers: Sequence[Consumer]
 ) -> Iterator[str]:
+    """Yield the place at which the ledger continues, and the changes to tables and consumers."""
     yield (
         f"{source}: the ledger continues after batch {plan.told.batch} of the ledger "
         f"{plan.told.ledger}, at {plan.told.at}"
@@ -211,8 +213,8 @@ def recovery_lines(
 
 
 def _consumer(cursor: int, behind: int) -> str:
-    """Return a clause about a consumer: its cursor, and what a person has to do with it when the
-    ledger goes back to the end of batch `behind`."""
+    """Return a clause about a consumer: its cursor, and a person's task with it before the ledger
+    goes back to the end of batch `behind`."""
     progress = f"has acknowledged batch {cursor}" if cursor else "has not acknowledged a batch yet"
     if cursor < behind:
         return (

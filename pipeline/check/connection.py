@@ -4,9 +4,9 @@ The connection: one server, no proxy, TLS, clocks, limits. Sessions: variables t
 set for itself, so that global values do not bind it. Replication: the server's replicas, the server
 as a replica, Galera, filters of the log.
 
-A proxy is recognised by its greeting, which has the proxy's own version and connection id, because
-the proxy does not know yet to which server a statement will go (ProxySQL and MaxScale
-documentation). Only the variables of current sessions can be checked
+A proxy is recognised by its greeting. It has the proxy's own version and connection id, because
+a proxy chooses the server only later, for each statement (ProxySQL and MaxScale documentation).
+Only the variables of current sessions can be checked
 (`performance_schema.variables_by_thread` of MySQL, if the account may read it).
 
 Variables of replication: MySQL manual, "Replication and Binary Logging Options and Variables";

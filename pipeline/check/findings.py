@@ -47,6 +47,7 @@ class RunEvidence:
         patterns: TablePatterns,
         states: Mapping[TableName, TableState],
     ) -> RunEvidence:
+        """Return the evidence from the server's answers and the ledger's table states."""
         following = TableCondition.FOLLOWING
         stopped = {table for table, state in states.items() if state.condition is not following}
         return cls(

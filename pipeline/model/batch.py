@@ -47,8 +47,8 @@ class BatchState(StrEnum):
 
 
 class BatchKind(StrEnum):
-    """An ordinary batch begins at the end of the batch before it. A batch that catches up reads a
-    part of the log again, for tables that had stopped, and ends where the batch before it ends."""
+    """An ordinary batch begins at the end of the batch before it. A catching-up batch reads a part
+    of the log again, for tables that had stopped; its end is the end of the batch before it."""
 
     ORDINARY = "ordinary"
     CATCHING_UP = "catching-up"
@@ -189,6 +189,7 @@ class BatchTimes:
 
     @classmethod
     def of(cls, batch: Batch) -> BatchTimes:
+        """Return the times of a captured batch."""
         end = batch.end
         assert end is not None, "a captured batch has an end"
         return cls(
@@ -420,8 +421,8 @@ class RunsOutsideDagster:
 
 @dataclass(frozen=True, slots=True)
 class WritesOutsideDagster:
-    """The writes to one table's mirror that Dagster does not record. `last`: the newest of them;
-    `spans`: the batches that each of them covers."""
+    """The writes to one table's mirror that Dagster may not have recorded. `last`: the newest of
+    them; `spans`: the batches that each of them covers."""
 
     last: SettledWrite
     spans: frozenset[BatchRange]

@@ -1,5 +1,5 @@
-"""Judgements about the commits of a Delta table since its log was checked last, and the difference
-between the files that a changelog lists and the files that the ledger recorded. Pure.
+"""Judgements about commits that were made to a Delta table since its log was last checked, and the
+difference between a changelog's files and the ledger's record of them. Pure.
 
 A changelog is the Delta table with all changes of a source table, a mirror the one with its current
 rows. Other programs can commit to both, and a ledger or a lake can be restored from a backup.
@@ -254,7 +254,8 @@ def _names(said: Mapping[str, Any], batch: Batch | None) -> bool:
 
 def reshaped(commit: LakeCommit) -> bool:
     """Return whether another program's commit changed the table's columns, a property on which
-    Lockstep depends, or rows by a deletion vector, so that listing other files cannot undo it."""
+    Lockstep depends, or rows by a deletion vector. Listing the recorded files again does not undo
+    such a commit."""
     altered = commit.altered
     if commit.ours:
         return False

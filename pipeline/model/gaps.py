@@ -1,6 +1,6 @@
 """Gaps: parts of the log that no batch read because somebody chose to skip them. Tables may lack
-changes after a gap. A table is open until its mirror (the Delta table with its current rows) cannot
-lack any of them; then the gap is closed for it.
+changes after a gap. A table is open as long as its mirror (the Delta table with its current rows)
+may lack some of them; then it is closed.
 
 Not here: which tables a gap names (`pipeline.run.begin`), keeping gaps (`pipeline.ports.ledger`).
 

@@ -406,6 +406,7 @@ def capture_events(
 
 
 def quarantine_event(quarantine: StoppedTable, stopped: Stopped | None) -> TableStopped:
+    """Return the event that stops the table. `stopped`: how far it was captured."""
     return TableStopped(
         quarantine.by,
         quarantine.reason,

@@ -33,8 +33,8 @@ class TableCondition(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Stopped:
-    """How far a table was captured: up to `at`, a place of the log that batch `batch` read
-    or ended at. Reading on from there catches it up."""
+    """The place up to which a table was captured: `at`, within or at the end of the batch `batch`.
+    A table catches up by reading on from there."""
 
     batch: int
     at: Coordinates
@@ -160,8 +160,8 @@ class Extent:
     after this place, because the table already had rows that are not in the log; None if it has all
     rows.
 
-    `empty`: the table had no row at this place of the log or at an earlier one, so a mirror that
-    begins there has all rows.
+    `empty`: the table had no row at this place of the log or at an earlier one, after `begins`. So
+    a mirror that has all changes up to this place has all rows.
     """
 
     json_keys: ClassVar = ("table", "begins", "hint")

@@ -171,7 +171,7 @@ class Decisions(Protocol):
         """Return the newest choice, or None once a live batch has begun there."""
 
     def gaps(self, source: str) -> list[Gap]:
-        """Return the spans of the log that no batch read, and who decided that, oldest first."""
+        """Return the gaps (parts of the log that somebody chose not to read), oldest first."""
 
 
 class Batches(Protocol):
@@ -235,9 +235,9 @@ class Batches(Protocol):
         """Abandon the newest batch. It must be capturing, or captured with no table merged."""
 
     def mark_merged(self, lease: Lease) -> list[int]:
-        """Mark captured batches as merged, oldest first, up to the first batch with a table that
-        still waits for its write; return their ids. Tables that are stopped or still being read do
-        not wait."""
+        """Mark each captured batch as merged unless one of its tables still waits for a settled
+        write; return their ids, ascending. Tables that are stopped or still being read do not
+        wait."""
 
     def acknowledge(self, lease: Lease, batch: int, requests: Requests | None = None) -> None:
         """Acknowledge a merged batch; batches are acknowledged in order. Record the version set,
@@ -451,9 +451,10 @@ class Writes(Protocol):
     # -- mirrors -----------------------------------------------------------------------------------
 
     def pending(self, source: str) -> dict[TableName, list[int]]:
-        """Return, for each table that is neither stopped nor still being read, the batches that are
-        to be merged into its mirror, oldest first: captured batches with segments or events of it
-        that no settled write covers, and all batches that it missed while it was stopped."""
+        """Return the batches that wait to be merged into each table's mirror, oldest first:
+        captured batches with segments or events of the table that no settled write covers, and all
+        batches that it missed while it was stopped. Tables that are stopped or whose rows are still
+        being read are left out."""
 
     def open_intents(self, source: str) -> list[Intent]:
         """Return the intents that are neither settled nor given up."""
@@ -633,8 +634,8 @@ class Deletions(Protocol):
         `note`: the tightening's id. Refused once clearing has begun."""
 
     def begin_clearing(self, lease: Lease, note: int) -> None:
-        """Record that the clearing of a tightening (`note`: its id) begins: from now on no consumer
-        gets the earlier changes. Refused while somebody needs them; repeating it changes nothing.
+        """Record that the clearing of a tightening (`note`: its id) begins: from now on nobody is
+        given the earlier changes. Refused while somebody needs them; repeating it changes nothing.
         """
 
     def clear_files(self, lease: Lease, files: Sequence[ClearedFile]) -> None:

@@ -152,9 +152,9 @@ class Lease:
 @dataclass(frozen=True, slots=True)
 class LeaseView:
     """A lease as other processes see it. `live`: its lock is held now. `beat_at`: the holder's last
-    sign of life. `in_dagster`: the holder is a run of Dagster. `ended`: it was given back. A lease
-    that is neither live nor ended belonged to a process that was killed, or that hung and was
-    taken over."""
+    sign of life. `in_dagster`: the holder is a run of Dagster. `ended`: the holder released it. If
+    a lease is not live although it was not released, its process was killed, or it hung and another
+    run took over."""
 
     json_keys: ClassVar = ("holder", "dagster_run", "taken_at", "beat_at")
 

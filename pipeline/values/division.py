@@ -3,14 +3,14 @@
 Not here: the items, which are transactions (`pipeline.binlog.search.moments`) or batches
 (`pipeline.replay`).
 
-A place in the sequence has misplaced items: those before it whose time is the moment or
-later, and those after it whose time is earlier. The moment lies at the place with the
-fewest misplaced items; if several places have equally few, at the first of them. If times
-ascend, this is the place before the first item at or after the moment. A single wrong time,
-however far off, moves the place by at most one other item.
+At each place of the sequence, an item is misplaced if it comes before the place although its
+time is the moment or later, or after the place although its time is earlier. The moment lies
+at the place with the fewest misplaced items; if several places have equally few, at the first
+of them. If times ascend, this is the place before the first item at or after the moment. A
+single wrong time, however far off, moves the place by at most one other item.
 
-A time later than `latest`, the time at which the items were read, is not believed: such an
-item counts as earlier than the moment if the item before it does.
+A time later than `latest`, the time at which the items were read, is not believed. An item with
+such a time is treated like the item before it.
 """
 
 from __future__ import annotations

@@ -200,6 +200,7 @@ def _guessed(text: str, *, as_start: bool) -> Place:
 
 
 def parse_moment(text: str) -> datetime:
+    """Return the moment in UTC. Raise ValueError if the text has no offset or is no moment."""
     if _LOCAL.fullmatch(text):
         raise ValueError(f"{text!r} does not say in which time zone; expected {_MOMENT_FORM}")
     if not _MOMENT.fullmatch(text):

@@ -43,8 +43,8 @@ class OnSourceChanged(Policy):
 
 @dataclass(frozen=True, slots=True)
 class StartPolicies:
-    """Where a source's runs start. `fallback_interval`: how long before the wanted commit time a
-    search by commit time begins."""
+    """The policies for the start of a source's runs. `fallback_interval`: the time before the
+    wanted commit time at which a search by commit time begins."""
 
     on_position_lost: OnPositionLost = OnPositionLost.REFUSE
     on_source_changed: OnSourceChanged = OnSourceChanged.REFUSE
@@ -82,8 +82,8 @@ class DroppedTables(Policy):
 class Deletes(Policy):
     """A deleted row is removed from the mirror; or it stays, with the moment in `_deleted_at`; or
     it stays as if nothing had happened. With `soft` and `ignore`, a table without a key is
-    quarantined, and when a table is re-read from MySQL, rows that are gone there get NULL where a
-    value does not fit a column's new type."""
+    quarantined. When a table is re-read from MySQL, kept rows that MySQL no longer has get NULL for
+    values that do not fit a column's new type."""
 
     REMOVE = "remove"
     SOFT = "soft"
@@ -123,9 +123,10 @@ MOST_CLUSTERING_COLUMNS: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class LakePolicies:
-    """How a source's lake follows. `updated_columns`: a changelog lists the columns that an update
-    changed. `stamps`: columns of `pipeline.values.stamps` that a mirror has in addition to the
-    table's. `cluster_by`: the columns by which upkeep clusters a mirror's files."""
+    """The policies by which the lake follows a source. `updated_columns`: a changelog lists the
+    columns that an update changed. `stamps`: columns of `pipeline.values.stamps` that a mirror has
+    in addition to the table's. `cluster_by`: the columns by which upkeep clusters a mirror's files.
+    """
 
     on_rewrite: OnRewrite = OnRewrite.QUARANTINE
     dropped_columns: DroppedColumns = DroppedColumns.KEEP
@@ -187,7 +188,7 @@ _PART: Final = re.compile(r"(\d+)\s+(second|minute|hour|day|week)s?", re.IGNOREC
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """How long a table keeps replaced `files`, and commits in its `log`."""
+    """The times for which a Delta table keeps replaced `files`, and commits in its `log`."""
 
     files: timedelta
     log: timedelta

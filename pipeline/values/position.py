@@ -127,8 +127,8 @@ class Anchor:
 class SetAnchor:
     """The identity of a transaction in any server's log. It differs from that of another
     transaction to which a rebuilt server gave the same GTID.
-    `committed_at`: when it was committed on its first server (microseconds since the epoch), or 0
-    if the log has no such time; then `digest` is a hash of its events."""
+    `committed_at`: the time of its commit on its first server (microseconds since the epoch), or 0
+    if the log does not have that; then `digest` is a hash of its events."""
 
     gtid: str
     committed_at: int

@@ -15,7 +15,8 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """An operation (`what`) that is tried again, `why`, and what follows the last failure (`end`).
+    """A rule for trying an operation again. `what`: the operation; `why`: the reason why another
+    try may succeed; `end`: the consequence of the last failure.
 
     The last try is number `most`, or the first one that begins `seconds` or more after the
     first; without either limit it is tried until it succeeds. `pauses`: seconds between two

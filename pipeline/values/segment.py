@@ -65,8 +65,8 @@ ENDINGS = (".parquet", "-logged.parquet", "-partial.parquet")
 `layout.present_name`, the columns of each image whose values are known."""
 
 UPDATED = "-updated"
-"""Precedes the ending in the name of a file that has the column `layout.updated_field`, which lists
-the columns that each update changed."""
+"""The text before the ending in names of files with the column `layout.updated_field`: the columns
+that each update changed."""
 
 _MARK: Final = r"r[0-9a-f]{12}-"
 """The beginning of a revised file's name: 12 hex digits of its SHA-256."""

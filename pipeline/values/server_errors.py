@@ -3,12 +3,12 @@
 Not here: the errors of a dump, which all have one number (`pipeline.binlog.stream.intake`),
 the driver's exceptions (`resources.mysql.connection`).
 
-A server that answers with an error is available, unless the number is one of those below
-which say that it has no capacity or is shutting down. Numbers from 2000 to 2999 are the
-client's (MySQL manual, "Client Error Message Reference"): it has no connection.
+Most errors of a server mean that it is available. A number of the class `NOT_NOW` means that it
+has no capacity or is shutting down. Numbers from 2000 to 2999 are the client's (MySQL manual,
+"Client Error Message Reference") and mean that it has no connection.
 
 While rows are read, a limit of the session or a conversion may change a value, and the
-server only warns of it. A warning in neither table below may be such a case. The harmless
+server only warns of it. A warning that is in neither table below may mean that. The harmless
 warnings come from expressions of the table itself, mostly of generated columns: every
 reader of the source gets the same value.
 
@@ -159,7 +159,7 @@ HARMLESS: Final = {
     3719: "utf8 is an old name of utf8mb3",
     3778: "the collation is deprecated",
 }
-"""Warnings after which the row that was read is still what every reader of the source gets."""
+"""Warnings that do not change the values which are read: every reader of the source gets them."""
 
 LIMITS: Final = {
     1260: "raise group_concat_max_len",

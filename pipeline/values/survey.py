@@ -56,7 +56,8 @@ class Channel:
 
 @dataclass(frozen=True, slots=True)
 class LogFilters:
-    """The databases to which the log is limited, and those that it leaves out."""
+    """The filters of the log: `only`, the databases to which it is limited (binlog_do_db), and
+    `never`, the databases that it leaves out (binlog_ignore_db)."""
 
     only: tuple[str, ...] = ()
     never: tuple[str, ...] = ()
