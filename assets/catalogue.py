@@ -1,9 +1,10 @@
-"""The captured tables in a file beside lockstep.toml, so that Dagster loads without any server.
+"""The catalogue: a file beside lockstep.toml that lists the captured tables, so that Dagster can
+load its definitions while all servers are down.
 
 `.lockstep/catalogue.json` is `{"sources": {name: {"tables": [entry, …]}}}`. It only serves
-Dagster's page, and may be missing or old. Tables keep their places in the list, because names in
-Dagster are made from them: new tables are appended, and a table without a mirror keeps its place
-unseen.
+Dagster's page, and may be missing or old. A table keeps its index in the list, because Dagster's
+names of outputs contain it: new tables are appended, and a table that has lost its mirror (the
+Delta table with its current rows) stays in the list without being shown.
 """
 
 from __future__ import annotations
@@ -29,9 +30,10 @@ FILE = "catalogue.json"
 
 @dataclass(frozen=True, slots=True)
 class CatalogueEntry:
-    """A captured table. `mirror`, `changelog`: paths relative to the lake; `ended`: its mirror was
-    removed, or it may not have one; `reported`: a digest of the state that was last reported to
-    Dagster, "" if none was; `key`: the parts of its asset's key if a translator chose them."""
+    """A captured table. `mirror`, `changelog`: paths relative to the lake. `dropped`: it was
+    dropped at the source. `ended`: its mirror was removed, or it may not have one. `reported`: a
+    digest of the state that was last reported to Dagster, or "". `key`: the parts of its asset's
+    key, if a translator chose them."""
 
     database: str
     name: str
@@ -56,7 +58,7 @@ def read_catalogue(folder: Path, source: str) -> tuple[CatalogueEntry, ...]:
 
 
 def fingerprint(catalogue: Mapping[str, Sequence[CatalogueEntry]]) -> str:
-    """Return 16 hex digits that change with everything that Dagster declares of the tables."""
+    """Return 16 hex digits that change whenever Dagster's definitions of the tables change."""
     declared = {
         source: [asdict(replace(entry, reported="", key=())) for entry in catalogue[source]]
         for source in sorted(catalogue)
@@ -67,7 +69,7 @@ def fingerprint(catalogue: Mapping[str, Sequence[CatalogueEntry]]) -> str:
 def entries_of(
     states: Mapping[TableName, TableState], reported: Mapping[TableName, str] = MappingProxyType({})
 ) -> list[CatalogueEntry]:
-    """Return entries of a ledger's tables. `reported`: digests of the last reports to Dagster."""
+    """Return an entry for each table of the ledger. `reported`: as in `CatalogueEntry`."""
     return [
         CatalogueEntry(
             table.database,
@@ -85,9 +87,9 @@ def entries_of(
 def joined(
     entries: Sequence[CatalogueEntry], updates: Iterable[CatalogueEntry], *, complete: bool
 ) -> tuple[CatalogueEntry, ...]:
-    """Return the entries, updated in their places, then the new ones by name. An update without
-    `reported` keeps the old one. `complete`: a table without an update was dropped at the source.
-    """
+    """Return the entries, updated in their places, then new entries by name. An update without
+    `reported` keeps the old digest. `complete`: the updates have all tables, so a table without one
+    was dropped at the source."""
     new = {entry.table: entry for entry in updates}
     merged = []
     for old in entries:
@@ -99,7 +101,7 @@ def joined(
 def update_catalogue(
     folder: Path, source: str, updates: Iterable[CatalogueEntry], *, complete: bool
 ) -> bool:
-    """Update the source's entries; return whether Dagster's next load declares something else."""
+    """Update the source's entries, and return whether Dagster's definitions of them change."""
     with changing_object(folder / FILE) as content:
         before = _entries(content, source)
         after = joined(before, updates, complete=complete)

@@ -56,7 +56,8 @@ class SourceParams(BaseModel):
         return self
 
     def configuration(self, name: str) -> str:
-        """Return lockstep.toml with a source of that name; ValueError if it would be invalid."""
+        """Return the text of lockstep.toml with a source of that name. Raise ValueError if it would
+        be invalid."""
         options = self.model_dump() | {
             "name": name,
             "password": self.password or None,
@@ -73,10 +74,10 @@ class SourceParams(BaseModel):
 
 
 class SourceScaffolder(dg.Scaffolder[SourceParams]):
-    """Writes defs.yaml into the package and lockstep.toml into the project's folder, where the
-    lake, the ledger and `.lockstep` will be, too. An existing file is kept. A project has one
-    component for all its sources, because they share one ledger, one lake and one set of
-    sensors."""
+    """The `dg scaffold` of the component. It writes defs.yaml into the package, and lockstep.toml
+    into the project's folder, beside which the lake, the ledger and `.lockstep` are created. An
+    existing file is kept. A project has one component for all its sources, because they share one
+    ledger, one lake and one set of sensors."""
 
     @classmethod
     def get_scaffold_params(cls) -> type[SourceParams]:
@@ -112,7 +113,8 @@ class LockstepComponent(dg.Component, dg.Model, dg.Resolvable):
     )
 
     def get_asset_spec(self, table: MirroredTable) -> dg.AssetSpec:
-        """Return the asset of a mirror by `translation`; override it as a translator's method."""
+        """Return the asset of a mirror, changed by `translation` if that is set. Subclasses may
+        override it, as `LockstepTranslator.get_asset_spec`."""
         return table.spec if self.translation is None else self.translation(table.spec, table)
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:

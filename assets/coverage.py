@@ -1,7 +1,8 @@
-"""The partitions of a source's past, by time: those that runs have read are reported to Dagster.
+"""Reports to Dagster which partitions of a source's past were read. A partition is an hour or a day
+of commit time.
 
-`.lockstep/coverage.json` only serves Dagster's page, like the `catalogue`. If the file is lost, the
-beginning is taken from the first batch, and all partitions are reported again.
+`.lockstep/coverage.json` keeps which of them were reported. It only serves Dagster's page. If it is
+lost, the beginning is taken from the first batch, and all partitions are reported again.
 """
 
 from __future__ import annotations
@@ -29,14 +30,14 @@ from lockstep.resources.config import Settings
 FILE: Final = "coverage.json"
 
 _MOST_REPORTED: Final = 200
-"""Largest number of partitions that a run reports; Dagster takes milliseconds for each."""
+"""Largest number of partitions that one run reports; Dagster takes milliseconds for each."""
 
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
     """The time whose partitions were reported. `begins`: the beginning of the partition with the
-    first captured transaction, which can only move to an earlier one; `until`: the end of the last
-    partition that was reported."""
+    first captured transaction; it can only move to an earlier time. `until`: the end of the last
+    reported partition."""
 
     begins: datetime
     until: datetime
@@ -64,10 +65,11 @@ def read_coverage(folder: Path, source: str) -> Coverage | None:
 
 
 def coverage_from(before: Coverage | None, first: datetime, partitions: Partitions) -> Coverage:
-    """Return the coverage from which a run goes on reporting. `before`: the coverage in the file;
-    `first`: the commit time of the first captured transaction. If there is no `before`, or it
-    begins after the partition of `first`, all partitions are reported again. Otherwise `before` is
-    rounded down to partitions, because their length may have been changed."""
+    """Return the coverage from which a run continues to report. `before`: the coverage in the file,
+    if there is one; `first`: the commit time of the first captured transaction. If the file has
+    none, or begins after the partition of `first`, all partitions are reported again. Otherwise
+    `before` is rounded down to whole partitions, whose length may have been changed in the settings
+    meanwhile."""
     begin = partitions.begin_of(first)
     if before is None or begin < partitions.begin_of(before.begins):
         return Coverage(begin, begin)
@@ -82,9 +84,9 @@ def write_coverage(folder: Path, source: str, coverage: Coverage) -> None:
 def note_coverage(
     events: Events, settings: Settings, work: Workplace, began: datetime | None
 ) -> None:
-    """Report the partitions that have ended and were read completely. `began`: when this run asked
-    the server for the log's end, by this machine's clock, up to which partitions count as read; if
-    None, they count up to the last captured commit."""
+    """Report the partitions that have ended and were read completely. `began`: the time at which
+    this run asked the server for the end of the log, by this machine's clock. All partitions before
+    that time were read; if it is None, all partitions before the last captured commit were."""
     source, partitions = work.source.name, settings.file.dagster.partitions
     cursor = work.ledger.cursors(source).acknowledged
     folder = settings.state_folder
@@ -104,9 +106,9 @@ def note_coverage(
 
 
 def _first_commit(work: Workplace, before: Coverage | None) -> datetime | None:
-    """Return the earliest commit time of the source's first batch; None if it is unknown. The time
-    is limited to the span from the log file's creation to the batch's capture, because a server's
-    clock may be wrong."""
+    """Return the earliest commit time of the source's first batch, or None if it is unknown. A
+    server's clock may be wrong, so the time is limited to the span from the creation of the log
+    file to the capture of the batch."""
     batch = next(iter(work.ledger.live_batches(work.source.name, limit=1)), None)
     if batch is None or batch.end is None or batch.anchor is None:
         return None

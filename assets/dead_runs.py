@@ -1,12 +1,12 @@
-"""Dagster runs whose process died: the ledger's leases reveal them, and they are reported as
-failed.
+"""Detection of Dagster runs whose process died, and their report as failed.
 
-A run that was killed stays "started" in Dagster for ever. The next run of the source and a sensor
-report it. A run is dead if it had a lease that is no longer held, or if within `GRACE` it neither
-took a lease nor said that it waits for one.
+A run that was killed stays "started" in Dagster for ever. The next run of the source, or a sensor,
+reports it as failed. Leases in the ledger tell which runs died: a run holds the lease of its source
+while it works. A run is dead if its lease is no longer held, or if within `GRACE` it neither took a
+lease nor said that it waits for one.
 
-If the steps of a run are separate processes, each takes a lease and releases it. Between two steps,
-and at steps of another project, such a run is never taken for dead.
+If the steps of a run are separate processes, each takes a lease and releases it. Such a run does
+not count as dead between two steps, nor during steps that are not Lockstep's.
 """
 
 from __future__ import annotations
@@ -33,8 +33,9 @@ _UNDER_WAY = [
 
 @dataclass(frozen=True, slots=True)
 class RunUnderWay:
-    """A Dagster run that has not ended. `token`: of its lease; `since`: when its process began, or
-    last said that it waits for the lock; `released`: it released that lease."""
+    """A Dagster run that has not ended. `token`: the token of its lease, or None. `since`: the time
+    at which its process began, or last said that it waits for the lock. `released`: the run
+    released that lease."""
 
     run_id: str
     token: int | None
@@ -43,7 +44,7 @@ class RunUnderWay:
 
 
 def why_dead(run: RunUnderWay, lease: LeaseView | None, now: datetime) -> str | None:
-    """Return why the run's process must be gone; None while it may be alive."""
+    """Return the reason why the run's process must be gone, or None if it may be alive."""
     holds = lease is not None and lease.dagster_run == run.run_id
     if lease is not None and lease.live and holds:
         return None
@@ -58,6 +59,7 @@ def why_dead(run: RunUnderWay, lease: LeaseView | None, now: datetime) -> str | 
 
 
 def runs_under_way(instance: dg.DagsterInstance, source: str) -> list[RunUnderWay]:
+    """Return the Dagster runs of the source that have not ended."""
     records = instance.get_run_records(
         dg.RunsFilter(statuses=_UNDER_WAY, tags={SOURCE_TAG: source})
     )
@@ -102,7 +104,7 @@ def take_over(
             lease.dagster_run, {SOURCE_TAG: source, lease_tag(source): str(lease.token)}
         )
     others = [run for run in runs_under_way(instance, source) if run.run_id != lease.dagster_run]
-    # We hold the lock now, so the previous lease is not held, even if its view still said so.
+    # This run holds the lock now, so the previous lease is not held, whatever its view says.
     ended = previous and LeaseView(
         previous.token, previous.holder, previous.dagster_run, previous.taken_at, live=False
     )
@@ -110,7 +112,7 @@ def take_over(
 
 
 def own_runs(instance: dg.DagsterInstance, source: str, runs: Collection[str]) -> list[str]:
-    """Return those that are of the source's own job: only these have sent OpenLineage events."""
+    """Return the runs of the source's own job. Only these have sent OpenLineage events."""
     if not runs:
         return []
     records = instance.get_runs(dg.RunsFilter(run_ids=list(runs), job_name=job_name(source)))

@@ -1,5 +1,8 @@
-"""The attributes that all our assets share, and the translator class by which other projects change
-the assets of mirrors, like the translators of dagster-dlt and dagster-dbt."""
+"""The attributes that all assets of Lockstep share, and the translator class.
+
+Other projects use a translator to change the assets of mirrors (the Delta tables with the current
+rows of MySQL tables), as with dagster-dlt and dagster-dbt.
+"""
 
 from __future__ import annotations
 
@@ -27,10 +30,10 @@ class MirroredTable:
 
 
 class LockstepTranslator:
-    """Subclass it and override `get_asset_spec`.
+    """The translator that changes nothing. Subclass it and override `get_asset_spec`.
 
-    A mirror's key may depend only on the source, the database and the table, because runs ask for
-    it again and must get the same key.
+    A mirror's key may depend only on the source, the database and the table, because each run calls
+    the method again and must get the same key.
     """
 
     def get_asset_spec(self, table: MirroredTable) -> dg.AssetSpec:
@@ -79,8 +82,8 @@ class Declaration:
 
 
 def names_as_loaded(settings: Settings, source: str) -> SourceNames:
-    """Return the names with the keys that the catalogue has from the last load of the definitions:
-    the command line cannot import a project's translator."""
+    """Return the names with the mirrors' keys as of Dagster's last load of the definitions. They
+    are read from the catalogue, because the command line cannot import a project's translator."""
     entries = read_catalogue(settings.state_folder, source)
     keys = {entry.table: dg.AssetKey(entry.key) for entry in entries if entry.key}
     names = _default_names(settings, source)

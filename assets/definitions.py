@@ -99,9 +99,10 @@ def definitions_of(
     notify: Notify | None = None,
     translator: LockstepTranslator | None = None,
 ) -> dg.Definitions:
-    """Return the definitions of one lockstep.toml, which may be merged into others: they have no
-    executor and no resource but `lockstep_sessions`. `notify`: receives each trouble that needs a
-    person, once; `translator`: changes the assets of mirrors."""
+    """Return the definitions of one lockstep.toml. They can be merged with others, because they
+    have no executor and only one resource, `lockstep_sessions`. `notify` receives each trouble that
+    needs a person, once. `translator` changes the assets of mirrors (the Delta tables with the
+    current rows of MySQL tables)."""
     try:
         settings = load_settings(config)
     except LockstepError as error:
@@ -145,10 +146,10 @@ def build(
 ) -> dg.Definitions:
     """Return everything that Dagster shows of these settings.
 
-    `catalogue`: the mirrors to declare, by source; `coverages`: the partitions of sources that have
-    a past; `open_site`: opens and closes the adapters of a run, a tick or a sensor; `record`:
-    creates the record that a run fills; `open_upkeep`: opens the adapters of upkeep, whose job is
-    left out without it.
+    `catalogue`: the mirrors to declare, by source. `coverages`: the partitions of sources that have
+    a past. `open_site` opens the adapters of a run, a schedule or a sensor. `record` creates the
+    record that a run fills. `open_upkeep` opens the adapters of upkeep; without it there is no job
+    of upkeep.
     """
     declarations = {
         source.name: Declaration.of(settings, source.name, translator)
@@ -200,8 +201,8 @@ def build(
 def _without_colliding(
     names: SourceNames, entries: Sequence[CatalogueEntry]
 ) -> Sequence[CatalogueEntry]:
-    """Return the entries, those ended whose mirrors would have the name of another mirror. A table
-    whose mirror is already at its place goes before one whose mirror would have to move there."""
+    """Return the entries. If two tables' mirrors would have one name, mark one of them as ended, so
+    that it is not shown. The table whose mirror already has that name keeps it."""
     mirrors = names.mirrors
     if mirrors is None or not mirrors.rules:
         return entries
@@ -215,7 +216,8 @@ def _without_colliding(
 
 
 def _refuse_shared_keys(declarations: Mapping[str, Declaration], catalogue: Catalogue) -> None:
-    """Refuse two mirrors with one key. Dagster's own error names neither table."""
+    """Raise an error that names both tables if two mirrors have one key. Dagster's own error names
+    neither."""
     tables: dict[dg.AssetKey, str] = {}
     for source, declared in declarations.items():
         for entry in catalogue.get(source, ()):
@@ -250,8 +252,8 @@ def _asset_job(
 
 
 def source_checks(settings: Settings, declared: Declaration) -> dg.AssetChecksDefinition:
-    """Return the checks of a source, on the asset of the step that acknowledges. One op performs
-    all of them, so that a run has one step for them, not one for each; they can also be selected
+    """Return the checks of a source, which belong to the asset of the step that acknowledges. One
+    op performs all of them, so that a run has one step for all checks. They can also be selected
     one by one."""
     names = declared.names
 
@@ -277,11 +279,11 @@ def source_checks(settings: Settings, declared: Declaration) -> dg.AssetChecksDe
 
 # -- every mirror as an asset with its checks, which can be materialized alone --------------------
 #
-# Materializing mirrors merges what was captured of these tables and performs their checks; it
+# Materializing mirrors merges the captured changes of these tables and performs their checks; it
 # captures and acknowledges nothing. All mirrors of a source share one op, so that 5,000 tables load
-# in seconds. The op yields no outputs for mirrors, which would take several times as long at that
-# number; what changed is logged as in a run. The same op performs the checks: in an op of its own,
-# the check of a mirror that yielded nothing would stay planned for ever.
+# in seconds. The op logs materializations of changed mirrors, as a run does, instead of yielding
+# outputs, which takes several times as long for so many. The same op performs the checks: in
+# another op, the check of a mirror without an output would stay planned for ever.
 
 DROPPED_TAG = "lockstep/dropped"
 
@@ -387,10 +389,10 @@ def _mirror_spec(
 
 # -- a source's past as partitions, which the page or a schedule can replay -----------------------
 #
-# The three steps of a run have no partitions, because they move the position. A partition is an
-# hour (or a day) of commit time, UTC, that is over (`lockstep replay` takes any span). A range of
-# partitions is one run. Each is reported as soon as its work is committed, so that after a replay
-# that was cancelled or failed, only the others have to be requested again.
+# The three steps of a run have no partitions, because they move the position. A partition is a past
+# hour (or day) of commit time in UTC; `lockstep replay` takes any span. One run replays a range of
+# partitions. It reports each partition as soon as its work is committed, so that after a replay
+# that was cancelled or failed, only the other partitions have to be requested again.
 
 _RANGE: Final = ("dagster/asset_partition_range_start", "dagster/asset_partition_range_end")
 
@@ -404,7 +406,8 @@ def partitions_of(settings: Settings, coverage: Coverage) -> dg.TimeWindowPartit
 
 
 def replayed(settings: Settings, declared: Declaration, coverage: Coverage) -> dg.AssetsDefinition:
-    """Return the asset of the source's past, which reads partitions again and corrects the lake."""
+    """Return the asset of the source's past. Materializing partitions reads them again and corrects
+    the lake."""
     names, partitions = declared.names, partitions_of(settings, coverage)
 
     def read_again(context: dg.AssetExecutionContext) -> Iterator[Any]:
@@ -436,8 +439,7 @@ def replayed(settings: Settings, declared: Declaration, coverage: Coverage) -> d
 
 
 def _replay(work: Workplace, lease: Lease, *, begin: datetime, end: datetime) -> ReplayReport:
-    """Replay one partition. A partition after the last commit has no batch, and so nothing to
-    replay."""
+    """Replay one partition. A partition after the last commit has no batch: do nothing."""
     span = Span(AtMoment(begin), AtMoment(end))
     times = [time for time in work.ledger.batch_times(work.source.name) if time.acknowledged]
     empty = bool(times) and not at_or_after(times, begin)
@@ -491,8 +493,8 @@ def replay_metadata(report: ReplayReport) -> Metadata:
 
 # -- upkeep ------------------------------------------------------------------------------------
 #
-# Upkeep is no asset: it changes no row, so nothing that depends on mirrors has to be built again.
-# It also deletes old runs of Dagster, which keeps their records for good: a source that runs every
+# Upkeep is not an asset: it changes no row, so assets that depend on mirrors stay up to date. It
+# also deletes records of old runs, which Dagster itself keeps for ever: a source that runs every
 # minute has forty thousand a month.
 
 _AT_ONCE = 100
@@ -552,9 +554,9 @@ def _upkeep_schedule(source: str, cron: str) -> dg.ScheduleDefinition:
 
 
 def delete_runs(instance: dg.DagsterInstance, source: str, before: datetime) -> int:
-    """Delete Dagster's records and events of runs of the source's jobs that ended and were created
-    before that moment; return their number. The newest run of each job is kept, because Dagster's
-    pages show the last materializations of assets from it."""
+    """Delete Dagster's records and events of ended runs of the source's jobs that were created
+    before that moment, and return their number. The newest run of each job is kept, because
+    Dagster's pages show the last materializations of assets from it."""
     return sum(_delete_runs(instance, job_name(source, job), before) for job in JOBS)
 
 

@@ -26,8 +26,8 @@ def evaluated(function: Function) -> Function:
 
 @contextmanager
 def failing() -> Iterator[None]:
-    """Turn our errors into Dagster failures with message and hint. Dagster may retry only those
-    that go away without a person."""
+    """Turn our errors into Dagster failures with message and hint. Dagster may retry only failures
+    that need no person."""
     try:
         yield
     except LockstepError as error:

@@ -1,5 +1,6 @@
-"""The folder in which Dagster keeps its runs: DAGSTER_HOME, else `.lockstep/dagster` beside
-lockstep.toml. `make ui` and the demo share it. This module does not import Dagster."""
+"""The folder in which Dagster keeps its runs: DAGSTER_HOME or, if that is not set,
+`.lockstep/dagster` beside lockstep.toml. `make ui` and the demo share it. This module does not
+import Dagster."""
 
 from __future__ import annotations
 

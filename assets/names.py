@@ -1,9 +1,10 @@
 """Names in Dagster: asset keys for people, and generated names of jobs, ops and outputs.
 
-Names of jobs, ops and outputs must match `[A-Za-z0-9_]+` and must not collide, so none is made from
-a table's name; jobs and ops begin with `lockstep_`, because they are listed among those of other
-projects. A mirror's key has parts for source, database and table, as in other integrations; a
-translator may choose another key.
+Names of jobs, ops and outputs must match `[A-Za-z0-9_]+` and must not collide, so they do not
+contain names of tables. Jobs and ops begin with `lockstep_`, because Dagster lists them among the
+jobs and ops of other projects. The key of a mirror (the Delta table with a table's current rows)
+has parts for source, database and table, as in other integrations; a translator may choose another
+key.
 """
 
 from __future__ import annotations
@@ -37,9 +38,9 @@ _KEPT = frozenset(ascii_letters + digits + "_-")
 class SourceNames:
     """The names of one source.
 
-    `prefix`: the first parts of each mirror's key; `group`: the group of its assets, named after
-    the source if it is None; `translated`: returns the key that a translator chose; `mirrors`: the
-    names of mirrors in the lake.
+    `prefix`: the first parts of each mirror's key. `group`: the group of its assets; None stands
+    for the source's name. `translated` returns the key that a translator chose; None if there is no
+    translator. `mirrors`: the names of mirrors in the lake.
     """
 
     source: str
@@ -86,7 +87,7 @@ class SourceNames:
         return dg.AssetKey([*self._prefix, _escaped(name.database), _escaped(name.name)])
 
     def op(self, word: str) -> str:
-        """Return an op's name. The word must not have `_`, so that the names of two sources never
+        """Return the name of an op. `word` must not contain `_`, so that names of two sources never
         collide."""
         return f"{job_name(self.source)}_{word}"
 
@@ -95,15 +96,15 @@ class SourceNames:
         return tuple(self.source if part == SOURCE_PART else part for part in self.prefix)
 
     def _key(self, name: str) -> dg.AssetKey:
-        """Return a step's key. It never has as many parts as a mirror's key, so that no mirror can
-        have the same key."""
+        """Return a step's key. Its number of parts differs from that of a mirror's key, so no
+        mirror can have the same key."""
         own = () if SOURCE_PART in self.prefix else (_OWN_PART, self.source)
         return dg.AssetKey([*self._prefix, *own, name])
 
 
 def output_name(letter: str, number: int) -> str:
-    """Return the output's name of the table with that number in the catalogue (`t000001`), or, with
-    another letter, of one of its checks."""
+    """Return the name of the output (`t000001`) for the table with that number in the catalogue.
+    `letter`: "t" for the table itself, another letter for one of its checks."""
     return f"{letter}{number:06d}"
 
 
@@ -116,8 +117,8 @@ def job_name(source: str, job: str = "") -> str:
 
 
 def is_own_job(name: str) -> bool:
-    """Return whether a job is Lockstep's, which runs in one process with one lease, and not a
-    selection of assets on the page or another project's job."""
+    """Return whether a job is one of Lockstep's, which run in one process with one lease. Other
+    jobs are those of other projects, and assets that a person selected on the page."""
     return name.startswith("lockstep_")
 
 
@@ -126,8 +127,9 @@ def lease_tag(source: str) -> str:
 
 
 def _escaped(name: str) -> str:
-    """Return the name with each byte but ASCII letters, digits, `_` and `-` as `.XX`, because an
-    asset's `deps` can have no other characters. Different names stay different."""
+    """Return the name with each byte as `.XX` that is not an ASCII letter, a digit, `_` or `-`,
+    because Dagster refuses other characters in an asset's `deps`. Different names stay different.
+    """
     return "".join(
         letter if letter in _KEPT else "".join(f".{byte:02X}" for byte in letter.encode())
         for letter in name

@@ -1,8 +1,8 @@
 """Notifications of people: once when a source needs a person, and once when it no longer does.
 
-`.lockstep/notified.json` has what each address was told: `{source: {reference of an address:
-trouble}}`. It is not in the ledger, because an unreachable ledger is a trouble, too. If sending to
-an address fails, the next run tries again.
+`.lockstep/notified.json` keeps the last trouble that each address was notified of: `{source:
+{reference of an address: trouble}}`. It is not in the ledger, because people are also notified when
+the ledger cannot be reached. If sending to an address fails, the next run tries again.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ Note = Callable[[str], None]
 
 
 def look_at(site: Site, source: SourceSettings, now: datetime) -> tuple[Standing, Verdict]:
-    """Return the facts about a source and the verdict on it, also if its server does not answer or
-    its workplace cannot be set up; `LockstepError` if the ledger cannot be reached."""
+    """Return the facts about a source and the verdict on it, even if its server does not answer or
+    its settings are wrong. Raise `LockstepError` if the ledger cannot be reached."""
     ledger = site.ledger()
     work: Workplace | LockstepError
     try:
@@ -49,8 +49,8 @@ def trouble_sentence(source: str, trouble: Verdict) -> str:
 
 
 def notify_people(settings: Settings, site: Site, sources: Iterable[str], note: Note) -> None:
-    """Notify the addresses of `[notify]` of the state of these sources, if it is news to them. This
-    never fails: errors become notes."""
+    """Notify the addresses of `[notify]` whose last notification about one of these sources is
+    outdated. Raise nothing: errors become notes."""
     if not settings.notify:
         return
     for name in sources:
@@ -64,8 +64,8 @@ def notify_people(settings: Settings, site: Site, sources: Iterable[str], note: 
 
 
 def tell(settings: Settings, source: str, verdict: Verdict, note: Note) -> None:
-    """Notify each address of a source's trouble, or that it is over, if it was not told yet.
-    Nothing is sent while a run has the source, because the run may be curing the trouble."""
+    """Notify each address of a source's trouble, or of its end, if the address does not know yet.
+    Send nothing while a run has the source, because the run may end the trouble."""
     if not settings.notify or verdict.state is State.BUSY:
         return
     try:
@@ -84,7 +84,8 @@ def tell(settings: Settings, source: str, verdict: Verdict, note: Note) -> None:
 def _notify(
     settings: Settings, source: str, verdict: Verdict, troubles: dict[str, str], note: Note
 ) -> dict[str, str]:
-    """Send to each address whose last trouble is not the present one; return what each was told."""
+    """Send to each address whose last trouble is not the present one. Return the last trouble of
+    each address afterwards."""
     trouble = verdict.trouble if verdict.needs_a_person else ""
     if trouble:
         title, body = f"Lockstep: {source} needs a person", trouble_sentence(source, verdict)
@@ -99,7 +100,7 @@ def _notify(
 
 
 def _send(settings: Settings, reference: str, title: str, body: str, note: Note) -> bool:
-    """Return whether the message was sent; note why not."""
+    """Send a message, and return whether that succeeded. Note the reason if not."""
     from lockstep.resources.apprise.sending import send  # an extra, and slow to import
 
     try:

@@ -1,5 +1,5 @@
-"""Reports to Dagster the runs that Dagster did not start, such as those of a timer, a container or
-a person. Their events are made from the ledger.
+"""Reports to Dagster about runs that Dagster did not start: runs by a timer, a container or a
+person. Their events are made from the ledger (Lockstep's database).
 
 Each table and each step gets one materialization for everything that these runs did since the last
 report, so that the number of events does not grow with the number of runs. Tables are reported
@@ -44,9 +44,9 @@ from lockstep.assets.table_news import (
 from lockstep.pipeline.model.batch import (
     Batch,
     BatchContent,
-    RunsElsewhere,
+    RunsOutsideDagster,
     TableContent,
-    WriteElsewhere,
+    WritesOutsideDagster,
 )
 from lockstep.pipeline.model.table_state import TableState
 from lockstep.pipeline.ports.consumers import Consumers
@@ -63,8 +63,8 @@ from lockstep.pipeline.values.table import TableName
 from lockstep.resources.config import Settings
 
 _STRUCTURES = 200
-"""Largest number of structure changes, the newest ones, that get an observation each: a first run
-may find ten thousand tables. The capture step reports the number of all changes."""
+"""Largest number of structure changes that get an observation each; the newest do. A first run may
+find ten thousand tables. The capture step reports the number of all changes."""
 
 SECONDS = 15.0
 """Time after which a tick reports no further table: Dagster ends a tick that takes a minute, and
@@ -77,8 +77,8 @@ _SHOWN = 20
 @dataclass(frozen=True, slots=True)
 class Reported:
     """The point up to which a source is reported. `ledger`: the identity of the ledger that has
-    these leases; `token`: the last lease that is reported completely; `through`, `table`: the
-    last lease and the last reported table of an unfinished report."""
+    these leases. `token`: the token of the last lease that is reported completely. `through` and
+    `table`: the last lease and the last reported table of an unfinished report."""
 
     ledger: str = ""
     token: int = 0
@@ -90,13 +90,15 @@ class Reported:
         return TypeAdapter(cls).validate_python(kept)
 
     def up_to(self, newest: LeaseView) -> int:
-        """Return the last lease to report now. A lease that is held may still bring changes."""
+        """Return the token of the last lease to report now. A lease that is still held is left out,
+        because its run may write more."""
         return self.through or (newest.token - 1 if newest.live else newest.token)
 
 
 @dataclass(slots=True)
 class OtherRuns:
-    """The events about a source, which replace those of a run's steps, and sentences about them."""
+    """A collector of one source's events and of sentences for the tick's message. The events stand
+    in for those that the steps of a Dagster run would have logged."""
 
     log: Log
     instance: dg.DagsterInstance
@@ -111,8 +113,8 @@ class OtherRuns:
         self.events.append(event)
 
     def report(self, before: Reported, most: int) -> Reported:
-        """Add the events of at most `most` tables that are not reported yet, and of fewer where
-        that takes longer than `SECONDS`; return how far the source is reported with them."""
+        """Add the events of at most `most` tables that are not reported yet, or of fewer if that
+        takes longer than `SECONDS`. Return the point up to which the source is then reported."""
         work, ledger, source = self.work, self.work.ledger, self.work.source.name
         newest, identity = ledger.lease(source), ledger.identity()
         if before.ledger != identity:
@@ -146,10 +148,10 @@ class OtherRuns:
             self._steps(runs)
         return Reported(identity, through)
 
-    def _tables(self, writes: Sequence[WriteElsewhere]) -> Iterator[TableMerge | None]:
-        """Add an event for each write and yield the write; yield None if the table is gone, or if
-        Dagster shows that version already, because a Dagster run that was killed, or a tick that
-        ended before its cursor was stored, has reported it."""
+    def _tables(self, writes: Sequence[WritesOutsideDagster]) -> Iterator[TableMerge | None]:
+        """Add an event for each write and yield the write. Yield None without an event if the
+        table is gone, or if Dagster already shows that version: a Dagster run that was killed, or
+        a tick that ended before its cursor was stored, may have reported it."""
         work = self.work
         states = work.ledger.table_states(work.source.name)
         comments = comments_of(work, [write.last.intent.table for write in writes])
@@ -184,9 +186,9 @@ class OtherRuns:
             yield merge
 
     def shown(self, key: dg.AssetKey, mirror: str) -> list[tuple[int, str | None, datetime]]:
-        """Return the versions of this mirror that Dagster shows, newest first: the version, the
-        position in the log up to which it has changes, and when it was reported. A mirror that was
-        created again begins with version 0."""
+        """Return the versions of this mirror that Dagster shows, newest first: each with the
+        position up to which it has changes, and the time of its report. The folder is compared too,
+        because a mirror in another folder begins with version 0 again."""
         versions = []
         for record in self.instance.fetch_materializations(key, limit=_SHOWN).records:
             event = record.asset_materialization
@@ -198,7 +200,7 @@ class OtherRuns:
                     versions.append((version, position.get(DATA_VERSION), reported))
         return versions
 
-    def _steps(self, runs: RunsElsewhere) -> None:
+    def _steps(self, runs: RunsOutsideDagster) -> None:
         work, names, now = self.work, self.names, self.work.clock()
         ledger, source = work.ledger, work.source.name
         numbers = runs.batches
@@ -240,7 +242,10 @@ class OtherRuns:
 
 
 def _merge(
-    work: Workplace, write: WriteElsewhere, state: TableState, contents: Sequence[TableContent]
+    work: Workplace,
+    write: WritesOutsideDagster,
+    state: TableState,
+    contents: Sequence[TableContent],
 ) -> TableMerge:
     last = write.last
     columns: tuple[tuple[str, pa.DataType], ...] = ()
@@ -269,7 +274,7 @@ def _merge(
 
 
 def _step_metadata(
-    runs: RunsElsewhere,
+    runs: RunsOutsideDagster,
     batches: Sequence[Batch],
     contents: Sequence[BatchContent],
     structures: int,

@@ -1,8 +1,8 @@
 """The metadata of a run's steps and of tables on Dagster's pages, made from reports.
 
-It contains only what the lake and the ledger show anyway: positions, counts, names.
-Dagster plots numbers, so each step has the same numbers in every run, also those that
-are 0.
+It has positions, counts and names, but no values of rows. Dagster plots numbers, so each
+step has the same numbers in every run, even if they are 0. A mirror is the Delta table with
+a table's current rows.
 """
 
 from __future__ import annotations
@@ -76,8 +76,8 @@ def quarantine_table(tables: Sequence[StoppedTable]) -> dg.MetadataValue:
 
 
 def captured_metadata(report: CaptureReport, began: datetime) -> Metadata:
-    """Return what a capture read and recorded. `began`: a moment before the run asked
-    the server where its log ends."""
+    """Return the metadata of a capture. `began`: a moment before the run asked the server for
+    the end of its log."""
     metadata: Metadata = {
         "decision": f"{report.rule}: {report.reason}",
         "start": str(report.start),
@@ -106,8 +106,8 @@ def _without_none(metadata: Metadata) -> Metadata:
 
 
 def _lag_at_start(report: CaptureReport, began: datetime) -> Metadata:
-    """Return the age of the lake's newest change when the run began, if it is known; 0 if there was
-    nothing to read."""
+    """Return the age of the lake's newest change when the run began: 0 if there was nothing to
+    read, no entry if it is unknown."""
     last = report.start.committed_at
     if report.batch is not None and last is None:
         return {}
@@ -134,7 +134,8 @@ def merged_metadata(report: MergeReport) -> Metadata:
 def acknowledged_metadata(
     report: AcknowledgeReport, now: datetime, merged: MergeReport | None = None
 ) -> Metadata:
-    """`merged`: what the same run merged, for its summary."""
+    """Return the metadata of an acknowledgement. `merged`: the merge of the same run, for the
+    summary."""
     metadata = position_metadata(report.position, now)
     metadata["batches"] = ", ".join(map(str, report.acknowledged)) or "none"
     metadata["seconds"] = seconds(report.seconds)
@@ -150,7 +151,7 @@ def acknowledged_metadata(
 
 
 def distance_metadata(lag: Lag, room: Headroom | None) -> Metadata:
-    """Return how far the lake is behind the server, and how long the unread log is kept."""
+    """Return the lake's lag, and the time for which the server keeps the unread log."""
     metadata: Metadata = {
         "lag seconds": None if lag.seconds is None else seconds(lag.seconds),
         "lag bytes": lag.log_bytes,
@@ -235,8 +236,7 @@ def rows_metadata(counts: RowCounts) -> Metadata:
 
 
 def held_sentence(held: Mapping[int, Sequence[object]]) -> str:
-    """Return a sentence that names the batches that are not acknowledged yet, and the
-    tables for which each of them waits."""
+    """Return a sentence about batches that are not acknowledged yet: each waits for tables."""
     return "; ".join(
         f"batch {batch} waits for {', '.join(map(str, tables)) or 'its merge'}"
         for batch, tables in held.items()
@@ -253,7 +253,8 @@ def seconds(value: float) -> float:
 def declared_metadata(
     entry: CatalogueEntry, lake: LakePath, policies: LakePolicies | None
 ) -> Metadata:
-    """`policies`: None if the table's policies cannot be read here."""
+    """Return the metadata of a mirror's asset. `policies`: the policies of the table, or None if
+    the settings of its source cannot be read."""
     return {
         **({"policies": policies.words or "the defaults"} if policies else {}),
         **_address(entry.table, lake / entry.mirror),
@@ -273,10 +274,10 @@ def materialization(
     version: SchemaVersion | None,
     comments: Mapping[str, str],
 ) -> dg.AssetMaterialization:
-    """Return the event of one write of a mirror. `position`: the log position up to
-    which the mirror is now current, which becomes its data version; `change_bytes`:
-    size of the merged changes; `version`: the structure that the mirror shows, if
-    known; `comments`: MySQL's comments of the columns, by name."""
+    """Return the event of one write of a mirror. `position`: the position in the log up to which
+    the mirror is now current; it becomes the mirror's data version. `change_bytes`: size of the
+    merged changes. `version`: the structure that the mirror shows, if known. `comments`: MySQL's
+    comments of the columns, by name."""
     size, first, last = merge.size, merge.first_batch, merge.last_batch
     lineage = {
         name: [dg.TableColumnDep(names.log, f"{merge.table}.{name}")] for name, _ in merge.columns
@@ -316,7 +317,7 @@ def _address(table: TableName, folder: LakePath) -> Metadata:
 
 
 def _shape_metadata(version: SchemaVersion | None) -> Metadata:
-    """Return how the table's policies make the mirror differ from the source's table."""
+    """Return the columns and rows of the table that the settings hide or change in the mirror."""
     shown_as = None if version is None else version.shown_as
     if version is None or shown_as is None:
         return {}
@@ -331,9 +332,9 @@ def _shape_metadata(version: SchemaVersion | None) -> Metadata:
 def _columns(
     merge: TableMerge, version: SchemaVersion | None, comments: Mapping[str, str]
 ) -> dg.TableSchema:
-    """Return the columns with their Spark SQL types. The description of a column
-    consists of MySQL's type, how a policy changes the values, and MySQL's comment. What
-    the policy does is also a tag."""
+    """Return the columns with their Spark SQL types. The description of a column consists of
+    MySQL's type, the way in which settings change its values (also a tag), and MySQL's comment.
+    """
     columns = []
     source = schema = None
     treatments: Mapping[str, str] = {}
@@ -399,8 +400,8 @@ def keys_result(names: SourceNames, count: KeyCount) -> dg.AssetCheckResult:
 
 
 def evaluation_of(result: dg.AssetCheckResult) -> dg.AssetCheckEvaluation:
-    """Return the result as an event, for an asset check that Dagster did not ask
-    this process to run."""
+    """Return the result of a check as an event, to be logged by a step or sensor whose op does not
+    declare the check."""
     assert result.asset_key is not None
     assert result.check_name is not None
     return dg.AssetCheckEvaluation(

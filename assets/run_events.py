@@ -1,4 +1,4 @@
-"""A run's OpenLineage events: when they are sent, and what they are made of.
+"""The OpenLineage events of a run.
 
 START is sent after something was captured, so an idle run sends nothing. The last event is sent
 after the source's lock was released, so that a slow backend cannot delay a run.
@@ -28,7 +28,7 @@ _NOTHING: Final = RunNews(())
 
 
 class RunEvents:
-    """The events of one run of one source. The run fills `record` as it goes on."""
+    """The sender of one run's events. The run fills `record` while it works."""
 
     def __init__(
         self,
@@ -37,7 +37,7 @@ class RunEvents:
         run: str,
         note: Callable[[str], None],
     ) -> None:
-        """`SetupIncomplete` if the OpenLineage client is not installed."""
+        """Raise `SetupIncomplete` if the OpenLineage client is not installed."""
         require_client()
         self._settings, self._record, self._note = settings, record, note
         self._run = run
@@ -47,11 +47,13 @@ class RunEvents:
         self._started = False
 
     def captured(self) -> None:
+        """Send START if something was captured."""
         report = self._record.captured
         if report is not None and report.batch is not None:
             self._start()
 
     def dead(self, runs: Collection[str]) -> None:
+        """Send the end of each of these other runs, whose processes died."""
         for run in runs:
             self._send("ABORT", run=run, why=_DEAD)
 
@@ -63,8 +65,8 @@ class RunEvents:
         self._sending.close()
 
     def end(self, work: Callable[[], Workplace], *, found_dead: bool) -> None:
-        """Send the last event. `work`: opens what the tables are read from; `found_dead`: if this
-        run lost its lease, the next run or a sensor sends its end."""
+        """Send the last event. `work` opens the workplace from which tables are read. `found_dead`:
+        if this run lost its lease, the run or sensor that found it dead sends its end."""
         lost = found_dead and isinstance(self._record.error, LeaseLost)
         result = None if lost else outcome(self._record)
         if result is not None:
@@ -118,7 +120,8 @@ class RunEvents:
 
 
 def died_elsewhere(previous: LeaseView | None) -> list[str]:
-    """Return the previous run if it was killed or hung outside Dagster, which finds its own."""
+    """Return the previous run if it was killed or hung outside Dagster. Dead Dagster runs are found
+    by `dead_runs`."""
     if previous is None or previous.ended or previous.in_dagster or previous.dagster_run is None:
         return []
     return [previous.dagster_run]
@@ -127,7 +130,7 @@ def died_elsewhere(previous: LeaseView | None) -> list[str]:
 def tell_of_dead(
     settings: Settings, source: str, runs: Collection[str], note: Callable[[str], None]
 ) -> None:
-    """Send the end of dead runs that something other than a run found."""
+    """Send the end of dead runs, from a sensor or from a run that has no events of its own."""
     if settings.file.lineage is None or not runs:
         return
     try:
@@ -140,8 +143,8 @@ def tell_of_dead(
 
 
 def outcome(record: RunRecord) -> tuple[str, str | None] | None:
-    """Return a run's last event type, and the reason if it failed; None if the run had nothing to
-    do, or did not begin because another run had the source."""
+    """Return the type of a run's last event, and the reason if the run failed. Return None, so that
+    no event is sent, if the run had nothing to do or another run had the source."""
     captured, merged, error = record.captured, record.merged, record.error
     if record.acknowledged is not None:
         idle = (captured is None or captured.batch is None) and not (merged and merged.merged)

@@ -1,13 +1,13 @@
 """The three steps of a source's run as Dagster assets: captured → merged → acknowledged.
 
-`acknowledged` depends on `merged`, not on mirrors: Dagster would skip it if a mirror yields
-nothing, but an idle run must still move the position. `merged` logs a materialization for each
-table that changed, and only for these. Mirrors depend on the source's log, an asset that Lockstep
-does not materialize: if they depended on a step, each run would make those that it did not change
-stale.
+A mirror is the Delta table with a table's current rows. `merged` logs a materialization for each
+mirror that changed, and for no other. `acknowledged` depends on `merged`, not on mirrors: Dagster
+would skip it if a mirror yields nothing, but an idle run must still move the position. Mirrors
+depend on the source's log, an asset that Lockstep does not materialize. If they depended on a step,
+each run would mark all unchanged mirrors as stale.
 
-Writes of mirrors are reported as they are committed, so that a run that fails or is cancelled has
-reported everything that it committed.
+Each write of a mirror is reported soon after its commit, so that no commit is missing on Dagster's
+pages if the run fails or is cancelled later.
 """
 
 from __future__ import annotations
@@ -76,8 +76,8 @@ SESSIONS = "lockstep_sessions"
 """The name of the resource that provides the run's sessions."""
 
 _LATE, _FAILED = 2, 3
-"""Numbers of scheduled intervals without an acknowledgement after which Dagster's freshness policy
-warns and fails."""
+"""Numbers of scheduled intervals without an acknowledgement, after which Dagster's freshness policy
+warns or fails."""
 
 OpenSite = Callable[[], AbstractContextManager[Site]]
 
@@ -88,7 +88,8 @@ Step = Callable[
 
 @dataclass(slots=True)
 class RunSessions:
-    """The sessions of one Dagster run, one for each of its sources."""
+    """The sessions of one Dagster run. A session holds the lease and the open adapters of one
+    source for all steps of the run."""
 
     make: Callable[[str], RunSession]
     _open: dict[str, RunSession] = field(default_factory=dict)
@@ -115,6 +116,7 @@ def session_of(
 def run_assets(
     settings: Settings, declared: Declaration
 ) -> list[dg.AssetsDefinition | dg.AssetSpec]:
+    """Return the assets of a source's run: its log, and the three steps that depend on it."""
     names, source = declared.names, settings.source(declared.names.source)
     log = declared.spec(
         names.log,
@@ -236,7 +238,7 @@ def merge_and_log(
     *,
     only: frozenset[TableName] | None,
 ) -> MergeReport:
-    """Merge all tables, or those of `only`, and log each after it is committed."""
+    """Merge captured changes of all tables, or of `only`, and log each write after its commit."""
     merges = MergeLog(context, settings, names, session)
     try:
         with failing():
@@ -256,7 +258,8 @@ _SECONDS: Final = 5.0
 
 @dataclass(slots=True)
 class MergeLog:
-    """Collects the merges of a run, and logs them as materializations."""
+    """A collector of a run's merges, which logs them as materializations. The first ones are logged
+    at once, later ones in groups."""
 
     context: dg.AssetExecutionContext
     settings: Settings
@@ -293,8 +296,9 @@ class MergeLog:
 
 
 class LoggedProgress:
-    """Implements `pipeline.run.context.Progress` by a Dagster run's log: every note, and figures
-    once in ten seconds, without those of the merge, whose materializations show it."""
+    """A `pipeline.run.context.Progress` that writes to a Dagster run's log: every note, and figures
+    once in ten seconds. Figures of the merge are left out, because its materializations show them.
+    """
 
     def __init__(self, log: Log, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._log, self._monotonic, self._last = log, monotonic, float("-inf")
@@ -382,7 +386,7 @@ def sessions_resource(
                 yield opened
             finally:
                 opened.close()
-                # A run that is finished already while it still works was reported as dead.
+                # If Dagster has this run as finished while it still works, it was reported as dead.
                 dagster_run = instance.get_run_by_id(run.run_id)
                 found_dead = dagster_run is not None and dagster_run.is_finished
                 for source, events in run_events.items():
@@ -395,7 +399,8 @@ def sessions_resource(
 
 
 def _until(tags: Mapping[str, str]) -> Place | None:
-    """Return where the run ends by its tag, which a person may type on Dagster's page."""
+    """Return the end of the run from its tag, which a person may set on Dagster's page; None
+    without the tag."""
     text = tags.get(UNTIL_TAG)
     if not text:
         return None

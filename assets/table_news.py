@@ -36,13 +36,15 @@ from lockstep.resources.lake.store.paths import LakePath
 
 
 class Log(Protocol):
+    """The log of a Dagster run or of a sensor's tick."""
+
     def info(self, msg: object) -> None: ...
 
     def warning(self, msg: object) -> None: ...
 
 
 class Events(Protocol):
-    """Receives events: the context of a run's step, or a sensor's collector."""
+    """A receiver of Dagster events: the context of a run's step, or a sensor's collector."""
 
     @property
     def log(self) -> Log: ...
@@ -55,10 +57,11 @@ _SMALL = 100_000
 second."""
 
 _FEW = 100
-"""Largest number of events of a kind in a run: Dagster takes milliseconds for each."""
+"""Largest number of events of one kind in a run: Dagster takes milliseconds for each."""
 
 
 def standings_of(work: Workplace) -> dict[TableName, TableStanding]:
+    """Return the state of each captured table as people see it, from the ledger."""
     ledger, source = work.ledger, work.source.name
     return table_standings(
         ledger.table_states(source),
@@ -130,10 +133,13 @@ def news_of(
     last_reported: Mapping[TableName, str],
     changed: Collection[TableName],
 ) -> frozenset[TableName]:
-    """Return the tables to report: those whose state is not the one that Dagster shows, and those
-    that changed, because Dagster shows their earlier evaluations as outdated. Of more than `_FEW`
-    changed tables, only those that do not follow are reported again. Of new tables that follow,
-    `_FEW` are reported now and the others by later runs."""
+    """Return the tables to report.
+
+    A table is reported if its state is not the one that Dagster shows, or if it was just
+    materialized (`changed`), because Dagster then shows its last evaluation as outdated. If more
+    than `_FEW` tables were materialized, only those that do not follow are reported again. At most
+    `_FEW` new tables that follow are reported now, the others by later runs.
+    """
     different = {
         table for table, digest in digests.items() if last_reported.get(table, "") != digest
     }
@@ -152,13 +158,13 @@ def news_of(
 
 
 def _digest(standing: TableStanding) -> str:
-    """Return a short text that stays the same as long as the table's state does."""
+    """Return a short text that changes whenever the table's state changes."""
     text = f"{standing.sentence}\n{standing.hint}"
     return f"{standing.health} {hashlib.sha256(text.encode()).hexdigest()[:8]}"
 
 
 def ends_of(work: Workplace, numbers: Iterable[int]) -> dict[int, Position | None]:
-    """Return where these batches end, without abandoned batches."""
+    """Return the ends of these batches, without abandoned ones."""
     ledger, source = work.ledger, work.source.name
     return {
         batch.id: batch.end
@@ -176,8 +182,8 @@ def written_event(
     end: Position | None,
     comments: Mapping[str, str],
 ) -> dg.AssetMaterialization:
-    """Return the event of a mirror's write. `contents`: what was merged; `end`: where the last
-    batch ends; `comments`: of the columns."""
+    """Return the materialization for a write of a mirror. `contents`: the merged content of each
+    batch; `end`: the end of the last batch; `comments`: MySQL's comments of the columns."""
     parts = [part for content in contents for part in (*content.segments, content.snapshot)]
     size = sum(file.size for part in parts if part for file in part.files)
     version = work.ledger.schema_version(work.source.name, merge.table, merge.shows)

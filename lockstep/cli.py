@@ -79,13 +79,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 class CaughtSignals:
-    """Remembers the last SIGINT or SIGTERM."""
+    """The last SIGINT or SIGTERM that this process received, or None."""
 
     def __init__(self) -> None:
         self.last: signal.Signals | None = None
 
     def raise_if_caught(self) -> None:
-        """Raise KeyboardInterrupt again: a library's callback may have swallowed the first one."""
+        """Raise KeyboardInterrupt if a signal was caught: a library's callback may have swallowed
+        the first KeyboardInterrupt."""
         if self.last is not None:
             raise KeyboardInterrupt
 
@@ -142,7 +143,8 @@ def _refused(error: LockstepError, streams: Streams, log: JsonLog) -> Outcome:
 
 
 def _interrupted(number: signal.Signals | None, streams: Streams, log: JsonLog) -> Outcome:
-    """`number` is None if KeyboardInterrupt was raised without a signal that we caught."""
+    """Report the interruption. `number`: None if KeyboardInterrupt was raised without a signal that
+    we caught."""
     terminated = number is signal.SIGTERM
     kind = "Terminated" if terminated else "Interrupted"
     code = exits.TERMINATED if terminated else exits.INTERRUPTED
@@ -183,7 +185,7 @@ def write_report(
     folder: Path, error: BaseException, command: str, secrets: Iterable[str], now: datetime
 ) -> Path:
     """Write versions, the command and the traceback, with each of `secrets` masked, and return the
-    file's path. OSError if it cannot be written."""
+    file's path. Raise OSError if it cannot be written."""
     from lockstep.resources.private import make_private
 
     make_private(folder)

@@ -1,5 +1,4 @@
-"""The interface of commands: `CommandContext`, which each receives, and `Outcome`, which each
-returns."""
+"""The interface of commands: each receives a `CommandContext` and returns an `Outcome`."""
 
 from __future__ import annotations
 
@@ -69,10 +68,12 @@ class CommandContext:
         return load_settings(self.config)
 
     def sources(self, name: str | None) -> tuple[SourceSettings, ...]:
+        """Return the source of that name, or all sources without a name."""
         return self.settings.sources if name is None else (self.settings.source(name),)
 
     def one_source(self, name: str | None) -> SourceSettings:
-        """Return the source of that name, or the only source; `UsageError` if there are several."""
+        """Return the source of that name, or the only source. Raise `UsageError` if no name is
+        given and there are several."""
         sources = self.sources(name)
         if len(sources) > 1:
             names = ", ".join(source.name for source in sources)
@@ -82,8 +83,8 @@ class CommandContext:
         return sources[0]
 
     def source_of(self, adapters: Adapters, name: str | None, table: TableName) -> str:
-        """Return the one source whose ledger has the table. `NothingMatches` if none has it,
-        `UsageError` if several have."""
+        """Return the one source that has captured the table. Raise `NothingMatches` if no source
+        has, and `UsageError` if several have."""
         from lockstep.pipeline.run.status.schema_history import unknown_table
 
         ledger = adapters.ledger()
@@ -101,7 +102,8 @@ class CommandContext:
 
     @contextmanager
     def adapters(self) -> Iterator[Adapters]:
-        """Yield ledger, lake and servers; each is opened at its first use, all are closed."""
+        """Yield ledger, lake and servers. Each is opened at its first use; all are closed when the
+        context ends."""
         from lockstep.resources.adapters import Adapters
 
         with Adapters(self.settings, on_warning=self.note) as adapters:
@@ -109,7 +111,8 @@ class CommandContext:
 
     @contextmanager
     def work_on(self, source: str) -> Iterator[tuple[Adapters, Workplace]]:
-        """Yield the adapters, and what the steps of a run of the source receive."""
+        """Yield the adapters, and the workplace (ports and settings) that the steps of a run of the
+        source receive."""
         with self.adapters() as adapters, self.watch(source) as progress:
             yield adapters, adapters.workplace(source, progress)
 
@@ -139,7 +142,8 @@ class CommandContext:
 
     @contextmanager
     def watch(self, source: str) -> Iterator[Progress]:
-        """Yield what a run reports its progress to: bars on the terminal, the log, or both."""
+        """Yield the receiver of a run's progress, which shows it as bars on the terminal, writes it
+        to the log, or does both."""
         log_lines = ProgressLines(self.log, source)
         if self.log.replaces_text:
             yield log_lines

@@ -1,5 +1,5 @@
-"""`sources.yml`, which declares mirrors as sources of a dbt project: `lockstep read --dbt` prints
-it.
+"""The text of `sources.yml`, which declares mirrors (Delta tables with the current rows of MySQL
+tables) as sources of a dbt project. `lockstep read --dbt` prints it.
 
 The file's keys are dbt's (https://docs.getdbt.com/reference/source-properties), `external_location`
 is dbt-duckdb's, and `meta.dagster.asset_key` is dagster-dbt's.
@@ -43,9 +43,10 @@ _JINJA: Final = re.compile(r"\{[{%#]")
 
 @dataclass(frozen=True, slots=True)
 class DbtTable:
-    """A mirror. `table`: its name; `database`, `name`: the same, with only the characters that an
-    asset key may have, which dbt can quote too; `schema`: its schema in a catalog; `columns`: names
-    and types in Spark's SQL; `asset_key`: its key in Dagster."""
+    """A mirror as a table of a dbt source. `table`: its name in the lake. `database` and `name`:
+    that name with only the characters that Dagster allows in an asset key, because dbt can quote
+    these too. `path`: its folder or URL. `schema`: its schema in a catalog. `columns`: names and
+    types in Spark's SQL. `asset_key`: its key in Dagster. `comments`: the columns' comments."""
 
     table: TableName
     database: str
@@ -76,8 +77,9 @@ def sources_yaml(
 def _sources(
     context: CommandContext, adapters: Adapters, source: str, only: TableName | None
 ) -> Iterator[dict[str, Any]]:
-    """Yield a dbt source for each database. It is named after the database; if there are several
-    sources, after source and database, because several may have a database of that name."""
+    """Yield a dbt source for each database of a Lockstep source. It is named after the database. If
+    lockstep.toml has several sources, it is named after source and database, because two sources
+    may have databases of the same name."""
     from lockstep.assets.declared import names_as_loaded
 
     settings, lake = context.settings, context.settings.lake_path().absolute()
@@ -153,8 +155,8 @@ def _tables(
 def _comments(
     context: CommandContext, adapters: Adapters, source: str, tables: Sequence[TableName]
 ) -> tuple[Mapping[TableName, Mapping[str, str]], Mapping[TableName, str]]:
-    """Return the comments on columns and on tables; none, with a warning, if the source does not
-    answer."""
+    """Return the comments on columns and on tables. If the source does not answer, print a warning
+    and return none."""
     try:
         server = adapters.server(source)
         return server.comments(tables), server.table_comments(tables)
@@ -222,7 +224,8 @@ def _keys(table: DbtTable) -> list[tuple[str, ...]]:
 
 
 def _need_no_quotes(key: tuple[str, ...]) -> bool:
-    """Return whether the names need no quotes in an expression: quotes depend on the adapter."""
+    """Return whether these columns can be named in an expression without quotes, which differ
+    between dbt's adapters."""
     return all(_PLAIN.fullmatch(name) and name.lower() not in _RESERVED for name in key)
 
 
@@ -233,7 +236,7 @@ def _test(
     key: tuple[str, ...],
     arguments: Mapping[str, str] | None = None,
 ) -> str | dict[str, Any]:
-    """Return a dbt test. It has a name of its own if dbt would refuse the one that it generates."""
+    """Return a dbt test. It gets a name if the one that dbt would generate is invalid."""
     settings: dict[str, Any] = {"arguments": dict(arguments)} if arguments else {}
     words = "_".join((kind, source, table.name, *key))
     if not _PLAIN.fullmatch(words):
@@ -244,7 +247,7 @@ def _test(
 
 
 def _escaped(text: str) -> str:
-    """Return a Jinja template whose result is the text, because dbt renders these texts."""
+    """Return a Jinja template that renders to the text: dbt renders all texts of the file."""
     return _JINJA.sub(lambda match: "{{ '" + match[0] + "' }}", text)
 
 

@@ -1,4 +1,9 @@
-"""Exit codes of the command line, and their order of seriousness."""
+"""Exit codes of the command line, and their order of seriousness.
+
+USAGE: the command line or the configuration is wrong. TRY_AGAIN: the same command may succeed
+later. DIFFERENCES: a comparison found some. OPERATOR: a person has to decide. QUARANTINED: the
+command did its work, but a table is stopped.
+"""
 
 from __future__ import annotations
 

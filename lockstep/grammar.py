@@ -1,5 +1,5 @@
-"""The command line's grammar: every command, its options and their `--help`, and the words that
-several commands read in the same way (a table, a place in the log, an author, a reason).
+"""The command line's grammar: every command, its options and their `--help`; and the arguments that
+several commands parse in the same way (a table, a place in the log, an author, a reason).
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class _Version(argparse.Action):
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
-    """Return the parsed arguments; `UsageError` if they do not follow the grammar."""
+    """Return the parsed arguments. Raise `UsageError` if they do not follow the grammar."""
     try:
         parsed = make_parser().parse_args(arguments)
     except UsageError:
@@ -57,7 +57,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 def _require_known_command(arguments: Sequence[str]) -> None:
-    """`UsageError` if the command does not exist; it suggests the most similar one."""
+    """Raise `UsageError`, which suggests the most similar command, if the command is unknown."""
     parser = _global_options()
     parser.add_argument("command", nargs="?")
     typed = parser.parse_known_args(arguments)[0].command
@@ -428,7 +428,7 @@ def place_option(arguments: argparse.Namespace, option: str) -> Place | None:
 
 
 def place_argument(text: str, option: str, command: str) -> Place:
-    """Return the place that the text names; `UsageError` lists the forms of a place."""
+    """Return the place that the text names. Raise `UsageError` with the valid forms otherwise."""
     from lockstep.pipeline.values.places import parse_end, parse_place
 
     try:
@@ -440,7 +440,8 @@ def place_argument(text: str, option: str, command: str) -> Place:
 
 
 def table_name(text: str) -> TableName:
-    """Return `shop.orders` as a name, divided at the first dot; `UsageError` without one."""
+    """Return a text such as `shop.orders` as a name, divided at the first dot. Raise `UsageError`
+    if it has no dot."""
     database, _, name = text.partition(".")
     if not database or not name:
         raise UsageError(f"{text!r} is not a table's name.", hint="write it as database.table")
@@ -454,7 +455,7 @@ def author(arguments: argparse.Namespace) -> str:
 
 
 def reason(arguments: argparse.Namespace) -> str:
-    """Return `--reason`, or "" if it was left out; `UsageError` if it is blank."""
+    """Return `--reason`, or "" if it was left out. Raise `UsageError` if it is blank."""
     text: str | None = arguments.reason
     if text is not None and not text.strip():
         raise UsageError("--reason is empty.", hint=f"`lockstep {arguments.command} --help`")

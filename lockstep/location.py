@@ -1,5 +1,5 @@
-"""What other Dagster projects import: `definitions_of`, the translator that they subclass, and the
-component that `dg` finds."""
+"""The names that other Dagster projects import: `definitions_of`, the translator class that they
+subclass, and the component that `dg` finds."""
 
 from __future__ import annotations
 

@@ -51,8 +51,8 @@ def row_lines(
 
 
 def partial_lines(tables: Sequence[Extent]) -> Iterator[str]:
-    """Yield lines that say what is missing from tables which are only partly in the lake. Tables
-    for which the same sentence is true share a line."""
+    """Yield lines about the missing rows of tables that are only partly in the lake. Tables with
+    the same sentence share a line."""
     by_sentence: dict[str, list[Extent]] = {}
     for table in tables:
         by_sentence.setdefault(table.sentence, []).append(table)
@@ -123,10 +123,9 @@ def counted(count: int, thing: str, things: str = "") -> str:
 
 
 def origin_values(origin: ChangelogOrigin) -> dict[str, Any]:
-    """Return what a mirror is rebuilt from without reading MySQL, for `--json`: `base`, the
-    mirror's version to which changes are applied (None if they begin with an empty table);
-    `batches`, the changelog's batches that have the changes; `row_images`, the number of row images
-    in them."""
+    """Return, for `--json`, the origin of a mirror that is rebuilt without reading MySQL. `base`:
+    the earlier version to which changes are applied, or None for an empty table. `batches`: the
+    changelog's batches with these changes. `row_images`: the number of row images in them."""
     names = "mirror", "delta_version", "last_batch as batch"
     return {
         "base": origin.base and parts(origin.base, *names),

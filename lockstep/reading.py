@@ -1,6 +1,9 @@
-"""Reading the lake in Python: all tables of a source as of one place (`lockstep.read_at`), a
-table's whole changelog with all its generations as one relation (`lockstep.read_changelog`), and
-consumers of a changelog, which receive each change once and in order (`lockstep.consume`).
+"""The Python functions that read the lake.
+
+`lockstep.read_at` returns all tables of a source as of one place of the log.
+`lockstep.read_changelog` returns all changes of a table; the changelog may consist of several Delta
+tables (generations), because a new one begins when a column's type changes. `lockstep.consume`
+gives a consumer each change once and in order.
 """
 
 from __future__ import annotations
@@ -77,9 +80,9 @@ def _warn(sentence: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class TableVersion:
-    """A mirror at a Delta version. Each way to read it first checks that the folder has the Delta
-    table with `table_id` (unless that is None), that the version shows no batch after `batch`, and
-    that its log and files exist; otherwise it raises `VersionGone`."""
+    """A mirror at a Delta version. Each method that reads it first checks that the folder has the
+    Delta table with `table_id` (unless that is None), that the version has no change after the
+    batch `batch`, and that its log and files exist; otherwise the method raises `VersionGone`."""
 
     table: str
     path: LakePath
@@ -97,8 +100,8 @@ class TableVersion:
         return open_version(self._mirror_version)
 
     def spark(self, session: Any) -> Any:
-        """Return the version as a DataFrame of a SparkSession with Delta, in which the check that
-        refuses old commits is switched off."""
+        """Return the version as a DataFrame. `session`: a SparkSession with Delta; Delta's check
+        that refuses old commits is switched off in it."""
         return version_frame(session, self._mirror_version)
 
     @property
@@ -207,7 +210,7 @@ def read_changelog(source: str, table: str, *, config: str | Path = CONFIG) -> W
 def whole_changelog(
     ledger: Ledger, lake: LakePath, source: str, table: TableName
 ) -> WholeChangelog:
-    """Do the work of `read_changelog`; `lake` is an absolute path."""
+    """Return a table's changelog as `read_changelog` does. `lake`: an absolute path."""
     versions = ledger.schema_versions(source, table)
     newest = max((version.generation for version in versions), default=0)
     generations = published_generations(lake, source, table, newest)
@@ -353,9 +356,10 @@ class ChangelogDelivery:
         return read_in_order(self._site.lake().segments, self._delivered(table, incomplete))
 
     def spark(self, table: str, spark: Any, *, incomplete: bool = False) -> Any:
-        """Return the same as a DataFrame of the SparkSession `spark`, in no particular order.
+        """Return the table's changes as a DataFrame of the SparkSession `spark`, in no particular
+        order.
 
-        Spark reads when the DataFrame is used: acknowledge afterwards.
+        Spark reads the files when the DataFrame is used, so acknowledge only after that.
         """
         delivered = self._delivered(table, incomplete)
         require_files(self._site.lake().segments, delivered)

@@ -1,7 +1,7 @@
-"""What a command writes, and where. Its answer goes to standard output, as text or as one JSON
-object; progress, notes and errors go to standard error, together with whatever libraries and the
-JVM print. Progress is shown as bars on a terminal, or as JSON lines for a log collector; JSON lines
-can also go to a rotated file."""
+"""The output of a command. Its answer goes to standard output, as text or as one JSON object.
+Progress, notes and errors go to standard error, together with everything that libraries and the JVM
+print. Progress is shown as bars on a terminal, or as JSON lines for a log collector; JSON lines can
+also go to a rotated file."""
 
 from __future__ import annotations
 
@@ -74,8 +74,7 @@ def open_streams() -> Iterator[Streams]:
 
 @contextmanager
 def _opened(descriptor: int) -> Iterator[TextIO]:
-    """Yield a line-buffered text stream. That a reader such as `head` closes the pipe early is no
-    error."""
+    """Yield a line-buffered text stream. A reader such as `head` may close the pipe early."""
     stream = os.fdopen(descriptor, "w", 1, encoding="utf-8", errors="backslashreplace")
     try:
         yield stream
@@ -87,14 +86,18 @@ def _opened(descriptor: int) -> Iterator[TextIO]:
 # -- reports while a command works --------------------------------------------------------------
 
 _FILE_SIZE: Final = 10 << 20
+"""Size in bytes at which the log file is rotated."""
+
 _FILES: Final = 5
+"""Number of older log files that are kept."""
+
 _SECONDS: Final = 10.0
 """Shortest time between two lines about the same step and table."""
 
 
 class JsonLog:
-    """Writes JSON lines with `time` (ISO 8601, UTC), `level`, `message` and further fields.
-    `replaces_text` is true if they go to standard error, where no text is printed then."""
+    """A log of JSON lines with `time` (ISO 8601, UTC), `level`, `message` and further fields.
+    `replaces_text` is true if the lines go to standard error in place of text."""
 
     def __init__(self) -> None:
         self._handlers: list[logging.Handler] = []
@@ -102,7 +105,7 @@ class JsonLog:
 
     def open(self, stream: TextIO | None, file: str | None) -> None:
         """Write to the stream, and to the file, which is rotated at 10 MiB and keeps five older
-        files. `ConfigurationError` if the file cannot be written."""
+        files. Raise `ConfigurationError` if the file cannot be written."""
         if stream is not None:
             self.replaces_text = True
             self._handlers.append(logging.StreamHandler(stream))
@@ -130,7 +133,7 @@ class JsonLog:
 
 
 class ProgressLines:
-    """Implements `pipeline.run.context.Progress` by log lines: at most one in ten seconds for each
+    """A `pipeline.run.context.Progress` that writes log lines: at most one in ten seconds for each
     step and table."""
 
     def __init__(self, log: JsonLog, source: str, clock: Callable[[], float] = monotonic) -> None:
@@ -165,7 +168,7 @@ def bars_on(console: Console) -> Progress:
 
 
 class LiveProgress:
-    """Implements `pipeline.run.context.Progress` by bars, and passes it on to the log."""
+    """A `pipeline.run.context.Progress` that shows bars and also writes to the log."""
 
     def __init__(self, bars: Progress, source: str, log_lines: ProgressLines) -> None:
         self._bars, self._source, self._log_lines = bars, source, log_lines

@@ -22,7 +22,8 @@ _WOULD: Final = {
 
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
-    """The exit code is 0 if every entry is right when the command ends."""
+    """Show the differences, or with `--yes` correct them. The exit code is 0 if every entry is
+    right when the command ends."""
     answers: dict[str, tuple[int, dict[str, Any]]] = {}
     with context.adapters() as adapters:
         registry = adapters.registry()
@@ -48,8 +49,8 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
 
 
 def report_lines(report: CatalogReport, *, carried_out: bool) -> Iterator[str]:
-    """Yield the entries that were or would be changed, those that were left out and why, then the
-    number of right entries."""
+    """Yield changed entries (without `carried_out`: entries to change), then entries that were left
+    out, each with the reason, then the number of entries that are right."""
     for change in report.done:
         words = change.deed.value if carried_out else _WOULD[change.deed]
         yield f"{change.table} as {change.name}: {words}"

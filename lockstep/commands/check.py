@@ -48,7 +48,7 @@ _HINTS: Final = 5
 
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
-    """The exit code is 0 without a refusal, else that of the most serious refusal."""
+    """Print the findings. The exit code is 0, or that of the most serious refusal."""
     payload: dict[str, Any] = {}
     with context.adapters() as adapters:
         machine = machine_findings(adapters, context.settings)
@@ -85,8 +85,9 @@ def machine_findings(adapters: Adapters, settings: Settings) -> list[Finding]:
 def source_findings(
     adapters: Adapters, settings: Settings, source: SourceSettings
 ) -> list[Finding]:
-    """Check the server, then the ledger, the tables and the lake. No ledger is created while the
-    server refuses us; a missing privilege or setting still gets a full check of the server."""
+    """Check the server, then the ledger, the tables and the lake. If the server refuses the
+    connection, nothing else is checked, and no ledger is created. If only a privilege or a setting
+    is wrong, the rest of the server is still checked."""
     server = _tried("server", lambda: _server(adapters, source.name))
     if server.error is not None and not isinstance(server.error, OperatorNeeded):
         return [server]
@@ -136,7 +137,7 @@ def _preflight(
 
 
 def _mirrors(adapters: Adapters, states: Iterable[TableState]) -> Iterator[KeptMirror]:
-    """Yield the mirrors that can be read; other checks report those that cannot."""
+    """Yield the mirrors that can be read. Other checks report unreadable mirrors."""
     mirrors = adapters.lake().mirrors
     for state in states:
         with suppress(LakeUnavailable, MirrorRefused):
@@ -146,7 +147,7 @@ def _mirrors(adapters: Adapters, states: Iterable[TableState]) -> Iterator[KeptM
 
 
 def next_start_finding(work: Workplace) -> Finding:
-    """Return where the next run starts, with a warning of a gap, or why it would be refused."""
+    """Return a finding about the start of the next run: its place, a gap, or a refusal."""
     from lockstep.commands.plan import start_line
     from lockstep.pipeline.run.status.plan import next_start
 
@@ -202,7 +203,7 @@ def _spark(adapters: Adapters, settings: Settings) -> str:
 
 
 def _catalog(adapters: Adapters) -> Finding:
-    """A catalog that is down is only a warning, because runs go on and register later."""
+    """Check the catalog. If it is down, that is only a warning: runs register mirrors later."""
 
     def ask() -> str:
         registry = adapters.registry()
@@ -216,8 +217,8 @@ def _catalog(adapters: Adapters) -> Finding:
 
 
 def _lake(path: LakePath) -> str:
-    """Check that the store refuses conflicting writes, or that the nearest existing folder can be
-    written. Nothing is left in the lake."""
+    """Check that an object store refuses conflicting writes, or that the folder of a local lake can
+    be written (or its nearest existing parent). Nothing is left in the lake."""
     if isinstance(path, ObjectPath):
         from lockstep.resources.lake.trial import require_conditional_writes
 
@@ -377,7 +378,7 @@ def level_counts(findings: Iterable[Finding]) -> str:
 
 
 def _alike(findings: Iterable[Finding]) -> Iterable[list[Finding]]:
-    """Group the findings that say the same of different tables."""
+    """Return groups of findings that have the same sentence about different tables."""
     groups: dict[tuple[str, str], list[Finding]] = {}
     for finding in findings:
         groups.setdefault((finding.topic, finding.sentence), []).append(finding)

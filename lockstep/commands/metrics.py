@@ -92,8 +92,8 @@ def _replace(path: Path, text: str) -> None:
 @dataclass(frozen=True, slots=True)
 class SourceFigures:
     """The figures of one source, from which its samples are made. `last`: the last run that
-    captured something; `tables`: the number in each state, by who stopped them; `files`: the number
-    in all mirrors, None if not counted."""
+    captured changes. `tables`: the number of tables by state, and by who stopped them. `files`: the
+    number of data files of all mirrors, or None if not counted."""
 
     standing: Standing
     verdict: Verdict
@@ -138,7 +138,7 @@ _TABLE_STATES: Final = (
 
 
 def _samples(figures: SourceFigures, now: datetime) -> Iterator[Sample]:
-    """Yield the samples of one source, without those whose value is not known now."""
+    """Yield the samples of one source, except those whose value is unknown now."""
     standing = figures.standing
     yield "measured_timestamp_seconds", "when this was measured", {}, now.timestamp()
     yield "server_up", "1 if the server answered", {}, float(standing.trouble is None)

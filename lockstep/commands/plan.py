@@ -34,6 +34,7 @@ from lockstep.printing import counted, origin_values, show_stopped, show_table
 from lockstep.resources.adapters import Adapters
 
 _GTIDS: Final = 120
+"""Largest number of characters of a GTID set that are printed."""
 
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
@@ -83,9 +84,9 @@ def plan_values(plan: RunPlan) -> dict[str, Any]:
 
 
 def supplies(plans: TablePlans) -> list[dict[str, Any]]:
-    """Return, for each table that is not where the others are, the steps that bring it there.
-    `from`: the place where it stopped; `to`: the place that the others have reached; `steps`: each
-    with its supplier, reason and price; `waits`: why no step is taken now."""
+    """Return, for each table that is behind the others, the steps that catch it up. `from`: the
+    place where it stopped; `to`: the place that the others have reached; `steps`: each with its
+    supplier, reason and price; `waits`: the reason why no step is taken now, or null."""
     stopped = {order.table: order for order in plans.orders}
     return [
         {
@@ -206,8 +207,8 @@ def _lines(source: str, plan: RunPlan) -> Iterator[str]:
 
 
 def price_words(price: Price) -> str:
-    """Return the end of a sentence that says how many rows and bytes are read, as far as that is
-    known."""
+    """Return the end of a sentence with the estimated numbers of rows and bytes that are read, as
+    far as they are known."""
     rows = "" if price.rows is None else f": about {price.rows:,} rows"
     return rows + ("" if not price.bytes else f", {price.bytes:,} bytes")
 
@@ -223,8 +224,8 @@ def _shape_lines(table: TableName, shape: PlannedShape) -> Iterator[str]:
 
 
 def supply_lines(plans: TablePlans) -> Iterator[str]:
-    """Yield a line for each step that brings a table to where the others are, and one for each
-    table that waits for its step."""
+    """Yield a line for each step that catches a table up with the others, and one for each table
+    that waits for its step."""
     end = "" if plans.cursor is None else str(plans.cursor.position.at)
     stopped = {order.table: order for order in plans.orders}
     for table, plan in sorted(plans.plans.items()):
@@ -270,6 +271,7 @@ def _step_line(table: TableName, step: Step, order: TableOrder | None, end: str)
 
 
 def start_line(start: PlannedStart) -> str:
+    """Return the position at which the next run starts, with the rule and its reason."""
     decision = f"{start.rule}: {start.reason}"
     if start.position is None:
         return decision

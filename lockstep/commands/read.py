@@ -231,8 +231,8 @@ def describe_changes(
 _PACKAGES_COMMENT = "# with --packages io.delta:delta-spark_4.2_2.13:4.4.0, for Spark 4.2\n"
 
 _AGE_SETTING = "spark.databricks.delta.vacuum.enforceTimeTravelWithinDeletedFileRetentionDuration"
-"""The setting that makes Delta refuse a version whose commit is old, even if that version was the
-newest one until recently."""
+"""The setting with which Delta refuses a version whose commit is old, even if that version was the
+newest until recently. A snippet for a version switches it off."""
 
 _REFUSED: Final[Mapping[str, Mapping[str, str]]] = {
     "delta-rs": {"typeWidening": "types of its columns were widened"},
@@ -241,9 +241,8 @@ _REFUSED: Final[Mapping[str, Mapping[str, str]]] = {
         "typeWidening": "types of its columns were widened",
     },
 }
-"""The table features that a reader does not support, each with what has happened to a table that
-has it (deltalake 1.6, Polars 2.1). Spark and DuckDB's delta extension support all features of
-mirrors."""
+"""The table features that a reader does not support (deltalake 1.6, Polars 2.1), each with its
+cause in words. Spark and DuckDB's delta extension support all features of mirrors."""
 
 
 def refusals(features: Collection[str]) -> dict[str, str]:
@@ -369,8 +368,8 @@ def _python(value: str) -> str:
 
 
 def _sql(value: str) -> str:
-    """Return an option's value in SQL. For a reference to a file this is a placeholder, since
-    DuckDB's shell reads a secret only from an environment variable."""
+    """Return an option's value in SQL. A reference to a file becomes a placeholder, because
+    DuckDB's shell can read a secret only from an environment variable."""
     kind, _, target = value.partition(":")
     if is_reference(value):
         return f"getenv('{target}')" if kind == "env" else f"'the content of {target}'"

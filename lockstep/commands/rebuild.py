@@ -1,4 +1,4 @@
-"""`lockstep rebuild TABLE --as-of PLACE`: a table as of any transaction of the past."""
+"""`lockstep rebuild TABLE --as-of PLACE`: write a table as it was after any past transaction."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from lockstep.resources.lake.store.paths import LakePath, is_url
 
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
-    """0, or 2 for what the past does not have."""
+    """Write the table at a path outside the lake, or with `--dry-run` show its origin. The exit
+    code is 2 if the lake does not have the table at that place."""
     table = table_name(arguments.table)
     place = place_argument(arguments.as_of, "--as-of", "rebuild")
     with context.adapters() as adapters:
@@ -39,7 +40,8 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
 
 
 def _chosen(into: str, lake: LakePath, work: Workplace, origin: RebuildOrigin) -> Path:
-    """Where a table of the past goes: what was named, or beside the lake, named by its place."""
+    """Return the folder of the new table: `--into`, or else a folder beside the lake whose name
+    contains the place. Raise `UsageError` if it is not a local folder outside the lake."""
     if is_url(into) or (not into and not isinstance(lake, Path)):
         raise UsageError(
             "A table of the past is made in a folder of this machine.",

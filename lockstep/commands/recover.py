@@ -41,7 +41,7 @@ from lockstep.resources.postgres.embedded import move_away
 
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
-    """Without `--yes`, only show what would be done."""
+    """Recover or undo with `--yes`; otherwise only show what would be done."""
     return (_undo if arguments.command == "undo" else _recover)(arguments, context)
 
 
@@ -129,7 +129,8 @@ def _kept_lines(source: str, outcome: RecoveryOutcome, *, recorded: bool) -> Ite
 
 
 def _next_run_lines(work: Workplace, outcome: RecoveryOutcome) -> Iterator[str]:
-    """Yield what the next run does to tables that do not simply continue, with the price."""
+    """Yield lines about tables that do not simply continue: the steps of the next run, with their
+    prices."""
     tables = outcome.tables
     if tables.plans:
         yield "  the next run then:"
@@ -170,6 +171,7 @@ def _next(
 
 
 def recovery_values(outcome: RecoveryOutcome) -> dict[str, Any]:
+    """Return the values in `--json`: the place at which the ledger continues, and its tables."""
     plan, tables = outcome.plan, outcome.tables
     then = {"read_again": tables.supplied(RowsRead), "supplies": supplies(tables)}
     if plan is None:
@@ -193,6 +195,7 @@ def recovery_values(outcome: RecoveryOutcome) -> dict[str, Any]:
 def recovery_lines(
     source: str, outcome: RecoveryOutcome, plan: RecoveryPlan, consumers: Sequence[Consumer]
 ) -> Iterator[str]:
+    """Yield the place at which the ledger continues, and the changes to tables and consumers."""
     yield (
         f"{source}: the ledger continues after batch {plan.lake_end.batch} of the ledger "
         f"{plan.lake_end.ledger}, at {plan.lake_end.at}"
@@ -219,7 +222,8 @@ def recovery_lines(
 
 
 def _consumer(cursor: int, after_batch: int) -> str:
-    """Return what going back to the end of batch `after_batch` means for a consumer at a cursor."""
+    """Return a clause about a consumer: its cursor, and a person's task with it before the ledger
+    goes back to the end of batch `after_batch`."""
     progress = f"has acknowledged batch {cursor}" if cursor else "has not acknowledged a batch yet"
     if cursor < after_batch:
         return (
@@ -290,8 +294,8 @@ def _carry_out(
 def _require_embedded_alone(
     context: CommandContext, source: str, ledger: Ledger, after_batch: int
 ) -> None:
-    """`ConfigurationError` unless the ledger is embedded and has no other source, because it is
-    moved away as a whole."""
+    """Raise `ConfigurationError` unless the ledger is embedded and has no other source, because the
+    whole ledger is moved away."""
     recover_it = f"`lockstep recover --source {source} --back-to {after_batch} --yes`"
     if context.settings.ledger_dsn() != "embedded":
         raise ConfigurationError(

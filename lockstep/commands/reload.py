@@ -58,7 +58,7 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
 
 
 def reload_values(reload: Reload) -> dict[str, Any]:
-    """Return the values of a reload for `--json`, recorded or only foreseen."""
+    """Return the values of a reload, recorded or only planned, for `--json`."""
     if reload.part is not None:
         return parts(reload, "part.condition.text as where, rows as estimated_rows")
     return {
@@ -68,7 +68,7 @@ def reload_values(reload: Reload) -> dict[str, Any]:
 
 
 def show_foreseen(context: CommandContext, work: Workplace, reloads: Sequence[Reload]) -> None:
-    """Say what reloads would do that are not recorded."""
+    """Print the effects of reloads that are only planned, and their costs."""
     context.say(
         *(_line(work, reload) for reload in reloads),
         *_costs(work, reloads),
@@ -79,7 +79,7 @@ def show_foreseen(context: CommandContext, work: Workplace, reloads: Sequence[Re
 def give_all(
     context: CommandContext, work: Workplace, lease: Lease, reloads: Sequence[Reload]
 ) -> list[Reload]:
-    """Record reloads, and say what the next run does."""
+    """Record reloads, print what the next run does, and return them as recorded."""
     given = []
     for reload in reloads:
         given.append(give_reload(work, lease, reload))
@@ -89,13 +89,13 @@ def give_all(
 
 
 def _source(arguments: argparse.Namespace, context: CommandContext, adapters: Adapters) -> str:
-    """Return the source that has the tables which are named without wildcards. If the lake has none
-    of them, or they are in several sources, return the only source, or raise `UsageError`."""
-    found = set[str]()
+    """Return the source whose ledger has the tables that are named without wildcards. If none or
+    several do, return the only source; raise `UsageError` if there are several sources."""
+    sources = set[str]()
     for named in filter(_is_name, arguments.tables):
         with suppress(NothingMatches):
-            found.add(context.source_of(adapters, arguments.source, table_name(named)))
-    return found.pop() if len(found) == 1 else context.one_source(arguments.source).name
+            sources.add(context.source_of(adapters, arguments.source, table_name(named)))
+    return sources.pop() if len(sources) == 1 else context.one_source(arguments.source).name
 
 
 def _is_name(pattern: str) -> bool:
@@ -105,8 +105,8 @@ def _is_name(pattern: str) -> bool:
 def _foreseen(
     arguments: argparse.Namespace, context: CommandContext, work: Workplace
 ) -> list[Reload]:
-    """Return the reload that is planned for each chosen table. A table that has stopped waits for a
-    person, so it is left out unless it is named without wildcards."""
+    """Return a planned reload for each chosen table. A stopped table waits for a person, so it is
+    left out unless it is named without wildcards."""
     supplier = None if arguments.since is None else Supplier(arguments.since)
     tables, named = _chosen(work, arguments.tables), {*filter(_is_name, arguments.tables)}
     states, chosen = work.ledger.table_states(work.source.name), list[TableName]()
@@ -125,10 +125,12 @@ def _foreseen(
 
 def _chosen(work: Workplace, patterns: Sequence[str]) -> list[TableName]:
     matches = work.source.patterns.matches
-    there = {table.name for table in work.server.tables()}
+    tables = {table.name for table in work.server.tables()}
     states = work.ledger.table_states(work.source.name)
-    there |= {t for t, one in states.items() if one.condition is not TableCondition.DROPPED}
-    captured = sorted(filter(matches, there))
+    tables |= {
+        table for table, state in states.items() if state.condition is not TableCondition.DROPPED
+    }
+    captured = sorted(filter(matches, tables))
     for pattern in patterns:
         if not any(TablePatterns((pattern,), ()).matches(table) for table in captured):
             raise NothingMatches(
@@ -154,11 +156,11 @@ def _tell_given(context: CommandContext, work: Workplace, reload: Reload) -> Non
 
 
 def _costs(work: Workplace, reloads: Sequence[Reload]) -> list[str]:
-    """Return lines on reading all rows of tables: how long it takes, how much space it needs, and
-    whether the server keeps its log long enough; none if no table is read whole."""
+    """Return lines on the costs of reading all rows of tables: time, space, and whether the server
+    keeps its log long enough. Return none if no table is read whole."""
     total = sum(reload.rows or 0 for reload in reloads if reload.part is None)
     facts = work.server.facts() if total else None
-    return [] if facts is None else [f"  {told}" for told in loads_take(work, facts, total)]
+    return [] if facts is None else [f"  {line}" for line in loads_take(work, facts, total)]
 
 
 # -- some rows of one table ----------------------------------------------------------------
@@ -186,8 +188,8 @@ def _some_rows(
         show_foreseen(context, work, [reload])
         tables = {str(reload.table): reload_values(reload)}
         return Outcome(exits.DONE, {"source": source, "tables": tables})
-    code, told = read_parts(context, adapters, work, [reload])
-    return Outcome(code, {"source": source, **told})
+    code, values = read_parts(context, adapters, work, [reload])
+    return Outcome(code, {"source": source, **values})
 
 
 def read_parts(
@@ -201,15 +203,15 @@ def read_parts(
     # A run that finds differences when it samples rows has still done all of its work.
     going = (exits.DONE, exits.QUARANTINED, exits.DIFFERENCES)
     read: dict[str, Any] = {}
-    code, told = run_sources([source], adapters, None, context)[source]
+    code, values = run_sources([source], adapters, None, context)[source]
     for order in orders:
         if code not in going:
             break
-        code, told = run_sources([source], adapters, None, context, order)[source]
+        code, values = run_sources([source], adapters, None, context, order)[source]
         if code in going:
-            _tell(context, order, told)
-        read |= told.get("refreshed", {})
-    return code, {**told, "refreshed": read}
+            _tell_refreshed(context, order, values)
+        read |= values.get("refreshed", {})
+    return code, {**values, "refreshed": read}
 
 
 def _order(work: Workplace, arguments: argparse.Namespace) -> RereadRows:
@@ -223,11 +225,11 @@ def _order(work: Workplace, arguments: argparse.Namespace) -> RereadRows:
     )
 
 
-def _tell(context: CommandContext, order: RereadRows, told: dict[str, Any]) -> None:
-    found = told["refreshed"].get(str(order.table))
-    stopped = {quarantine.table for quarantine in told["stopped"]}
-    if found is not None and order.table not in stopped:
+def _tell_refreshed(context: CommandContext, order: RereadRows, values: dict[str, Any]) -> None:
+    refreshed = values["refreshed"].get(str(order.table))
+    stopped = {quarantine.table for quarantine in values["stopped"]}
+    if refreshed is not None and order.table not in stopped:
         context.say(
-            f"{order.table}: {counted(found.read, 'row')} read again, "
-            f"{counted(found.gone, 'row')} of the mirror gone at the source and deleted"
+            f"{order.table}: {counted(refreshed.read, 'row')} read again, "
+            f"{counted(refreshed.gone, 'row')} of the mirror gone at the source and deleted"
         )

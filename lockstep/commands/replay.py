@@ -68,6 +68,7 @@ def exit_code(report: ReplayReport) -> int:
 
 
 def replay_lines(report: ReplayReport, *, planned: bool) -> Iterator[str]:
+    """Yield the batches of the span, then the files and mirrors that differed from the log."""
     batches = report.batches
     if not batches:
         yield f"no batch overlaps {report.span}: nothing is replayed"

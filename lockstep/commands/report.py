@@ -23,7 +23,7 @@ from lockstep.streams import writing
 
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
-    """Only the ledger is asked, and only the page is written."""
+    """Write the page. It is made from the ledger alone: MySQL and the lake may be down."""
     from lockstep.assets.run_page import keep_page, page, page_path
 
     span = _span(arguments)

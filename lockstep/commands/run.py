@@ -70,8 +70,9 @@ def run_sources(
     context: CommandContext,
     part: RereadRows | None = None,
 ) -> dict[str, tuple[int, dict[str, Any]]]:
-    """Run the sources one after another, with one ledger connection and one JVM. `part`: rows of
-    one table that are read again; then there is one source."""
+    """Run the sources one after another, with one ledger connection and one JVM, and return each
+    source's exit code and values. `part`: rows of one table that are read again; `sources` then has
+    one source."""
     adapters.warm(sources)  # in the background, while this thread imports the engine
     outcomes = {}
     for source in sources:
@@ -92,8 +93,8 @@ def run_source(
     until: Place | None = None,
     part: RereadRows | None = None,
 ) -> RunRecord:
-    """Carry out one run and write its page. The last OpenLineage event is sent only after the
-    source's lock is released, so that a slow backend cannot delay the next run."""
+    """Carry out one run and write its page. The last OpenLineage event is sent after the source's
+    lock is released, so that a slow backend cannot delay the next run."""
     from lockstep.pipeline.run.run import RunRecord, RunSession, run
     from lockstep.resources.full_disk import disk_full
 
@@ -190,7 +191,7 @@ _SECONDS: Final = (
 
 
 def _values(record: RunRecord, lake: str) -> dict[str, Any]:
-    """Return the run's values in `--json`; those of steps that were not reached are null or
+    """Return the run's values in `--json`. Values of steps that were not reached are null or
     empty."""
     captured, merged, done = record.captured, record.merged, record.acknowledged
     loading, loaded = (captured.loading, captured.loaded) if captured else ((), ())

@@ -73,8 +73,8 @@ def _show(
     table: TableName,
     place: Place | None,
 ) -> Outcome:
-    """Show the table of the first source that has it. The server is asked only if the ledger cannot
-    answer."""
+    """Show the table of the first source that has it. MySQL is only asked if the ledger does not
+    have the structure."""
     tables: list[TableName] = []
     for source in context.sources(source_name):
         name = source.name
@@ -168,7 +168,8 @@ def _heading(source: str, shown: ShownSchema, at: str | None) -> Iterator[str]:
 
 
 def _columns(version: SchemaVersion, schema: TableSchema) -> list[dict[str, Any]]:
-    """Return the columns' values; `shown` says how a policy changes a column in the lake."""
+    """Return the columns' values. `shown`: how the settings hide or change the column in the lake,
+    if they do."""
     treatments = version.treated
     return [
         {

@@ -33,12 +33,15 @@ from lockstep.printing import counted, lines, partial_lines
 from lockstep.resources.adapters import Adapters
 
 _BATCHES: Final = 20
+"""Largest number of batches in the answer."""
+
 _GTIDS: Final = 100
+"""Largest number of characters of a GTID set that are printed."""
 
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
-    """The exit code is 0 if nothing waits for a person or for a run. If MySQL is down, the answer
-    says so and has everything that the ledger knows."""
+    """Print the state of each source. The exit code is 0 if nothing waits for a person or for a
+    run. If MySQL is down, the answer says so and shows everything that the ledger has."""
     answers: dict[str, tuple[int, dict[str, Any]]] = {}
     with context.adapters() as adapters:
         for source in context.sources(arguments.source):
@@ -70,8 +73,8 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
 
 
 def catalog_standing(adapters: Adapters, mirrors: MirrorNames) -> CatalogStanding | None:
-    """Return what the ledger knows of entries; None without [catalog], or if it is wrong, which
-    `lockstep check` reports."""
+    """Return the state of the catalog's entries, from the ledger. Return None if lockstep.toml has
+    no [catalog], or an invalid one, which `lockstep check` reports."""
     try:
         registry = adapters.registry()
     except LockstepError:
@@ -80,8 +83,8 @@ def catalog_standing(adapters: Adapters, mirrors: MirrorNames) -> CatalogStandin
 
 
 def exit_code(standing: Standing, now: datetime, pause: timedelta | None) -> int:
-    """Return 0 if nothing waits for a person or for a run. While a run is going on, only what waits
-    for a person counts."""
+    """Return 0 if nothing waits for a person or for a run. While a run is going on, work that waits
+    for a run does not count."""
     judged = verdict(standing, now, pause)
     if judged.state is State.BUSY and judged.recovery is None:
         code = exit_code(replace(standing, lease=None), now, pause)
@@ -187,8 +190,8 @@ def status_lines(
     decisions: Iterable[RecordedDecision] = (),
     tables: Iterable[str] = (),
 ) -> Iterator[str]:
-    """Yield what is wrong and what to do about it, then everything else that is known. `decisions`:
-    the latest, newest first; `tables`: the lines about tables that are not followed now."""
+    """Yield the verdict on the source and its hint, then all details. `decisions`: the latest,
+    newest first; `tables`: the lines about tables that are not followed now."""
     yield f"{standing.source}: {judged.state}: {judged.sentence}"
     if judged.hint:
         yield f"  hint: {judged.hint}"
@@ -329,7 +332,8 @@ Inactive = tuple[TableState, TableOrder | None]
 
 
 def _way(state: TableState, order: TableOrder) -> str:
-    """How it comes back; whether the log is still there only `plan` looks."""
+    """Return a clause that says how the next run brings the table back. Only `lockstep plan` checks
+    whether the server still has the log."""
     if order.kind is OrderKind.RELOAD:
         return "rewrites its mirror"
     if only_server_supplies(state) or state.stopped is None:
@@ -340,7 +344,7 @@ def _way(state: TableState, order: TableOrder) -> str:
 def inactive(
     states: Mapping[TableName, TableState], orders: Iterable[TableOrder]
 ) -> tuple[Inactive, ...]:
-    """By name."""
+    """Return the tables that are not followed, by name, each with its open order."""
     of = {order.table: order for order in orders}
     return tuple(
         (state, of.get(table))
@@ -350,7 +354,7 @@ def inactive(
 
 
 def inactive_values(tables: Iterable[Inactive]) -> list[dict[str, Any]]:
-    """`order` is null where nobody ordered the table back."""
+    """Return the values in `--json`. `order`: null if nobody has ordered the table back."""
     return [
         {
             **parts(state, "table, condition as state, stopped_by"),

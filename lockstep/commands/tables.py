@@ -17,6 +17,7 @@ from lockstep.printing import show_table
 
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
+    """List the tables of each source. MySQL has to answer."""
     payload: dict[str, Any] = {}
     with context.adapters() as adapters:
         for source in context.sources(arguments.source):
@@ -46,10 +47,10 @@ def _row(table: Mapping[str, Any]) -> tuple[object, ...]:
 def table_values(
     source: str, patterns: TablePatterns, server: SourceServer, ledger: Ledger
 ) -> list[dict[str, Any]]:
-    """Return the values of the server's tables, then of those that only the ledger has.
+    """Return the values of the server's tables, then of tables that only the ledger has.
 
-    `position`: the place in the log that the mirror shows, or where the table was quarantined;
-    `begins`: where the lake's part begins of a table that the lake does not have completely.
+    `position`: the place in the log up to which the mirror is current, or where the table stopped.
+    `begins`: for a table that the lake has only in part, the place where that part begins.
     """
     states, cursor = ledger.table_states(source), ledger.cursors(source).acknowledged
     listed = {table.name: table for table in server.tables()}

@@ -30,7 +30,8 @@ from lockstep.resources.holders import holder
 
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
-    """The exit code is 0 also if a table was left to the next upkeep; the answer names it."""
+    """Carry out or plan the upkeep of each source. The exit code is 0 even if a table is left to
+    the next upkeep; the answer names the table."""
     only = frozenset(map(table_name, arguments.tables)) or None
     payload: dict[str, Any] = {}
     with context.adapters() as adapters:

@@ -66,8 +66,8 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
 
 
 def exit_code(report: VerifyReport) -> int:
-    """Return 4 if a table differs or could not be compared, 3 if one could not be proven now, 6 if
-    tables are quarantined."""
+    """Return 4 if a table differs or could not be compared, 3 if a table could not be proven now, 6
+    if tables are quarantined, else 0."""
     if report.differs:
         return exits.DIFFERENCES
     if report.not_proven:
@@ -112,8 +112,8 @@ def _proven(difference: TableDifference) -> str:
 
 
 def _note_equal(work: Workplace, report: VerifyReport, context: CommandContext) -> None:
-    """Record that incomplete tables which proved equal are complete. Not while a run is going on,
-    because it may change them."""
+    """Record that partial tables which proved equal are complete. If a run is going on, record
+    nothing, because the run may change them."""
     if not now_whole(work, report):
         return
     try:
@@ -133,9 +133,9 @@ def _repaired(
     *,
     dry_run: bool,
 ) -> dict[str, Any]:
-    """Read the differing rows of a table now if a condition can name them; have the next run read
-    all rows of the other tables that differ. `SourceBusy` while a run is going on. `dry_run`: only
-    show that."""
+    """Repair tables that differ. If a condition can select a table's differing rows, read them now;
+    otherwise have the next run read all its rows. Raise `SourceBusy` while a run is going on.
+    `dry_run`: only print what would be read."""
     repairs = plan_repairs(work, report, getpass.getuser())
     if dry_run:
         if repairs:
@@ -160,7 +160,7 @@ def _repaired(
 def _chosen(
     sources: Sequence[SourceSettings], tables: Sequence[TableName]
 ) -> list[tuple[SourceSettings, list[TableName] | None]]:
-    """Return each source with those of the tables that it captures; None stands for all tables."""
+    """Return each source with the given tables that it captures. None stands for all tables."""
     if not tables:
         return [(source, None) for source in sources]
     matches = [

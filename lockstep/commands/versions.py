@@ -16,13 +16,14 @@ from lockstep.printing import lines, show_table
 from lockstep.resources.lake.store.paths import LakePath
 
 LISTED: Final = 20
+"""Largest number of places that `--list` shows."""
 _ABOUT: Final = "batch.id as batch, batch.dagster_run as run, position"
 _COLUMNS: Final = ("as of", "committed", "batch", "run", "tables", "missing")
 
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
-    """Only the ledger is asked. The exit code is 0 also if tables are missing: each is named with
-    its cure."""
+    """Show the versions as of a place, or list the places. Only the ledger is asked. The exit code
+    is 0 even if tables are missing; the answer names each with its cure."""
     if arguments.list and arguments.at:
         raise UsageError(
             "--list lists the newest places, --at shows one place.", hint="leave one of them out"

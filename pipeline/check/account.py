@@ -18,10 +18,19 @@ from lockstep.pipeline.values.survey import (
 from lockstep.pipeline.values.table import TableName
 
 _FEW_CONNECTIONS: Final = 3
+"""Number of connections that a run needs while it reads no chunk of a table."""
+
 _PER_CHUNK: Final = 3
+"""Number of further connections for each chunk that is read at the same time."""
+
 _FEW_STATEMENTS: Final = 100
+"""Smallest number of prepared statements that the server should allow."""
+
 _CODE: Final = ("TRIGGER", "SHOW VIEW")
+"""Privileges that show which tables a logged statement changes through triggers and views."""
+
 METADATA_LOCKS: Final = TableName("performance_schema", "metadata_locks")
+"""The table in which MySQL shows that an ALTER waits for a table."""
 
 
 def has_globally(evidence: SourceEvidence, *privileges: str) -> bool:

@@ -1,11 +1,13 @@
-"""Rules about connections to the server: one server, no proxy, TLS, clocks, limits; variables that
-other sessions may set for themselves, whatever the global values; and the server's replicas, the
-server as a replica, Galera, filters.
+"""Rules about the connection, other sessions, and replication.
 
-A proxy can be recognised by its greeting, which has its own version and connection id, because
-it does not know yet to which server a statement will go (ProxySQL and MaxScale documentation). No
-check can see future sessions. The variables of current sessions are in the table
-`performance_schema.variables_by_thread` (MySQL), if the account may read it.
+The connection: one server, no proxy, TLS, clocks, limits. Sessions: variables that a session can
+set for itself, so that global values do not bind it. Replication: the server's replicas, the server
+as a replica, Galera, filters of the log.
+
+A proxy is recognised by its greeting. It has the proxy's own version and connection id, because
+a proxy chooses the server only later, for each statement (ProxySQL and MaxScale documentation).
+Only the variables of current sessions can be checked
+(`performance_schema.variables_by_thread` of MySQL, if the account may read it).
 
 Variables of replication: MySQL manual, "Replication and Binary Logging Options and Variables";
 MariaDB documentation, "Replication and Binary Log System Variables" and "Galera Cluster System
@@ -25,8 +27,14 @@ from lockstep.pipeline.values.survey import Answering
 
 _PROXIES: Final = ("proxysql", "maxscale", "mysql router", "dbproxy")
 _CLOCKS_AGREE: Final = timedelta(seconds=30)
+"""Largest difference between two clocks for which no warning is given."""
+
 _PATIENCE: Final = 60
+"""Smallest net_write_timeout, in seconds, for which no warning is given."""
+
 _PACKET: Final = 16 << 20
+"""Smallest max_allowed_packet, in bytes, for which no warning is given."""
+
 _MARIADB_PREFIX: Final = "5.5.5-"
 """Prefix that MariaDB puts before its version in the greeting, because old replicas expect a
 version 5."""

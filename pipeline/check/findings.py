@@ -1,5 +1,7 @@
-"""The evidence that rules judge, which is the facts that every run has and the further facts that
-`check` asks the server for; rules; and how their verdicts become findings."""
+"""The parts of a check: evidence (facts about a source), rules, their verdicts, and findings.
+
+A rule judges evidence and yields verdicts; a verdict becomes a finding, which people read. A mirror
+is the Delta table with the current rows of a source table."""
 
 from __future__ import annotations
 
@@ -23,10 +25,10 @@ from lockstep.pipeline.values.table import NamePatterns, TableName, TablePattern
 
 @dataclass(frozen=True, slots=True)
 class RunEvidence:
-    """The facts that every run has before it reads: about the server, its tables, and the states
-    in the ledger. `settings`: global variables. `recorded`: tables in the ledger; `stopped`: tables
-    in the ledger that do not follow the source. `account`: the value of CURRENT_USER(); None if
-    the server was not asked for it."""
+    """The facts that every run has before it reads. `settings`: the server's global variables.
+    `tables`: its tables. `recorded`: tables in the ledger (Lockstep's database); `stopped`: those
+    of them that do not follow the source. `account`: the value of CURRENT_USER(), or None if the
+    server was not asked for it."""
 
     flavour: str
     version: str
@@ -45,6 +47,7 @@ class RunEvidence:
         patterns: TablePatterns,
         states: Mapping[TableName, TableState],
     ) -> RunEvidence:
+        """Return the evidence from the server's answers and the ledger's table states."""
         following = TableCondition.FOLLOWING
         stopped = {table for table, state in states.items() if state.condition is not following}
         return cls(
@@ -74,17 +77,17 @@ class KeptMirror:
 
 @dataclass(frozen=True, slots=True)
 class SourceEvidence:
-    """All facts that `check` has.
+    """All facts that `lockstep check` has about a source.
 
     `pause`: the longest time between two scheduled runs; None without a schedule. `partial`: tables
     of which the lake may have only a part. `mirrors`: the existing mirrors; `keep`: how long their
-    versions are promised. `reading`: the settings for reading tables from the source. `passes`:
-    tables whose statements are passed over because a person vouches for them. `policies_of`:
-    returns the policies with which the lake follows a table; `settings`: the blocks of settings for
-    some tables. `known`: tables in the ledger. `names`: the rules for naming mirrors. `shaping`:
-    the settings that hide or change columns and rows; `schemas`: the structures of the captured
-    tables to which such settings apply; `shaped`: the newest versions of the tables of which the
-    lake already hides or changes something.
+    versions are to stay readable. `reading`: the settings for reading tables from the source.
+    `passes`: tables whose statements are passed over because a person vouches for them.
+    `policies_of` returns the policies with which the lake follows a table; `settings`: the blocks
+    of settings for some tables. `known`: tables in the ledger. `names`: the rules for naming
+    mirrors. `shaping`: the settings that hide or change columns and rows; `schemas`: the structures
+    of the captured tables to which such settings apply; `shaped`: the newest versions of the tables
+    of which the lake already hides or changes something.
     """
 
     survey: Survey
@@ -137,9 +140,9 @@ Level = Literal["ok", "warning", "refusal"]
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One line of the preflight. `subject`: a setting, a table or the server. `error`: what a run
-    raises for a refusal; None if it goes on, or stops only where it meets the fault. `topic`:
-    groups the lines."""
+    """One line of the report. `subject`: a setting, a table or the server. `hint`: the cure.
+    `error`: the error with which a run refuses to read; None if the run reads all the same, or
+    stops only at an event that has the fault. `topic`: the group of the line."""
 
     json_keys: ClassVar = ("level", "subject", "sentence", "hint")
 
@@ -153,7 +156,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Fine:
-    """There is nothing to do. `subject`: gives the verdict a line of its own."""
+    """The verdict that there is nothing to do. `subject`: as in `Fault`."""
 
     sentence: str
     subject: str | None = None
@@ -161,7 +164,8 @@ class Fine:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Something that a person should correct. Fields that are None are taken from the rule."""
+    """The verdict that a person should correct something. Fields that are None are taken from the
+    rule; its `subject` is then the rule's name."""
 
     sentence: str
     subject: str | None = None
@@ -178,9 +182,10 @@ Evidence_contra = TypeVar("Evidence_contra", contravariant=True)
 class CheckRule(Generic[Evidence_contra]):
     """A pure function from evidence to verdicts, with its entry in the documentation.
 
-    `name`: the subject of its findings. `looks_at`: what it reads. `level`: of its faults.
-    `cost`: what a fault costs. `cure`: what to type or do. `error`: what a run raises for a
-    refusal. A rule that does not apply yields no verdict.
+    `name`: the subject of its findings. `looks_at`: the facts that it judges. `level`: the level of
+    its faults. `cost`: the consequence of a fault. `cure`: what to type or do. `judge`: the
+    function, which yields no verdict if the rule does not apply. `error`: the class that a run
+    raises for a refusal.
     """
 
     name: str

@@ -1,5 +1,5 @@
-"""Rules about the log: what must be in it, what a crash may lose, and how long it is kept compared
-with how often it is read.
+"""Rules about the binary log: its content, its safety in a crash, and its retention compared with
+the schedule of runs.
 
 Variables: MySQL manual, "Binary Logging Options and Variables", "Binary Log Expiration"; MariaDB
 documentation, "Replication and Binary Log System Variables", "Purging Log Files"; Amazon RDS user
@@ -38,7 +38,8 @@ _NUMBER = re.compile(r"(\d+)\.(\d+)(?:\.(\d+))?")
 
 
 def set_global(name: str, value: str) -> str:
-    """Return the statement, and what makes it permanent; only MySQL has SET PERSIST."""
+    """Return a SET GLOBAL statement, and a note on making it permanent by the configuration file:
+    only MySQL has SET PERSIST."""
     return f"set global {name} = {value}; (and put it into the server's configuration)"
 
 
@@ -57,8 +58,8 @@ def _wanted(
     cure: str,
     error: type[LockstepError] | None = None,
 ) -> CheckRule[RunEvidence | SourceEvidence]:
-    """Return the rule that a global variable has one of these values if the server has the
-    variable."""
+    """Return the rule that a global variable must have one of these values. It does not apply to
+    servers without the variable."""
 
     def judge(evidence: RunEvidence | SourceEvidence) -> Iterator[Verdict]:
         value = evidence.setting(name)
@@ -99,7 +100,8 @@ _REQUIRED: Final = (
         ServerSettings,
     ),
 )
-"""Settings without which a run refuses to read. It stops at events of a session that differs."""
+"""Global settings without which a run refuses to read. A session may differ from them; then a run
+stops at the session's events."""
 
 _ADVISED: Final = (
     _wanted(
@@ -277,8 +279,8 @@ _SHORT: Final = timedelta(days=2)
 """Shortest retention that survives a weekend without runs."""
 
 _FACTOR: Final = 3
-"""Number of the schedule's longest pauses for which the log should be kept, so that two failed runs
-in a row lose nothing."""
+"""The log should be kept for this many of the schedule's longest pauses, so that two failed runs in
+a row lose nothing."""
 
 _WINDOW: Final = timedelta(days=100)
 _DAILY_WINDOW: Final = timedelta(days=2)
@@ -295,8 +297,8 @@ def longest_pause(cron: str, now: datetime) -> timedelta:
     """Return the longest time between two ticks of a cron expression in the 100 days after `now`;
     it is exact above 6 hours.
 
-    Only some moments are probed: a pause that is longer than the longest one so far contains at
-    least one of several moments that are this far apart.
+    To be fast, it probes moments whose distance is the longest pause so far: a longer pause
+    contains at least one of them.
     """
     from croniter import croniter  # Runs import these rules too, and need no schedule.
 
@@ -378,7 +380,7 @@ def pause_from_now(cron: str | None) -> timedelta | None:
 
 
 _pause: Final = lru_cache(longest_pause)
-"""`longest_pause`, cached: it is asked for each part of a source, and again by Dagster's checks."""
+"""`longest_pause`, cached because each part of a source and Dagster's checks ask for it."""
 
 
 RETENTION_RULES: Final = about(

@@ -1,4 +1,5 @@
-"""Rules about the captured tables as a whole: engine, kind, partitions, foreign keys.
+"""Rules about captured tables: patterns that choose them, settings for them, their keys, engines,
+kinds, partitions and foreign keys.
 
 Tests on MySQL 9.7 and MariaDB 10.11 showed: rows that a cascade changes in child tables are logged
 only if MySQL enforces foreign keys itself instead of InnoDB (`innodb_native_foreign_keys` is OFF).
@@ -163,7 +164,8 @@ def _patterns(evidence: RunEvidence) -> Iterator[Verdict]:
 
 
 def _grant(pattern: str, account: str | None) -> str:
-    """Return the GRANT for the tables that a pattern means, if it names a single database."""
+    """Return the GRANT for the tables of a pattern, or words for it if the pattern has a wildcard
+    in its database."""
     database, _, table = pattern.partition(".")
     if account is None or not table or set("*?") & set(database):
         return f"grant SELECT on the tables it means ({pattern})"
@@ -188,7 +190,7 @@ def _stopped(evidence: RunEvidence) -> Iterator[Verdict]:
 
 
 def _settings(evidence: SourceEvidence) -> Iterator[Verdict]:
-    """Each block of settings, each of its patterns and each of its keys must apply to a table."""
+    """Report blocks of settings with a pattern or a key that applies to no table."""
     names = {*(table.name for table in evidence.tables), *evidence.known}
     captured = [name for name in names if evidence.patterns.matches(name)]
     for number, block in enumerate(evidence.settings):

@@ -1,7 +1,7 @@
-"""Batches, their states, and what the ledger records of each.
+"""Batches, their states, and what the ledger (Lockstep's database in Postgres) records of each.
 
-A batch is what one capture produced: a contiguous range of positions (start, end].
-States only move forward; the database enforces it.
+A batch is the part of the log that one capture read, the positions (start, end], with its changes
+as files. States only move forward; the database enforces it.
 
     capturing ──segments durable and recorded──▶ captured ──every table merged──▶ merged
         │                                            │            or quarantined       │
@@ -37,6 +37,8 @@ from lockstep.pipeline.values.table import TableName, TablePatterns
 
 
 class BatchState(StrEnum):
+    """The state of a batch, as in the diagram above."""
+
     CAPTURING = "capturing"
     CAPTURED = "captured"
     MERGED = "merged"
@@ -45,9 +47,8 @@ class BatchState(StrEnum):
 
 
 class BatchKind(StrEnum):
-    """An ordinary batch reads on from the end of the batch that it follows. A batch that catches
-    up reads a part of the log again, for tables that had stopped: from `start` up to the end of
-    the batch that it follows."""
+    """An ordinary batch begins at the end of the batch before it. A catching-up batch reads a part
+    of the log again, for tables that had stopped; its end is the end of the batch before it."""
 
     ORDINARY = "ordinary"
     CATCHING_UP = "catching-up"
@@ -68,7 +69,7 @@ class Xid:
 @dataclass(frozen=True, slots=True)
 class WaitingFile:
     """An encrypted file of row events that outlives its run. `size`: bytes of events in it.
-    `sha256`: hex checksum of the file as stored. The `key` is stored elsewhere."""
+    `sha256`: hex checksum of the encrypted file. `key`: its key, which only the ledger stores."""
 
     path: str
     size: int
@@ -98,9 +99,8 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class Requests:
-    """The number of requests to an object store: `own` by the lake's own client, `spark` by
-    Spark's, or None if Spark does not report it. Requests of delta-rs are in neither, because it
-    does not count them."""
+    """Numbers of requests to an object store: `own` by Lockstep's client, `spark` by Spark, or None
+    if Spark does not report them. delta-rs does not count its requests, so they are in neither."""
 
     json_keys: ClassVar = ("lockstep", "spark")
 
@@ -132,11 +132,13 @@ class Batch:
 
     `end`, `anchor` and the totals are None or 0 until it is captured. `base` is the `_sequence`
     just before its first change; `changes` counts row images, so the next batch's base is
-    `base + changes`. `follows` is the batch at whose end it continues: its predecessor, which the
-    ledger may have forgotten, or the batch that its start decision names; in that case
-    `continuity` says what lies between the two. `life`: the server's when it was read; None if the
-    server does not report it. `requests`: requests to an object store since the run acknowledged
-    the batch before it, or since the run began; None for a lake in a folder.
+    `base + changes`. `token` is that of the lease under which it was begun. A batch begins at the
+    end of its `predecessor`, or where its `start_decision` says. `follows` is the batch before it
+    in either case, also if upkeep has deleted the predecessor's row; `continuity` says how a start
+    by decision relates to the end of that batch. `by_gtid`: as in `Cursor`. `life`: the server
+    process from which it was read, or None if the server does not report it. `requests`: requests
+    to an object store since the run acknowledged the batch before it, or since the run began; None
+    for a lake in a folder.
     """
 
     json_keys: ClassVar = ("id", "state", "start", "end", "dagster_run", "created_at")
@@ -187,6 +189,7 @@ class BatchTimes:
 
     @classmethod
     def of(cls, batch: Batch) -> BatchTimes:
+        """Return the times of a captured batch."""
         end = batch.end
         assert end is not None, "a captured batch has an end"
         return cls(
@@ -204,22 +207,24 @@ class BatchTimes:
 class CaptureRecord:
     """Everything that one ledger transaction records when a batch is captured.
 
-    `history`: structures that were read or followed. Their version numbers continue the ledger's
-    `last_versions`; a version's `statement` is an index into `history.statements`.
-    `events`: per table in the order of the log, so that `sequence` never descends.
-    `orders_done`: open orders that this capture carries out. Their tables are followed again before
-    `tables`, `quarantined` and the rest are recorded.
+    `history`: structures that were read from the server or followed through statements of the log.
+    Their version numbers continue the ledger's `last_versions`; a version's `statement` is an
+    index into `history.statements`.
+    `events`: of each table in the order of the log, so that `sequence` never descends.
+    `orders_done`: ids of the open orders that this capture carries out. Their tables are followed
+    again before `tables`, `quarantined` and the rest are recorded.
     `source_parts`: at most one for each of the source's own tables.
     `handovers`: mirrors that an earlier ledger made and this one continues; `tables` has their
     states after the handover.
     `extents`: of tables that became partial or complete with this capture.
     `set_anchors`: one for each GTID source that was read, that of the last transaction first.
-    `life`: the server's before it was read.
+    `life`: the server process, as it was before the log was read.
     `scope`: the patterns with which it was captured, or None for a batch that only catches up.
-    `followed`: loads whose tables are captured from their low on, beginning with this batch.
-    `joined`: loads that are complete with this batch: all rows, which are in `snapshots`, and the
-    log after them.
-    `needless`: numbers of loads that are void, because the log has all rows of their tables.
+    `followed`: loads (tables whose rows are being read, see `model.load`) whose part of the log is
+    captured from `Load.low` on, beginning with this batch.
+    `joined`: loads that are complete with this batch: `snapshots` has all their rows, and the log
+    is captured past them.
+    `needless`: ids of loads that are void, because the log has all rows of their tables.
     `passed_statements`: number of statements that were logged instead of rows and change no
     captured table.
     """
@@ -352,11 +357,11 @@ def _by_table(parts: Iterable[Part]) -> dict[TableName, list[Part]]:
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """The end of the newest batch in a state, and the anchor that proves it.
+    """The end of the newest batch in a state, and the anchor by which the log there is recognised.
 
-    `by_gtid`: a run may start at it by its GTID set. This is so from the first batch that was
-    begun with `gtid_mode` ON, until an anonymous transaction was read or a run found another mode.
-    `lapsed`: this was so and no longer is.
+    `by_gtid`: a run may find the place on another server by the position's GTID set. True from the
+    first batch that was begun with `gtid_mode` ON, until an anonymous transaction is read or a run
+    finds another mode. `lapsed`: `by_gtid` was true for an earlier batch and no longer is.
     """
 
     batch: int
@@ -375,7 +380,7 @@ class Cursors:
     acknowledged: Cursor | None = None
 
 
-# -- what many batches have -------------------------------------------------------------------
+# -- several batches together -----------------------------------------------------------------
 
 
 class Elsewhere(StrEnum):
@@ -389,9 +394,9 @@ class Elsewhere(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SpanMarks:
-    """Batches of a span whose rows are not all in the range of the log that they read; those that
-    recorded structures of tables or databases; and those whose files were replaced, with how often
-    (`revised`)."""
+    """Batches of a span, by id, that a replay has to treat specially. `elsewhere`: those with rows
+    from outside the range of the log that they read. `learnt`: those that recorded structures of
+    tables or databases. `revised`: those whose files were replaced, with how often."""
 
     elsewhere: Mapping[int, Elsewhere]
     learnt: frozenset[int]
@@ -403,10 +408,10 @@ BatchRange: TypeAlias = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class RunsElsewhere:
-    """The number of runs, and the batches that they captured, in order. `died`: the number of runs
-    that were killed, or hung and were taken over. `forgotten`: that of leases that upkeep
-    deleted."""
+class RunsOutsideDagster:
+    """Runs that Dagster did not start and does not record. `runs`: their number; `batches`: the
+    batches that they captured, in order. `died`: the number of runs that were killed, or hung and
+    were taken over. `forgotten`: the number of leases that upkeep deleted."""
 
     runs: int
     batches: tuple[int, ...]
@@ -415,8 +420,9 @@ class RunsElsewhere:
 
 
 @dataclass(frozen=True, slots=True)
-class WriteElsewhere:
-    """The last write of a table's mirror, and the batches that each of its writes covers."""
+class WritesOutsideDagster:
+    """The writes to one table's mirror that Dagster may not have recorded. `last`: the newest of
+    them; `spans`: the batches that each of them covers."""
 
     last: SettledWrite
     spans: frozenset[BatchRange]

@@ -1,5 +1,6 @@
-"""The claim: a file in a source's folder of the lake that says which ledger the folder belongs to
-and the newest batch that may be in its tables. Ledger and claim have to agree. Pure.
+"""The claim: a file in a source's folder of the lake. It names the ledger to which the folder
+belongs, and the newest batch that may be in the folder's tables. If claim and ledger disagree, one
+of them was restored from a backup or belongs to another installation, and no run may write. Pure.
 
 Not here: reading and writing it (`ports.changelog`), each table's log
 (`pipeline.model.foreign_commits`).
@@ -35,7 +36,7 @@ _LOST: Final = (
 
 @dataclass(frozen=True, slots=True)
 class BatchSpan:
-    """The batches after batch `after`, up to batch `through`."""
+    """The batches with ids from `after` (excluded) to `through` (included)."""
 
     after: int
     through: int
@@ -48,11 +49,11 @@ class BatchSpan:
 class Claim:
     """The claim of a source's folder.
 
-    `batch`: the newest batch of which something may be in the folder's tables, with its end
-    `position` and the moment of its capture.
+    `ledger`: id of the ledger that wrote it. `batch`: the newest batch that may have files in the
+    folder's tables, with its end `position` and the moment of its capture.
     `void`: batches, of any ledger, that were undone when the folder went back to an earlier batch.
-    Commits of them that are still in its tables do not count, and their numbers are never used
-    again. `complete`: `void` has all of them; False if the claim was lost at some time.
+    Their commits may still be in the tables, but do not count, and their numbers are never used
+    again. `complete`: False if the claim was lost at some time, so that `void` may lack some.
     """
 
     source: str
@@ -65,7 +66,7 @@ class Claim:
     complete: bool = True
 
     def at(self, batch: Batch) -> Claim:
-        """Return the claim to write before that batch is published."""
+        """Return the claim to write before the files of that batch are listed in changelogs."""
         position = None if batch.end is None else str(batch.end.at)
         return replace(self, batch=batch.id, position=position, captured_at=batch.captured_at)
 
@@ -81,7 +82,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Unclaimed:
-    """The folder has no claim. `empty`: nor does it have a table that a Lockstep wrote; files of a
+    """A folder without a claim. `empty`: it has no table that any Lockstep wrote either; files of a
     capture that was never recorded do not count."""
 
     empty: bool
@@ -100,11 +101,11 @@ def judge_claim(
 ) -> LockstepError | None:
     """Return why a ledger may not continue with a folder, or None if it may.
 
-    `newest`: the last batch that the ledger captured; `published`: the last one that is merged or
-    acknowledged. `batch`: returns the ledger's batch of a number, or None if it never used that
-    number, or, for numbers below `pruned()`, has forgotten it. `given`: returns the highest number
-    that the ledger gave to a batch or passed over. `contradicted`: batches that were undone in the
-    folder although this ledger still has them.
+    `newest`: the last batch that the ledger captured; `published`: the last batch that is merged or
+    acknowledged. `batch` returns the ledger's batch with a number, or None if the ledger never gave
+    that number; it may also return None for numbers below `pruned()`, whose batches upkeep may have
+    deleted. `given` returns the highest number that the ledger gave to a batch or passed over.
+    `contradicted`: batches that were undone in the folder although this ledger still has them.
     """
     if isinstance(folder, Unclaimed):
         return _unclaimed(source, folder, newest, published)
@@ -132,8 +133,8 @@ def judge_claim(
             )
     undone = max(folder.void, key=lambda span: span.through, default=None)
     if undone is not None and undone.through > given():
-        # The ledger that went back passed these numbers over. A copy of it from before that would
-        # give them again, and files and commits of the undone batches would pass for its own.
+        # The ledger with which the folder went back never gives these numbers again. An older copy
+        # of that ledger would, and would take commits of the undone batches for its own.
         return _refusal(
             source,
             f"the ledger is behind its lake: the folder {source} went back from batch "

@@ -1,5 +1,9 @@
-"""Judges the commits of a Delta table after the version up to which its log was checked last, and
-compares the files that a changelog lists with those that the ledger recorded. Pure.
+"""Judgements about commits that were made to a Delta table since its log was last checked, and the
+difference between a changelog's files and the ledger's record of them. Pure.
+
+A changelog is the Delta table with all changes of a source table, a mirror the one with its current
+rows. Other programs can commit to both, and a ledger or a lake can be restored from a backup.
+Therefore a run judges the new commits of each table before it writes to it.
 
 Not here: what follows from a judgement or a difference (`pipeline.run`).
 
@@ -14,13 +18,13 @@ Not here: what follows from a judgement or a difference (`pipeline.run`).
 | any other | foreign |
 
 A commit leaves the table unchanged if its operation is one of `NEUTRAL`, all its files have
-`dataChange = false`, it adds as many rows as it removes, and it changed no column and no
-property of ours. Rows are counted because any program can write `dataChange = false`. If the
-log lacks a fact that is needed, the commit is foreign.
+`dataChange = false`, it adds as many rows as it removes, and it changed no column and no property
+on which Lockstep depends. Rows are counted because any program can write `dataChange = false`. If
+the log lacks a fact that is needed, the commit is foreign.
 
-In a mirror it does not matter which files hold the rows. A changelog has to list the files that
-the ledger recorded, so a neutral commit that lists others is `Moved`, and the next run lists the
-recorded ones.
+In a mirror it does not matter which files hold the rows. A changelog has to list the files that the
+ledger recorded. A neutral commit that lists other files there is `Moved`, and the next run lists
+the recorded files again.
 """
 
 from __future__ import annotations
@@ -61,14 +65,16 @@ promised, but `lockstep check` judges it (`pipeline.check.mirrors`)."""
 
 @dataclass(frozen=True, slots=True)
 class AllExpected:
-    """All commits up to and including `newest` are ours or neutral."""
+    """All commits up to the version `newest`, included, are ours or neutral. `newest`: None if
+    there is no table."""
 
     newest: int | None
 
 
 @dataclass(frozen=True, slots=True)
 class Behind:
-    """The table ends before the version `expected` by the ledger, or is another table."""
+    """The table's `newest` version is lower than the version that the ledger expects, or another
+    table is in the folder."""
 
     newest: int | None
     expected: int
@@ -76,8 +82,8 @@ class Behind:
 
 @dataclass(frozen=True, slots=True)
 class Ahead:
-    """A Lockstep's commit of which this ledger has no record. `ledger`: the ledger that the commit
-    names, if it is another one."""
+    """A commit by a Lockstep of which this ledger has no record. `ledger`: the id of the other
+    ledger, if the commit names one."""
 
     commit: LakeCommit
     ledger: str | None = None
@@ -85,7 +91,8 @@ class Ahead:
 
 @dataclass(frozen=True, slots=True)
 class Foreign:
-    """Another program's commit that may have changed the table's content. `how`: a clause."""
+    """Another program's commit that may have changed the table's content. `how`: a clause that says
+    how, for a message."""
 
     commit: LakeCommit
     how: str
@@ -111,9 +118,10 @@ Judgement = AllExpected | Behind | Ahead | Foreign | Moved | Unknown
 
 @dataclass(frozen=True, slots=True)
 class MirrorRecord:
-    """A mirror as the ledger knows it. `looked`: the Delta version up to which its log was checked,
-    or None if that was not recorded. `begun`: the version at which it was taken over, or -1.
-    `last`: the highest transaction version that was ever intended for it."""
+    """A mirror as the ledger knows it. `settled`: its newest settled write; `intent`: its open
+    write. `looked`: the Delta version up to which its log was checked, or None if that was not
+    recorded. `begun`: the version at which this ledger took it over from another, or -1. `last`:
+    the highest transaction version (of Delta's `txn` action) that was ever intended for it."""
 
     ledger: str
     app_id: str
@@ -125,7 +133,7 @@ class MirrorRecord:
 
     @property
     def version(self) -> int:
-        """The version that the mirror has at least."""
+        """The lowest Delta version that the mirror can be at now."""
         settled = -1 if self.settled is None else self.settled.delta_version
         return max(settled, self.begun, -1 if self.looked is None else self.looked)
 
@@ -137,8 +145,9 @@ class MirrorRecord:
 
 
 def judge(look: LogAbove, expected: MirrorRecord, *, replaced: bool = False) -> Judgement:
-    """Judge a mirror's commits after `expected.since`. `replaced`: all its rows are about to be
-    replaced, so foreign commits do not matter."""
+    """Return the judgement about a mirror's commits after `expected.since`. `look`: its log from
+    there on. `replaced`: all its rows are about to be replaced, so foreign commits do not matter.
+    """
     if (look.newest if look.newest is not None else -1) < expected.version:
         return Behind(look.newest, expected.version)
     settled = expected.settled
@@ -181,7 +190,7 @@ def _mirrors(commit: LakeCommit, expected: MirrorRecord) -> Ahead | Foreign | No
 
 
 def _number(commit: LakeCommit, app_id: str) -> int | None:
-    """Return the transaction version under which a commit of ours was intended, or None."""
+    """Return the transaction version of the intent that a commit of ours carries out, or None."""
     for name in (app_id, f"{app_id}/evolve"):
         if name in commit.transactions:
             return commit.transactions[name]
@@ -203,9 +212,10 @@ def judge_changelog(
     pruned: int = 0,
     revised: int = 0,
 ) -> Judgement:
-    """Judge the commits of a changelog, or of one of the source's own tables, after the version
-    `looked`. `batches`: those of the ledger that the commits name; batches before `pruned` may be
-    missing in it. `revised`: the ledger's newest revision."""
+    """Return the judgement about the commits of a changelog, or of one of the source's own tables,
+    after the version `looked`. `batches`: the ledger's batches that the commits name, by number; a
+    batch below `pruned` may be missing because upkeep deleted it. `revised`: the number of the
+    ledger's newest revision."""
     if looked is not None and (look.newest if look.newest is not None else -1) < looked:
         return Behind(look.newest, looked)
     first: Judgement | None = None
@@ -232,8 +242,9 @@ def judge_changelog(
 
 
 def _names(said: Mapping[str, Any], batch: Batch | None) -> bool:
-    """Return whether a commit names this batch. A copy of the ledger that also went on gives the
-    same numbers, and may have read up to the same place, but at another moment."""
+    """Return whether a commit names this batch. The moment of capture is compared too: a copy of
+    the ledger with which somebody continued gives the same batch numbers, and may have read up to
+    the same place of the log."""
     if batch is None or batch.end is None or batch.captured_at is None:
         return said.get("position") is None
     captured_at = batch.captured_at.isoformat()
@@ -242,8 +253,9 @@ def _names(said: Mapping[str, Any], batch: Batch | None) -> bool:
 
 
 def reshaped(commit: LakeCommit) -> bool:
-    """Return whether another program's commit changed more than which files a table lists: its
-    columns, properties of ours, or rows by a deletion vector."""
+    """Return whether another program's commit changed the table's columns, a property on which
+    Lockstep depends, or rows by a deletion vector. Listing the recorded files again does not undo
+    such a commit."""
     altered = commit.altered
     if commit.ours:
         return False
@@ -285,19 +297,20 @@ def _owned(name: str) -> bool:
 
 
 # -- the files that a changelog should list ----------------------------------------------------
-# A changelog's files are segments, under the names that the ledger recorded. A compaction puts
-# their rows into files of other names; an append or a RESTORE brings files that were never
+# A changelog's files have the names that the ledger recorded. Another program's compaction puts
+# their rows into files with other names; an append or a RESTORE adds files that were never
 # recorded. A file is `surplus` if it is not recorded and either another program's commit added
 # it, or all its rows belong to batches whose files the ledger has. A ledger that was made from a
-# lake does not know the earlier files: rows of batches that it does not know stay, as long as the
-# changes of these are kept.
+# lake (`lockstep recover`) does not know the files of earlier batches. These files stay, as long
+# as the changes of their batches are kept.
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedFiles:
-    """The files that a ledger has recorded for one changelog, by path. `files`: those of published
-    batches whose changes are kept; `waiting`: those of batches that may or may not be published
-    yet; `forgotten`: the newest batch whose changes are no longer kept."""
+    """The files that a ledger has recorded for one changelog, by path. `files`: files of published
+    batches whose changes are kept. `waiting`: files of batches of which the ledger does not know
+    yet whether they are published. `forgotten`: the newest batch whose changes are no longer kept.
+    """
 
     files: Mapping[str, SegmentFile]
     waiting: frozenset[str] = frozenset()
@@ -311,8 +324,8 @@ class RecordedFiles:
 
 @dataclass(frozen=True, slots=True)
 class ForeignFiles:
-    """`came`: files that other programs' commits added and did not remove again; `gone`: files that
-    they removed and did not add again."""
+    """Files that commits of other programs changed. `came`: files that they added and did not
+    remove again; `gone`: files that they removed and did not add again."""
 
     came: Mapping[str, FileAction] = field(default_factory=lambda: MappingProxyType({}))
     gone: Mapping[str, FileAction] = field(default_factory=lambda: MappingProxyType({}))
@@ -320,8 +333,8 @@ class ForeignFiles:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """`surplus`: files that a changelog lists and should not; `lacking`: files that it should list
-    and does not."""
+    """The difference between a changelog and the ledger. `surplus`: files that the changelog should
+    not list but does; `lacking`: files that it should list but does not."""
 
     surplus: tuple[str, ...] = ()
     lacking: tuple[SegmentFile, ...] = ()
@@ -331,7 +344,8 @@ class Difference:
 
 
 def foreign_files(commits: Iterable[LakeCommit]) -> ForeignFiles:
-    """Return what other programs' commits among these, given oldest first, changed for good."""
+    """Return the files that other programs' commits among these changed. Commits are given oldest
+    first, and ours are skipped."""
     came, gone = dict[str, FileAction](), dict[str, FileAction]()
     for commit in commits:
         if commit.ours or not commit.relists:
@@ -351,8 +365,9 @@ def difference(
     foreign: ForeignFiles,
     batches_in: Callable[[str], frozenset[int]],
 ) -> Difference:
-    """Compare what a changelog lists with what was recorded. `batches_in`: returns the batches of a
-    file's rows, for a file whose name does not have its batch."""
+    """Return the difference between the paths that a changelog lists and those that the ledger
+    recorded. `batches_in` returns the batches of a file's rows, for files of other programs, whose
+    names do not say the batch."""
     recorded_batches = recorded.batches
 
     def unknown(path: str) -> frozenset[int]:
@@ -384,8 +399,8 @@ def difference(
 def own_files(
     listed: Mapping[str, FileAction], newest_first: Iterable[LakeCommit]
 ) -> dict[str, FileAction]:
-    """Return what a table would list if other programs' commits among these had not been made. For
-    a lake without its ledger: what the table listed before the oldest of these commits is trusted.
+    """Return the files that a table would list without the commits of other programs among these.
+    Used when the ledger is lost; the files listed before the oldest of these commits are trusted.
     """
     commits = [commit for commit in newest_first if commit.relists]
     files = dict(listed)

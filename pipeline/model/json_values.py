@@ -1,6 +1,7 @@
-"""Values as JSON, for `--json`, for log lines, and for the facts of decisions in the ledger.
+"""Conversion of values to JSON, for `--json`, for log lines, and for the facts of decisions in the
+ledger.
 
-Not here: which values an answer has (the commands), structures in the ledger, which leave out
+Not here: which values an answer has (the commands), structures in the ledger, whose JSON leaves out
 defaults (`schema.model_json`).
 """
 
@@ -19,7 +20,7 @@ from lockstep.pipeline.values.position import Coordinates, LogFile
 from lockstep.pipeline.values.table import TableName
 
 _TEXTS: Final = (TableName, EntryName, LogFile, Coordinates, GtidSet, PurePath)
-"""Classes whose values become their text."""
+"""Classes whose values are converted by `str`."""
 
 _DIGITS: Final = 3
 """Decimal places to which numbers are rounded."""
@@ -27,10 +28,11 @@ _DIGITS: Final = 3
 
 def to_json(value: Any) -> Any:
     """Return the value as JSON: moments in ISO 8601, timedeltas in seconds, enums as their value,
-    mappings with the texts of their keys, and other objects as an object of their attributes.
+    mappings with the texts of their keys, and other objects as a JSON object of their attributes.
 
-    These are a dataclass's fields, or, if the class has `json_keys`, the attributes listed there.
-    An underscore at the end of a name (`from_`) is left out. Raise TypeError for any other value.
+    The attributes are the fields of a dataclass or, if the class has `json_keys`, the names listed
+    there. An underscore at the end of a name (`from_`) is left out. Raise TypeError for any other
+    value.
     """
     match value:
         case Enum():
@@ -55,9 +57,9 @@ def to_json(value: Any) -> Any:
 
 
 def parts(value: object, *names: str) -> dict[str, Any]:
-    """Return these attributes of the value, by their names. One text may hold several names with
-    ", " between them. "end.at as place" is an attribute of an attribute, under another name; it is
-    None if `end` is None."""
+    """Return these attributes of the value, by their names. One text may hold several names,
+    separated by ", ". "end.at as place" returns the attribute `at` of the attribute `end` under the
+    name `place`; it is None if `end` is None."""
     attributes = {}
     for name in ", ".join(names).split(", "):
         path, _, key = name.partition(" as ")

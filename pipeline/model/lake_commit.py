@@ -18,13 +18,14 @@ from typing import Any, Final
 from lockstep.pipeline.schema.model import TableSchema, schema_from_json, schema_to_json
 
 APPLICATION: Final = "lockstep/"
-"""The prefix of the Delta application ids of all our writes."""
+"""The prefix of the Delta application ids of all of Lockstep's writes."""
 
 FORMAT: Final = 1
 """The version of the user metadata's format."""
 
 _SAME: Final = ("ledger", "source", "table", "batches", "position", "captured_at", "files")
-"""Keys whose values are the same at each try of one write. Others may differ."""
+"""Keys of the user metadata that have the same values at each try of one write. The values of other
+keys may differ."""
 
 STATISTICS: Final = "COMPUTE STATS"
 """Spark's operation that adds files again with new statistics."""
@@ -34,33 +35,36 @@ RESTORED: Final = "RESTORE"
 
 
 class WriteKind(StrEnum):
-    """The purpose of a commit of ours."""
+    """The purpose of one of Lockstep's commits. A changelog is the Delta table with all changes of
+    a source table, a mirror the one with its current rows."""
 
     PUBLISH = "publish"
     """It adds a batch's files to a changelog, or to one of the source's own tables."""
     MERGE = "merge"
+    """It applies the changes of batches to a mirror."""
     REWRITE = "rewrite"
     """It replaces a mirror's rows: they were read again, rebuilt or repaired."""
     ALTER = "alter"
     """It changes columns, properties, or values of new columns before a write."""
     REVISE = "revise"
-    """It replaces a changelog's files of past batches, which were captured again."""
+    """It replaces files of past batches in a changelog, because these were captured again."""
     FORGET = "forget"
-    """It removes from a changelog the files of these and all earlier batches, whose time to be
-    kept is over."""
+    """It removes from a changelog the files of these and all earlier batches, because their
+    retention has ended."""
     RESTATE = "restate"
     """It makes a changelog list exactly the files that a ledger recorded."""
     RESTORE = "restore"
     """It sets a mirror back to an earlier version."""
     UPKEEP = "upkeep"
-    """It puts a mirror's rows into other files. Its metadata repeats that of the write whose
-    version is `shows`, so that a log without that write still has it."""
+    """It puts a mirror's rows into other files. Its metadata repeats the metadata of the write that
+    made the version `shows`, because that write's commit is deleted from the log earlier."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileAction:
-    """A file that a commit adds or removes. `rows`: without those that its deletion vector
-    deletes, or None if unknown; `deleted`: number of these; `size`: in bytes."""
+    """A file that a commit adds or removes. `rows`: number of its rows without deleted ones, or
+    None if unknown; `deleted`: number of rows that its deletion vector deletes; `data_change`:
+    the action's `dataChange`; `size`: in bytes."""
 
     path: str
     rows: int | None
@@ -71,8 +75,8 @@ class FileAction:
 
 @dataclass(frozen=True, slots=True)
 class MetadataChange:
-    """A commit's change of a table's metadata: whether of its `columns`, None if unknown, and the
-    names of changed `properties`."""
+    """A commit's change of a table's metadata. `columns`: whether it changed the columns, or None
+    if unknown. `properties`: the names of changed properties."""
 
     columns: bool | None
     properties: tuple[str, ...] = ()
@@ -80,7 +84,8 @@ class MetadataChange:
 
 @dataclass(frozen=True, slots=True)
 class LakeCommit:
-    """One commit. `transactions`: the versions that it recorded, by application id."""
+    """One commit of a Delta table. `transactions`: the versions of its `txn` actions, by
+    application id. `altered`: its change of the table's metadata, or None."""
 
     delta_version: int
     operation: str = ""
@@ -93,11 +98,12 @@ class LakeCommit:
 
     @property
     def said(self) -> Mapping[str, Any] | None:
+        """Lockstep's own part of the user metadata, or None if the commit has none."""
         return metadata_of(self.user_metadata)
 
     @property
     def repeats(self) -> int | None:
-        """The version whose rows this commit put into other files; None for other commits."""
+        """The version whose rows a commit of upkeep put into other files, or None."""
         said = self.said or {}
         shows = said.get("shows") if said.get("kind") == WriteKind.UPKEEP else None
         return shows if isinstance(shows, int) else None
@@ -112,6 +118,7 @@ class LakeCommit:
 
     @property
     def ours(self) -> bool:
+        """True if a Lockstep made the commit."""
         return self.said is not None or any(
             app_id.startswith(APPLICATION) for app_id in self.transactions
         )
@@ -119,10 +126,10 @@ class LakeCommit:
 
 @dataclass(frozen=True, slots=True)
 class LogAbove:
-    """A table's log after a version, `base`. `newest`: the newest version, or None if there is no
-    table. `base`: the commit of that version, or None if the log no longer has it. `commits`: the
-    commits after it, ascending and without a hole. `missing`: the first version that the log lacks
-    although it has later ones, or None."""
+    """A table's log from a given version on. `base`: the commit of that version, or None if the log
+    no longer has it. `commits`: the commits after it, ascending and without a hole. `newest`: the
+    table's newest version, or None if there is no table. `missing`: the first version that the log
+    lacks although it has later ones, or None."""
 
     newest: int | None
     base: LakeCommit | None = None
@@ -131,6 +138,7 @@ class LogAbove:
 
 
 def metadata_of(user_metadata: str | None) -> Mapping[str, Any] | None:
+    """Return Lockstep's part of a commit's user metadata, or None if it has none."""
     try:
         said = json.loads(user_metadata or "")["lockstep"]
     except (ValueError, KeyError, TypeError):
@@ -148,8 +156,9 @@ def same_write(user_metadata: str | None, intended: str) -> bool:
 
 
 def metadata_for_kind(user_metadata: str, kind: WriteKind, **more: Any) -> str:
-    """Return the metadata of a commit of another kind that belongs to a write with this metadata.
-    Metadata that is not ours is returned unchanged, unless `more` is given."""
+    """Return the metadata of a write's additional commit of another `kind`: the write's metadata
+    with that kind and `more`. Metadata of another program is returned unchanged, unless `more` is
+    given."""
     said = metadata_of(user_metadata)
     if said is None and not more:
         return user_metadata
@@ -157,14 +166,15 @@ def metadata_for_kind(user_metadata: str, kind: WriteKind, **more: Any) -> str:
 
 
 def stamp(said: Mapping[str, Any]) -> str:
+    """Return the user metadata that holds these values, the inverse of `metadata_of`."""
     return json.dumps({"lockstep": dict(said)}, sort_keys=True)
 
 
 def same_files(
     user_metadata: str | None, listed: Collection[str], recorded: Collection[str]
 ) -> bool:
-    """Return whether a commit of ours that lists these files published the recorded ones. It may
-    list fewer if its metadata has a digest of all of them."""
+    """Return whether one of our commits, which adds the files `listed`, published the `recorded`
+    files. It may add fewer if its metadata has a digest of all of them."""
     said = metadata_of(user_metadata) or {}
     return set(listed) == set(recorded) or ("files" in said and set(listed) < set(recorded))
 
@@ -175,19 +185,21 @@ def digest(checksums: Iterable[str]) -> str:
 
 
 def structures_text(structures: Iterable[TableSchema], *, cleared: bool = False) -> str:
-    """Return the text of a file with these structures. `cleared`: values were removed from them
-    after the file got its name, which is the key of its first text."""
+    """Return the text of a file with these structures. The file's name is the hash of its first
+    text. `cleared`: values were removed from it later, so the hash no longer matches."""
     ordered = sorted(structures, key=lambda schema: schema.name)
     content = {"format": 1, "structures": [schema_to_json(schema) for schema in ordered]}
     return json.dumps({**content, "cleared": True} if cleared else content) + "\n"
 
 
 def structures_key(text: str) -> str:
+    """Return the key of a file of structures: 32 hex digits of the SHA-256 of its text."""
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
 def structures_of(key: str, text: str) -> list[TableSchema] | None:
-    """Return the structures in the file of that key, or None if its content was changed."""
+    """Return the structures in the text of the file with that key, or None if somebody other than
+    Lockstep changed the text."""
     same = structures_key(text) == key
     if not same and '"cleared": true' not in text:
         return None

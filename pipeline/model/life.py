@@ -1,32 +1,37 @@
-"""The life of a captured table, as prose and as the table that is the code.
+"""The life of a captured table: the events that change its state, and the table of transitions.
 
-A table is *followed* from the first batch that has something of it: it is captured, published and
-merged. If it has rows that are older than what was read of the log, or is to be read again, it has
-a need: its rows are read from the source, in as many runs as it takes. What the log has of it
-meanwhile is captured and published, and merged together with these rows.
+A table has a changelog (a Delta table with all its changes) and a mirror (one with its current
+rows). A batch is the part of the log that one run reads; its changes are captured into files,
+published to the changelogs and merged into the mirrors.
 
-The source may drop the table: it is *dropped*. What was captured of it is still merged, and if a
-table is created under its name, it is followed again.
+A table is *followed* from the first batch with a change or statement of it: it is captured,
+published and merged. If the log does not have all its rows, it has a need: the rows are read from
+the source, in as many runs as necessary. Its changes in the log are captured and published
+meanwhile, and merged together with these rows.
 
-And it may be *stopped*, with a reason, a cure in words, what it lacks besides the log (`Need`) and
-the place in the log. Nothing is captured of a stopped table, and nothing of it is merged; all other
-tables go on. `StoppedBy` says who stopped it, and so who starts it again:
+A table is *dropped* once the source has dropped it. Its captured changes are still merged, and if
+a table is created under its name, that table is followed.
 
-- a *run* leaves it to the next run, which starts it by itself: it lacks what only the source has,
-  or a person has its mirror written again;
-- *Lockstep* puts it in quarantine, because something about it cannot be captured or written as it
-  is: it waits for a person;
-- a *person* pauses it. That holds whatever else stopped the table before, or would stop it later.
+A table is *stopped* with a reason, a cure in words, the data that it lacks besides the log
+(`Need`), and the place in the log. A stopped table is neither captured nor merged; all other tables
+go on. `StoppedBy` says who stopped it, and so who starts it again:
 
-A table starts again when a capture carries out an order, which a person gives, or a run for a
-table that a run stopped. `supply.plan` decides how, and what is read for it.
+- a *run* stops a table that lacks data which only the source has, or whose mirror a person wants
+  written again. The next run starts it by itself;
+- *Lockstep* quarantines a table that it cannot capture or write as it is. It waits for a person;
+- a *person* pauses a table. A pause replaces any other reason, and no other reason replaces it.
 
-The mirror has a life of its own below these states: it shows a version of the table's structure
-after each write, moves with a rename, is replaced when it is lost, is removed with a dropped
-table, and begins a new generation when the lake and the ledger disagree.
+A capture starts a table again when it carries out an order. A person gives the order, or a run
+gives it for a table that a run stopped. `supply.plan` decides how the table starts again, and what
+is read for it.
 
-The ledger keeps every event. A table's state is what its events make of it, one after the other;
-when a batch is abandoned, what it recorded never happened, and the others are applied again.
+The mirror changes within these states. After each write it shows a version of the table's
+structure. It moves with a rename, is replaced when it is lost, is removed with a dropped table, and
+begins a new generation (a new folder and application id) when the lake and the ledger disagree.
+
+The ledger (Lockstep's database in Postgres) keeps every event, and a table's state is the result of
+applying them in order. When a batch is abandoned, its events are left out, and the remaining ones
+are applied again from the first.
 """
 
 from __future__ import annotations
@@ -53,8 +58,9 @@ from lockstep.pipeline.values.table import TableName
 
 @dataclass(frozen=True, slots=True)
 class Followed:
-    """A batch captured rows, a statement or a structure of the table, into this changelog. `mirror`
-    counts for a new table. `need`: ROWS if all rows are being read from the source from here on."""
+    """A batch captured rows, a statement or a structure of the table, into this changelog.
+    `changelog`, `mirror`: folders in the lake; `mirror` is only used for a new table. `need`: ROWS
+    if all rows are being read from the source from now on."""
 
     changelog: str
     changelog_generation: int
@@ -64,12 +70,12 @@ class Followed:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """All rows are read, and a batch captured the log up to the last of them."""
+    """All rows are read from the source, and a batch captured the log past that read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Dropped:
-    """The table was dropped at the source."""
+    """The table was dropped at the source. `stopped`: how far it was captured."""
 
     changelog: str
     changelog_generation: int
@@ -79,8 +85,8 @@ class Dropped:
 
 @dataclass(frozen=True, slots=True)
 class TableStopped:
-    """Somebody stopped the table. `position`: the place in words, None for that of `stopped`, which
-    is None if nothing was captured yet."""
+    """Somebody stopped the table. `stopped`: how far it was captured, or None if it was not.
+    `position`: that place in words, or None if `stopped` says it."""
 
     by: StoppedBy
     reason: str
@@ -92,8 +98,8 @@ class TableStopped:
 
 @dataclass(frozen=True, slots=True)
 class Reloaded:
-    """A person ordered that the mirror is written again. A table that is followed stops until the
-    next run does that."""
+    """A person ordered that the mirror is written again. A followed table stops until the next run
+    has done so."""
 
     reason: str
     hint: str
@@ -102,20 +108,22 @@ class Reloaded:
 
 @dataclass(frozen=True, slots=True)
 class Rejoined:
-    """A capture carried out the order to start the table again: it is where the others are."""
+    """A capture carried out the order to start the table again, so it is captured as far as all
+    other tables."""
 
 
 @dataclass(frozen=True, slots=True)
 class MirrorWritten:
-    """The mirror shows that version of the table's structure."""
+    """A write made the mirror show this version of the table's structure."""
 
     version: int
 
 
 @dataclass(frozen=True, slots=True)
 class MirrorHandedOver:
-    """A ledger continues a mirror that another ledger made (`lockstep recover`), and that was found
-    at `delta_version` and showing `version`."""
+    """A ledger continues a mirror that another ledger made (`lockstep recover`). `delta_version`:
+    the version at which it found the mirror; `version`: the version of the table's structure that
+    the mirror showed."""
 
     generation: int
     mirror: str
@@ -125,8 +133,8 @@ class MirrorHandedOver:
 
 @dataclass(frozen=True, slots=True)
 class MirrorReplaced:
-    """The mirror was lost, or is not Lockstep's any more: the next write makes another one, in that
-    folder."""
+    """The mirror was lost, or another program has taken its folder. The next write creates a new
+    one in the folder `mirror`."""
 
     mirror: str
 
@@ -143,8 +151,8 @@ class LakeRestarted:
 
 @dataclass(frozen=True, slots=True)
 class BatchAbandoned:
-    """The batch never happened. The event changes nothing by itself: the table's other events are
-    applied again from the first (`rules.replayed`)."""
+    """A batch was abandoned. The event changes nothing by itself: `replayed` applies the table's
+    other events again from the first."""
 
     batch: int
 
@@ -165,11 +173,11 @@ Event = (
 )
 
 MirrorEvent = MirrorReplaced | MirrorRemoved | LakeRestarted
-"""What a step of a run records of a mirror by itself."""
+"""Events of a mirror that a run records outside a capture."""
 
 
 NEW: Final = None
-"""A table of which no batch has had anything yet."""
+"""The condition of a table that no batch has captured yet."""
 
 _FOLLOWING: Final = (TableCondition.FOLLOWING,)
 _STOPPED: Final = (TableCondition.STOPPED,)
@@ -206,7 +214,8 @@ TRANSITIONS: Final[Mapping[Moment, TableCondition]] = MappingProxyType(
     | _kept(_FOLLOWING + _DROPPED, MirrorHandedOver)
     | _kept(_DROPPED, MirrorRemoved)
 )
-"""The next life; what has no row is refused."""
+"""The condition after an event, by the condition before it and the kind of event. An event without
+a row is refused."""
 
 REFUSALS: Final[Mapping[type[Event], str]] = MappingProxyType(
     {
@@ -216,11 +225,12 @@ REFUSALS: Final[Mapping[type[Event], str]] = MappingProxyType(
         LakeRestarted: "table_states_anew",
     }
 )
-"""The ledger's rule that an event breaks which a table's state does not allow."""
+"""The database's name for the rule that is broken if an event happens in a condition that does not
+allow it."""
 
 ALWAYS_KEPT: Final = (TableStopped, Reloaded, LakeRestarted)
-"""Events that are recorded outside a capture even if they change nothing: they change something
-once a batch before them is abandoned."""
+"""Events outside a capture that are recorded even if they change nothing now: they may change the
+state if an earlier batch is abandoned and the events are applied again."""
 
 UNKNOWN_TABLE: Final = "table_states_known"
 UNEXPECTED: Final = "table_states_life"
@@ -229,12 +239,12 @@ UNEXPECTED: Final = "table_states_life"
 NOWHERE = "nowhere in the log yet"
 _FIRST = (Followed, Dropped)
 _NEEDS = (Need.CONSENT, Need.ROWS, Need.MIRROR, Need.COLUMNS)
-"""The first of several supplies all that the others would."""
+"""Needs in the order of their extent: to supply one also supplies those after it."""
 
 
 class NotAllowed(Exception):
-    """The table of transitions has no row for an event; `rule` is the ledger's name for what it
-    breaks."""
+    """The table of transitions has no row for an event. `rule`: the database's name for the broken
+    rule."""
 
     def __init__(self, rule: str) -> None:
         super().__init__(rule)
@@ -243,7 +253,7 @@ class NotAllowed(Exception):
 
 def step(table: TableName, state: TableState | None, event: Event) -> TableState:
     """Return the table's state after an event; the same object if nothing changes. `state`: None
-    for a new table. Raise `NotAllowed` for an event that this state does not have."""
+    for a new table. Raise `NotAllowed` if the state does not allow the event."""
     life = TRANSITIONS.get((None if state is None else state.condition, type(event)))
     if life is None:
         unknown = UNKNOWN_TABLE if state is None else UNEXPECTED
@@ -293,7 +303,8 @@ def _after(state: TableState, event: Event, life: TableCondition) -> TableState:
 
 
 def _stopped(state: TableState, event: TableStopped) -> TableState:
-    """A person's word holds over any other; else what stopped the table first."""
+    """Return the stopped state. A person's reason replaces any other; otherwise the first reason
+    stays."""
     person, before = event.by is StoppedBy.PERSON, state.condition
     if before is TableCondition.STOPPED and not person:
         return state
@@ -301,7 +312,7 @@ def _stopped(state: TableState, event: TableStopped) -> TableState:
     if person and before is not TableCondition.FOLLOWING:
         stopped = state.stopped
     if person and before is TableCondition.DROPPED:
-        needs.add(Need.ROWS)  # a table that is created while nobody follows it is in no log
+        needs.add(Need.ROWS)  # a table created under its name meanwhile would not be captured
     position = event.position or state.position or (str(stopped.at) if stopped else NOWHERE)
     return replace(
         state,
@@ -321,13 +332,14 @@ def replayed(
     abandoned: Mapping[int, Coordinates],
     catching_up: Collection[int] = (),
 ) -> TableState | None:
-    """Return the state that a table's events lead to without those of abandoned batches; None
-    without any event. `history`: each event with the batch that recorded it, if one did.
-    `abandoned`: those batches, and where each began: a table that stopped in one stopped there.
+    """Return the state after all of a table's events except those of abandoned batches; None if
+    there is no event. `history`: each event with the batch that recorded it, or None if it was
+    recorded outside a capture. `abandoned`: each abandoned batch with its start; a table that
+    stopped in the batch stopped at its start.
 
-    A table that an abandoned batch saw first stays known. If that was one of `catching_up`, the log
-    that it read is not read again, and the table lacks its rows. An event that no longer fits,
-    because it followed one of an abandoned batch, is skipped.
+    A table that was first seen by an abandoned batch stays known. If that batch is one of
+    `catching_up`, the part of the log that it read is not read again, so the table needs its rows.
+    An event is skipped if the state no longer allows it without the abandoned ones before it.
     """
     state: TableState | None = None
     for batch, event in history:
@@ -343,7 +355,8 @@ def replayed(
 
 
 def _moved(event: Event, abandoned: Mapping[int, Coordinates]) -> Event:
-    """Return the event; a table that stopped in an abandoned batch stopped where that began."""
+    """Return the event. If it stops a table in an abandoned batch, the place where the table
+    stopped becomes the start of that batch."""
     if not isinstance(event, TableStopped | Reloaded) or event.stopped is None:
         return event
     stopped = event.stopped
@@ -351,7 +364,7 @@ def _moved(event: Event, abandoned: Mapping[int, Coordinates]) -> Event:
     return replace(event, stopped=Stopped(stopped.batch, start))
 
 
-Told = tuple[TableName, Event]
+LifeEvent = tuple[TableName, Event]
 
 
 def capture_events(
@@ -364,10 +377,11 @@ def capture_events(
     handovers: Sequence[Handover],
     quarantined: Iterable[StoppedTable],
     loaded: Collection[TableName] = (),
-) -> Iterator[Told]:
-    """Yield what a batch records of tables, in the order in which it counts. `rejoined`: tables
-    whose orders the batch carried out; `tables`: states at its end; `loaded`: tables whose rows are
-    all read. A table that was quarantined at no exact place stopped at the batch's `start`."""
+) -> Iterator[LifeEvent]:
+    """Yield the events that a batch records of tables, in the order in which they are applied.
+    `rejoined`: tables whose orders the batch carried out; `tables`: states at its end; `loaded`:
+    tables whose rows are all read. A quarantined table without an exact place stopped at the
+    batch's `start`."""
     for table in rejoined:
         yield table, Rejoined()
     before = {handover.table: handover.before.mirror for handover in handovers}
@@ -392,6 +406,7 @@ def capture_events(
 
 
 def quarantine_event(quarantine: StoppedTable, stopped: Stopped | None) -> TableStopped:
+    """Return the event that stops the table. `stopped`: how far it was captured."""
     return TableStopped(
         quarantine.by,
         quarantine.reason,

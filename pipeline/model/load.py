@@ -1,4 +1,5 @@
-"""A table's load: its rows are read from the source chunk by chunk, in as many runs as necessary.
+"""A load: the reading of a table's rows from the source, chunk by chunk, in as many runs as
+necessary. A chunk is a range of keys that one transaction reads.
 
     ordered ──the first chunk is planned──▶ reading ──all chunks are read, and the log is
        │                                       │      captured past the last of them──▶ joined
@@ -7,12 +8,12 @@
 Not here: how a table is cut (`keys`, `bounds`), reading (`pipeline.run.load`),
 joining with the log (`pipeline.run.dump.table_changes`).
 
-`low` is a place of the log that was read before the first chunk. From there on the table's
-log is captured like any other's, but not merged. Once the last chunk is read and the log is
-captured past it, the chunks become the mirror's first rows, and everything captured after
-`low` is merged into them by key. So it does not matter which chunk a key is in. A change of
-rows that the log does not show, and any change of the table's structure, voids the chunks
-that were read before it.
+`low` is a place of the log that is noted before the first chunk is read. From there on the
+table's changes are captured like those of any other table, but not merged. Once the last chunk
+is read and the log is captured past it, the chunks become the first rows of the mirror (the
+Delta table with the current rows), and everything captured after `low` is merged into them by
+key. So it does not matter which chunk a key is in. A change of rows that the log does not
+show, and any change of the table's structure, voids the chunks that were read before it.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ from lockstep.pipeline.values.table import TableName
 @dataclass(frozen=True, slots=True)
 class ChunkRows:
     """The rows of a chunk, which are in `files`. They show every change that was committed before
-    `low`, and none from after `high`. `seconds`: the time it took to read them."""
+    the place `low` of the log, and none that was committed after `high`. `rows`: their number.
+    `seconds`: the time it took to read them."""
 
     low: Coordinates
     high: Coordinates
@@ -67,8 +69,8 @@ class LoadBegin:
 
 @dataclass(frozen=True, slots=True)
 class FollowedFrom:
-    """The begin of the capture of a loading table's log: after the change `sequence` of a batch,
-    under this version of its structure."""
+    """The place from which the changes of a table that is being loaded are captured: after the
+    change `sequence` of the batch `batch`, with the version `version` of the table's structure."""
 
     batch: int
     sequence: int
@@ -77,7 +79,9 @@ class FollowedFrom:
 
 @dataclass(frozen=True, slots=True)
 class LoadFollowed:
-    """A capture's record of where it began to capture the log of a load's table."""
+    """A capture's record that it began to capture the changes of a table that is being loaded:
+    after the change `sequence`, with the version `version` of the structure. `load`: the load's id.
+    """
 
     load: int
     table: TableName
@@ -87,7 +91,7 @@ class LoadFollowed:
 
 @dataclass(frozen=True, slots=True)
 class LoadJoined:
-    """A capture's record that the log is captured past a load's `high`."""
+    """A capture's record that the log is captured past `Load.high`. `load`: the load's id."""
 
     load: int
     table: TableName
@@ -95,9 +99,9 @@ class LoadJoined:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """A table's load. `reading` is None until the first chunk is planned, `followed` until a batch
-    has captured the log from `low` on. `with_past`: before that, the changes that the log still has
-    of the table are captured (`pipeline.supply.past`)."""
+    """The load of one table. `reading` is None until the first chunk is planned, `followed` until a
+    batch has captured the log from `low` on. `with_past`: before the rows are read, the changes of
+    the table that the log still has are captured (`pipeline.supply.past`)."""
 
     id: int
     table: TableName
@@ -111,6 +115,7 @@ class Load:
 
     @property
     def planned(self) -> bool:
+        """True if the chunks cover all keys: the last one has no upper bound."""
         return bool(self.chunks) and self.chunks[-1].range.through is None
 
     @property
@@ -123,12 +128,14 @@ class Load:
 
     @property
     def at_once(self) -> bool:
-        """True if the table cannot be divided. Its one chunk is read at a place of the log, and
-        exactly the changes after that place are merged into it."""
+        """True if the table has no key by which it can be divided. Its only chunk shows the table
+        at one exact place of the log, and exactly the changes after that place are merged into it.
+        """
         return self.reading is not None and not chunk_key(self.reading.schema)
 
     @property
     def rows(self) -> int:
+        """The number of rows that were read so far."""
         return sum(chunk.read.rows for chunk in self.chunks if chunk.read is not None)
 
     @property
@@ -140,8 +147,8 @@ class Load:
     def low(self) -> Coordinates | None:
         """The place after which the log's changes are merged into the chunks.
 
-        It is the lowest of the chunks' places once all are read, but a load whose log is already
-        captured, or that has chunks left, keeps the place at which it began.
+        Until all chunks are read it is the place at which the load began; then it is the lowest
+        `low` of the chunks. If the log is already captured for the load, it no longer changes.
         """
         if self.reading is None:
             return None

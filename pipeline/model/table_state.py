@@ -1,6 +1,8 @@
-"""Captured tables: the state of each, what happens to it, what a person orders.
+"""Values about captured tables: their states, the events between their changes, and persons' orders
+about them.
 
-Not here: its structures (`schema.history`), writes to its mirror (`pipeline.values.intent`).
+A table has a changelog (a Delta table with all its changes) and a mirror (one with its current
+rows). Not here: its structures (`schema.history`), writes to its mirror (`pipeline.values.intent`).
 """
 
 from __future__ import annotations
@@ -18,20 +20,21 @@ from lockstep.pipeline.values.table import TableName
 
 
 class TableCondition(StrEnum):
-    """Followed tables are captured, and merged unless their rows are still being read; what was
-    captured of dropped ones is still merged."""
+    """The condition of a captured table."""
 
     FOLLOWING = "following"
+    """Its changes are captured, and merged once all its rows have been read."""
     STOPPED = "stopped"
     """Nothing of it is captured or merged until it starts again."""
     DROPPED = "dropped"
-    """The table was dropped at the source; one that is created under its name is followed again."""
+    """It was dropped at the source. Its captured changes are still merged; a table that is created
+    under its name is followed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stopped:
-    """How far a table was captured: up to `at`, a place of the log that batch `batch` read
-    or ended at. Reading on from there catches it up."""
+    """The place up to which a table was captured: `at`, within or at the end of the batch `batch`.
+    A table catches up by reading on from there."""
 
     batch: int
     at: Coordinates
@@ -39,11 +42,12 @@ class Stopped:
 
 @dataclass(frozen=True, slots=True)
 class StoppedTable:
-    """Why a table was stopped: one sentence, the place in the log, the cure in words, what the
-    table lacks besides the log, and who stopped it.
+    """A table that was stopped, and why. `reason`: one sentence; `hint`: the cure in words;
+    `position`: the place in the log, for people; `need`: the data that the table lacks besides the
+    log; `by`: who stopped it.
 
-    `at`: the exact place that a capture stopped the table at; the capture's start without one.
-    Outside a capture the table stopped where the captures are.
+    `at`: the exact place at which a capture stopped the table. If it is None, the table stopped at
+    the start of the capture or, outside a capture, at the end of the newest one.
     """
 
     json_keys: ClassVar = ("table", "reason", "hint", "position", "by")
@@ -64,7 +68,7 @@ class StoppedTable:
 
     @property
     def by_itself(self) -> bool:
-        """Whether the next run starts the table without a person's word."""
+        """True if the next run starts the table without a person's order."""
         return self.by is StoppedBy.RUN
 
 
@@ -72,18 +76,18 @@ class StoppedTable:
 class TableState:
     """A captured table as the ledger knows it.
 
-    `generation` counts the lives of its lake tables (part of every application id);
-    `changelog_generation` those of the changelog within, and `mirror_generation` those of the
-    mirror, which may be lost. `mirror` and `changelog` are paths relative to the lake's folder.
-    `mirror_version`: the schema version that the mirror shows, None before its first write; only
-    settled writes move it, and a new generation begins without one. `adopted`: the Delta version
-    that the mirror had when a ledger that was made from the lake continued it, in this generation.
+    `generation` is the number of times that its changelog and mirror were created, and part of
+    every application id; `changelog_generation` and `mirror_generation` count within it how often
+    one of the two alone was created again. `mirror` and `changelog` are paths relative to the
+    lake's folder. `mirror_version`: the schema version that the mirror shows, or None before the
+    first settled write of a generation. `adopted`: the Delta version that the mirror had when a
+    ledger that was made from the lake (`lockstep recover`) continued it, in this generation.
 
-    `stopped_by`, `reason`, `hint` and `position`: only of a stopped table. `stopped`: how far a
-    stopped or dropped table was captured; None if nothing was. `need`: what it lacks besides the
-    log; ROWS of a followed table whose rows are being read from the source. `behind`: the oldest
-    batch that the mirror lacks although the others went on; once the table is followed again, it
-    is pending from there.
+    `stopped_by`, `reason`, `hint` and `position` are only set for a stopped table. `stopped`: how
+    far a stopped or dropped table was captured; None if it was not captured. `need`: the data that
+    it lacks besides the log; ROWS for a followed table whose rows are being read from the source.
+    `behind`: the oldest batch that the mirror lacks although it was captured; once the table is
+    followed again, merging continues there.
     """
 
     table: TableName
@@ -105,13 +109,13 @@ class TableState:
 
     @property
     def loading(self) -> bool:
-        """Whether it is followed and its rows are being read from the source; what the log has
-        of it meanwhile is not merged before them."""
+        """True if the table is followed and its rows are being read from the source. Changes that
+        are captured meanwhile are merged after these rows."""
         return self.condition is TableCondition.FOLLOWING and self.need is not None
 
     @property
     def complete(self) -> bool:
-        """Whether it is followed and lacks nothing but what the log has."""
+        """True if the table is followed and lacks nothing except changes in the log."""
         return self.condition is TableCondition.FOLLOWING and self.need is None
 
     @property
@@ -119,24 +123,25 @@ class TableState:
         return self.condition is TableCondition.STOPPED
 
     def started(self, condition: TableCondition = TableCondition.FOLLOWING) -> TableState:
-        """Return the state in which nothing is left of what stopped it, or of what it lacked."""
+        """Return the state with this condition, and without reason, place and need."""
         going = replace(self, condition=condition, stopped_by=None, reason=None, hint=None)
         return replace(going, position=None, stopped=None, need=None)
 
     @property
     def mirror_ended(self) -> bool:
-        """Whether the table is gone, and its mirror with it."""
+        """True if the table was dropped at the source and its mirror is removed."""
         ended = self.generation > 1 and self.mirror_version is None
         return ended and self.condition is TableCondition.DROPPED
 
     @property
     def place(self) -> str:
-        """Where in the log it was stopped or dropped, for people; empty while it is followed."""
+        """The place of the log where the table was stopped or dropped, for people; empty while it
+        is followed."""
         return self.position or ("" if self.stopped is None else str(self.stopped.at))
 
     @property
     def in_words(self) -> str:
-        """The state, as people read it."""
+        """The state in words for people."""
         if self.stopped_by is not None:
             return f"stopped by {STOPPED_BY[self.stopped_by]}"
         return "following, reading rows" if self.loading else self.condition.value
@@ -151,11 +156,12 @@ STOPPED_BY: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """How much of its table a mirror can have: only rows that changed after `begins`, because the
-    table already had rows that are not in the log; None for all of it.
+    """The part of its table that a mirror can have. `begins`: the mirror only has rows that changed
+    after this place, because the table already had rows that are not in the log; None if it has all
+    rows.
 
-    `empty`: the table had no row at this place, or at one before it: a mirror that was read up to
-    there has all of it.
+    `empty`: the table had no row at this place of the log or at an earlier one, after `begins`. So
+    a mirror that has all changes up to this place has all rows.
     """
 
     json_keys: ClassVar = ("table", "begins", "hint")
@@ -178,9 +184,10 @@ class Extent:
 
 @dataclass(frozen=True, slots=True)
 class Handover:
-    """A mirror that a ledger made from the lake continues: from this generation on it is
-    `mirror`, found at Delta version `delta_version` and showing schema version `shows`. `before`:
-    the table's state until then."""
+    """A mirror that a ledger takes over after it was made from the lake (`lockstep recover`).
+    `generation`: the table's generation from now on; `mirror`: the mirror's path;
+    `delta_version`: the version at which it was found; `shows`: the schema version that it shows;
+    `before`: the table's state before the takeover."""
 
     table: TableName
     generation: int
@@ -201,7 +208,7 @@ class Handover:
 
 
 class OrderKind(StrEnum):
-    """What a person orders of a table."""
+    """Kinds of orders about a table."""
 
     PAUSE = "pause"
     """any → stopped, at once; it withdraws an open order."""
@@ -213,12 +220,13 @@ class OrderKind(StrEnum):
 
 
 class Supplier(StrEnum):
-    """Where the rows of a mirror come from that is written again."""
+    """The origin of the rows with which a mirror is written again."""
 
     CHANGELOG = "changelog"
     SOURCE = "source"
     LOG = "log"
-    """Of a table that is not in the lake yet: the changes that the log has, then the source."""
+    """For a table that is not in the lake yet: first the changes that the log still has, then the
+    source."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,10 +234,11 @@ class TableOrder:
     """A person's order about one table, or a run's for a table that a run stopped. It is open until
     a batch that is not abandoned carries it out.
 
-    `stopped`: where catching up begins; None if nothing was captured before the table stopped.
-    `schema`: the given structure that the table has from there on, and `renames` the old and the
-    new names of columns. `supplier`: of a reload; None for the changelog if it is complete, else
-    the source. A table's newest order counts; a pause is never open."""
+    `stopped`: the place from which the table catches up; None if nothing was captured before it
+    stopped. `schema`: the structure from there on, if the person gave it; `renames`: the old and
+    the new names of its columns. `supplier`: for a reload, the origin of the rows; None means the
+    changelog if it is complete, else the source. A newer order replaces an open one; a pause is
+    carried out at once, so it is never open."""
 
     id: int
     table: TableName
@@ -247,7 +256,7 @@ class TableEventKind(StrEnum):
     """Kinds of events between a table's changes."""
 
     CREATED = "created"
-    """It is new and empty, whatever the mirror has under its name."""
+    """The table is new and empty; rows that a mirror has under its name are an earlier table's."""
     CHANGED = "changed"
     """Its structure is `version` from here on."""
     TRUNCATED = "truncated"
@@ -265,12 +274,12 @@ class TableEventKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TableEvent:
-    """An event after all changes of a table with `_sequence` <= `sequence`.
+    """An event that comes after all changes of a table with `_sequence` <= `sequence`.
 
-    `version`: the table's schema version from here on. `place`: the end of the statement.
-    `reason`: a sentence, for COPIED, REREAD, REFRESHED and REBUILT. `origin`: for COPIED, the table
-    whose rows they were, as of that change and before that place; for REBUILT, the table itself if
-    it begins with an earlier version of its mirror.
+    `version`: the table's schema version from the event on. `place`: the end of the statement in
+    the log. `reason`: a sentence, for COPIED, REREAD, REFRESHED and REBUILT. `origin`: for COPIED,
+    the table that had the rows before that place; for REBUILT, the table itself if the new mirror
+    begins with an earlier version of the old one.
     """
 
     table: TableName
@@ -286,9 +295,9 @@ class TableEvent:
 class SnapshotPart:
     """A table's rows of one consistent read, in durable files.
 
-    `version`: the schema version of the rows. Changes with `_sequence` > `low_sequence` are
-    after the read's low watermark: they win over its rows. `columns`: those that were read
-    besides the key, as `version` names them; None for all, which have a REREAD.
+    `version`: the schema version of the rows. Changes with `_sequence` > `low_sequence` were
+    logged after the read's low watermark, so they replace its rows. `columns`: the names of the
+    columns that were read besides the key; None if all were read, which is a REREAD event.
     """
 
     table: TableName
@@ -299,13 +308,14 @@ class SnapshotPart:
 
 
 def paused(table: TableName, order: str, author: str) -> tuple[str, str]:
-    """Return reason and hint of a table that a person paused; `order` is the person's reason."""
+    """Return reason and hint for a table that a person paused. `order`: the person's reason."""
     why = f": {order}" if order else ""
     return f"{author} paused it{why}", f"`lockstep resume {table}` brings it back"
 
 
 def reloading(table: TableName, order: str, author: str) -> tuple[str, str]:
-    """Return the same of a table that stopped only to have its mirror written again."""
+    """Return reason and hint for a table that stopped only until its mirror is written again.
+    `order`: the person's reason."""
     return (
         f"{author} has it reloaded: {order}",
         f"the next run reloads it; `lockstep resume {table}` takes that back",

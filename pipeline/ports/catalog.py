@@ -1,4 +1,5 @@
-"""A catalog in which mirrors are registered."""
+"""A catalog (Hive metastore, Unity Catalog) in which mirrors are registered: the Delta tables with
+the current rows of source tables."""
 
 from __future__ import annotations
 
@@ -9,9 +10,9 @@ from lockstep.pipeline.catalog import CatalogEntry, Entry, EntryName
 
 
 class Catalog(Protocol):
-    """Each method that asks the catalog raises `CatalogUnavailable` if it does not answer,
-    `CatalogRefused` if it refuses, and `ConfigurationError` for what lockstep.toml can cure.
-    None reads or writes a table's files."""
+    """A catalog. Each method that asks it raises `CatalogUnavailable` if it does not answer,
+    `CatalogRefused` if it refuses, and `ConfigurationError` if a setting in lockstep.toml is wrong.
+    No method reads or writes a table's files."""
 
     @property
     def identity(self) -> str:
@@ -19,35 +20,37 @@ class Catalog(Protocol):
 
     @property
     def marks(self) -> bool:
-        """Whether entries keep the properties that Lockstep marks them with."""
+        """True if entries keep the properties by which Lockstep recognises its own."""
 
     @property
     def columns(self) -> bool:
-        """Whether entries keep columns; elsewhere readers see those of the table's log."""
+        """True if entries keep columns; otherwise readers see the columns of the Delta log."""
 
     def location(self, mirror: str) -> str:
-        """Return a mirror's URL as entries have it; for '', the lake's."""
+        """Return a mirror's URL in the form that entries have; for '', the lake's URL."""
 
     def refuses(self, name: EntryName) -> str | None:
-        """Return why the catalog allows no such name, without asking it."""
+        """Return why the catalog does not allow the name, or None; does not ask the catalog."""
 
     def require_ready(self) -> str:
-        """Ask the catalog, and return a sentence that says that it answers and admits us."""
+        """Ask the catalog, and return a sentence: it answers and accepts the account."""
 
-    def find(self, name: EntryName) -> CatalogEntry | None: ...
+    def find(self, name: EntryName) -> CatalogEntry | None:
+        """Return the entry of that name, or None."""
 
     def put(self, entry: Entry, known: EntryName | None) -> None:
-        """Write the entry, and create its schema if it is missing. `known`: the entry that it
-        replaces, under that name or another; a catalog that cannot change entries drops it and
-        creates it again. No other entry has the name."""
+        """Write the entry, and create its schema if it is missing. `known`: the name of the entry
+        that it replaces, or None; a catalog that cannot change entries drops the old one and
+        creates the new one. The caller has checked that no other entry has the name."""
 
     def drop(self, name: EntryName) -> None:
-        """Drop the entry, not the table's files; a missing entry is no error."""
+        """Drop the entry but not the table's files; a missing entry is no error."""
 
 
 @dataclass(frozen=True, slots=True)
 class Registry:
-    """The catalog in which mirrors are registered. `schema`: the template of schemas' names."""
+    """A catalog and the template (`schema`) for the names of the schemas in which mirrors are
+    registered there."""
 
     catalog: Catalog
     schema: str

@@ -1,5 +1,6 @@
-"""Changelogs as Delta tables: publishing, revising and restoring them; and the folder of a source,
-which says which ledger it belongs to, and has the structures that commits name."""
+"""Two ports to the lake. `Changelog` lists files in changelogs, which are the Delta tables with all
+changes of source tables. `Claims` keeps small files in a source's folder: the claim, which names
+the ledger (Lockstep's database) that owns the folder, and structures to which commits refer."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ from lockstep.pipeline.values.segment import SegmentFile
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """A changelog's Delta version after publishing; `skipped` if it had the batch already."""
+    """A changelog's Delta version after publishing a batch. `skipped`: it had the batch already."""
 
     delta_version: int
     skipped: bool
@@ -26,8 +27,9 @@ class Published:
 
 @dataclass(frozen=True, slots=True)
 class Restated:
-    """The result of `restate`: numbers of files that the changelog no longer lists and lists again,
-    and the files that are missing. `delta_version`: None if there is no table."""
+    """The result of `restate`. `removed` and `added`: numbers of files that the changelog no longer
+    lists, and lists again. `lost`: recorded files that do not exist. `delta_version`: the new
+    version, or None if there is no table."""
 
     delta_version: int | None
     removed: int = 0
@@ -36,14 +38,15 @@ class Restated:
 
 
 def is_revised(listed: Collection[str], gone: Iterable[str], files: Iterable[SegmentFile]) -> bool:
-    """Return whether a table that lists these files lists `files` and none that is `gone`."""
+    """Return whether the files that a table lists include `files` and none of the other files in
+    `gone`."""
     names = {file.path for file in files}
     return names.issubset(listed) and names.issuperset(set(gone).intersection(listed))
 
 
 class Changelog(Protocol):
-    """Changelogs and the source's own tables, as Delta tables; only metadata commits, no data
-    moves, no JVM."""
+    """Commits to changelogs and to the source's own tables. A commit only lists files that exist or
+    removes them from the list; no data is copied, and no JVM is needed."""
 
     def recorded(self, folder: str, app_id: str) -> int | None:
         """Return the newest batch published under `app_id`; None before the first."""
@@ -59,22 +62,23 @@ class Changelog(Protocol):
         user_metadata: str,
         held: RequireHeld = no_check,
     ) -> Published:
-        """Add the files as application transaction (app_id, batch). Create the table at its first
-        batch, and add the columns of `schema` that it lacks in a commit before. `TableError` for a
-        column of another type: see `mirror.generations`. A recorded version ≥ batch means that the
-        batch was published: it is skipped if that commit has these files and the same metadata,
-        else `ForeignCommit`. `held` is called once the log was read; if somebody else has committed
-        since, the log is read and tried again, and in the end `CommitConflict`."""
+        """Add the files in one commit with the `txn` action (app_id, batch). Create the table at
+        its first batch; add the columns of `schema` that it lacks in a commit before. Raise
+        `TableError` if a column has another type (see `mirror.generations`). If the log already
+        records a version ≥ batch, the batch is skipped if that commit has these files and the same
+        metadata; otherwise raise `ForeignCommit`. `held` is called after the log was read and
+        before the commit. If another writer commits in between, read the log and try again; raise
+        `CommitConflict` after the last try."""
 
     def ends_at(self, folder: str, version: int) -> bool:
-        """Return whether that is the newest version, as for mirrors."""
+        """Return whether that version is the table's newest."""
 
     def listed(self, folder: str) -> dict[str, int] | None:
         """Return the files that the table lists, each with its size in bytes; None if there is no
         table."""
 
     def look(self, folder: str, above: int) -> LogAbove:
-        """Return the log above a version, as for mirrors."""
+        """Return the commit of the version `above` and all commits after it."""
 
     def revise(
         self,
@@ -88,12 +92,13 @@ class Changelog(Protocol):
         words: str,
         held: RequireHeld = no_check,
     ) -> Published:
-        """List `files` and no longer those that are `gone`, whichever of them the table lists, in
-        one commit, the application transaction (app_id, revision); all other files stay. Add the
-        columns of `schema` that the table lacks in a commit before. Skipped if the table lists that
-        already (`is_revised`), whatever number is recorded: a ledger that was restored from a
-        backup may give a number twice. `SegmentsLost` unless each file exists as recorded. `held`
-        and `CommitConflict` as for `publish`."""
+        """List `files` and remove the files in `gone` from the list, in one commit with the `txn`
+        action (app_id, revision); all other files stay. Files in `gone` that are not listed are
+        ignored. Add the columns of `schema` that the table lacks in a commit before. Skipped if
+        the table already lists them so (`is_revised`); the number of the revision does not decide,
+        because a ledger that was restored from a backup may give a number twice. Raise
+        `SegmentsLost` if a file is missing or differs from its record. `held` and `CommitConflict`
+        as for `publish`. `words`: the commit's user metadata."""
 
     def restore(
         self,
@@ -106,9 +111,9 @@ class Changelog(Protocol):
         held: RequireHeld = no_check,
     ) -> int:
         """Set the table back to an earlier version, with its columns, properties and reader
-        features, as application transaction (app_id, number), and return the new version.
-        `TableError` if the log or the files do not reach back to it. `held` and `CommitConflict`
-        as for `publish`."""
+        features, in a commit with the `txn` action (app_id, number), and return the new version.
+        Raise `TableError` if the log or files of that version no longer exist. `held` and
+        `CommitConflict` as for `publish`."""
 
     def restate(
         self,
@@ -120,13 +125,14 @@ class Changelog(Protocol):
         words: str,
         held: RequireHeld = no_check,
     ) -> Restated:
-        """List these files and no others, as application transaction (app_id, batch); files that do
-        not exist as recorded are left out. If there is no table, none is created. `held` as for
-        `publish`; `CommitConflict` if somebody else committed meanwhile."""
+        """List these files and no others, in a commit with the `txn` action (app_id, batch); files
+        that are missing or differ from their record are left out. If there is no table, none is
+        created. `held` as for `publish`; raise `CommitConflict` if another writer commits
+        meanwhile."""
 
 
 class Claims(Protocol):
-    """What the folders of sources say of themselves."""
+    """The claims and the structures in the folders of sources."""
 
     def read(self, source: str) -> Claim | Unclaimed:
         """Return the claim in a source's folder."""
@@ -142,11 +148,11 @@ class Claims(Protocol):
         the lake. A folder that does not exist is no error."""
 
     def keep_structures(self, source: str, structures: Sequence[TableSchema]) -> str:
-        """Keep structures durably, and return the key by which commits name them
-        (`lake_commit.structures_key`). A key that exists keeps what it has."""
+        """Write a file with the structures durably, and return the key by which commits name it
+        (`lake_commit.structures_key`). A file that exists under the key is not changed."""
 
     def structures(self, source: str, key: str) -> list[TableSchema] | None:
-        """Return what is kept under a key; None if it is missing or cannot be read."""
+        """Return the structures in the file of that key; None if it is missing or unreadable."""
 
     def clear_structures(self, source: str, cleared: Callable[[TableSchema], TableSchema]) -> None:
-        """Replace each kept structure by `cleared` of it, under the key it had."""
+        """Replace each structure in the files by the result of `cleared`; the keys stay."""

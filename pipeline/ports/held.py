@@ -1,4 +1,5 @@
-"""The check that a writer still holds its source, for ports that do not know the ledger."""
+"""The check that a writer still holds its source's lease. Ports to the lake call it before they
+commit, although they do not know the ledger, which records leases."""
 
 from __future__ import annotations
 
@@ -8,17 +9,18 @@ from contextlib import contextmanager, suppress
 from lockstep.pipeline.values.errors import LeaseLost, LedgerUnavailable
 
 RequireHeld = Callable[[], None]
-"""Raise `LeaseLost` unless the writer still holds the source. A port calls it after it has planned
-its commit and before it commits: a run that took over earlier is noticed, and one that takes over
-later commits first, or finds this commit."""
+"""A function that raises `LeaseLost` unless the writer still holds the source. A port calls it
+after it has read the version that its commit is to follow, and before it commits. If another run
+has taken over before the call, the call raises. If one takes over after the call, both runs commit
+after the same version and one commit fails, or the later run finds the commit."""
 
 
 @contextmanager
 def lease_lost_first(held: RequireHeld) -> Iterator[None]:
-    """Raise `LeaseLost` instead of any error inside, if another run has taken over by then.
+    """Replace any error inside by `LeaseLost` if another run has taken over.
 
-    A process that was suspended and wakes up may have read some facts before and some after: its
-    error, with a hint for a person, is true of neither.
+    A process that was suspended may have read some facts before the other run's changes and some
+    after them. Its own error would then give a person a wrong hint.
     """
     try:
         yield
@@ -31,4 +33,4 @@ def lease_lost_first(held: RequireHeld) -> Iterator[None]:
 
 
 def no_check() -> None:
-    """Do nothing: the check for writes that no other run can take over."""
+    """Do nothing: the check for writes that no other run competes with."""

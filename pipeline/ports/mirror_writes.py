@@ -1,4 +1,9 @@
-"""Writes to a mirror as values: rows in one commit, or steps that change its columns."""
+"""Writes to a mirror (the Delta table with the current rows of a source table) as values: rows in
+one commit, or steps that change its columns.
+
+`_sequence` is the number of a change in the source's log; `_change_type` is its kind. A changelog
+is the Delta table with all changes of a source table.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +22,7 @@ class PartColumn:
     """The origin of a mirror's column in a write's files: their column `source`, of Arrow type
     `type`, which is cast to the mirror's type; or `value`, which every row gets. With neither, the
     files lack the column: an existing row keeps its value in the mirror, and a new row gets NULL.
-    `bit`: the number of the bit for `source` in `StagedFiles.present`."""
+    `bit`: the index of the bit for `source` in the column `StagedFiles.present`."""
 
     source: str | None = None
     type: pa.DataType | None = None
@@ -26,16 +31,17 @@ class PartColumn:
 
     @property
     def absent(self) -> bool:
+        """True if the files lack the column."""
         return self.source is None and self.value is None
 
 
 @dataclass(frozen=True, slots=True)
 class StagedFiles:
-    """Parquet files of one structure. `files`: their absolute paths. `columns`: the origin of each
-    column of the write's schema, in the schema's order. Only row images with `above` < `_sequence`
-    <= `through` count (None: no upper limit). `present`: the name of the files' column with bits
-    that tell which of the table's columns an image has (`RowImages.present`); None if every image
-    has all columns."""
+    """Parquet files of row images, all with one structure. `files`: their absolute paths.
+    `columns`: the origin of each column of the write's schema, in the schema's order. Only images
+    with `above` < `_sequence` <= `through` are read (None: no upper limit). `present`: the name of
+    the files' column whose bits say which of the table's columns an image has
+    (`RowImages.present`), or None if every image has all columns."""
 
     files: tuple[str, ...]
     columns: tuple[PartColumn, ...]
@@ -63,8 +69,8 @@ Snapshot = tuple[StagedFiles | MirrorRows, ...]
 class MirrorTarget:
     """The mirror that is written, and its commit's metadata.
 
-    `schema`: the mirror's columns, without `_deleted_at`. `stamps`: the names of those columns that
-    describe a row's last change. `app_id`, `txn_version`: the transaction that Delta records.
+    `schema`: the mirror's columns, without `_deleted_at`. `stamps`: the names of its columns that
+    describe a row's last change. `app_id`, `txn_version`: the values of Delta's `txn` action.
     `deletes` "soft": deleted rows stay, with the moment of the delete in `_deleted_at`. `deletes`
     or `truncates` "ignore": rows that a DELETE or a TRUNCATE removed at the source stay unchanged.
     `readers` "any": if this write creates the mirror, it has no deletion vectors. `cluster`: the
@@ -94,17 +100,17 @@ class MirrorTarget:
 
 @dataclass(frozen=True, slots=True)
 class FoldedChanges:
-    """Changes folded to one image per key over all `files`, which are absolute paths of Parquet
-    files. The files have the target's columns, spelled as in a changelog
-    (`layout.changelog_names`); `_change_type`, which tells upserts (insert, update_postimage,
-    `mapping.KEPT`) from deletes; and, if deletes are "soft", `_committed_at`.
+    """Changes of which only the last image of each key is left, over all `files`: absolute paths of
+    Parquet files. The files have the target's columns, spelled as in a changelog
+    (`layout.changelog_names`); `_change_type`, which distinguishes upserts (insert,
+    update_postimage, `mapping.KEPT`) from deletes; and, if deletes are "soft", `_committed_at`. A
+    delete without `_committed_at` removes the row even if deletes are "soft".
 
     `kept`: columns that may keep the mirror's value. Each has a marker column
-    (`layout.keep_names`), which is true where the value stays. `lacking`: columns whose value every
-    image may have left out. Each has a marker column (`layout.lack_names`), which is true where
-    that is so: the value is looked up in the mirror, in the row whose key is in the columns of
-    `layout.origin_names`. A delete without `_committed_at` removes the row even if deletes are
-    "soft".
+    (`layout.keep_names`), which is true in the rows where the value stays. `lacking`: columns whose
+    value may be in none of a key's images. Each has a marker column (`layout.lack_names`), which is
+    true in these rows; the value is then taken from the mirror's row whose key is in the columns of
+    `layout.origin_names`.
     """
 
     files: tuple[str, ...] = ()
@@ -131,12 +137,12 @@ class Merge:
     """Update, delete and insert rows of the mirror. The write raises `TableError` if a change lacks
     values and its row is not in the mirror.
 
-    `bounds`: names of leading key columns, each with the least and the greatest value of the
-    changes as SQL literals, as far as these are known; the keys in `layout.origin_names` count too.
-    `completion`: rows that were read from the source, with the key and some other columns. A row of
-    the mirror gets their values in these columns, unless the changes have an image of it above
-    `completion.above`. A completion inserts no row. With it, the changes are whole and have the
-    column `_sequence`.
+    `bounds`: leading key columns by which files are skipped, each with the least and the greatest
+    value of the changes as SQL literals, as far as these are known; the keys in
+    `layout.origin_names` are included. `completion`: rows that were read from the source, with the
+    key and some other columns, which fill these columns in rows of the mirror. It inserts no row,
+    and does not apply to a row that has a change with `_sequence` > `completion.above`. With a
+    completion, the changes are whole and have the column `_sequence`.
     """
 
     target: MirrorTarget
@@ -168,11 +174,11 @@ class Replace:
     columns than before. Without a snapshot and changes, the mirror becomes empty. A value that a
     change lacks is taken from the row of the snapshot.
 
-    If the target keeps deleted rows, two kinds of other rows stay: those of `gone`, which have all
-    values, and the rows that the mirror had before. If deletes are "soft", both are marked as
-    deleted: the former at their own moments, the latter, unless they are marked already, at the
-    moment of `emptied`, or at the time of the write if it is None. With `forgets`, no row that the
-    mirror had before stays.
+    If the target keeps deleted rows, two kinds of rows stay that are no longer at the source: the
+    rows of `gone`, which have all values, and the rows that the mirror had before. If deletes are
+    "soft", rows of `gone` are marked as deleted at their own times, and the mirror's earlier rows
+    (unless they are marked already) at the time of `emptied`, or at the time of the write if
+    `emptied` is None. With `forgets`, none of the mirror's earlier rows stays.
     """
 
     target: MirrorTarget
@@ -229,7 +235,7 @@ def copied(write: MirrorWrite) -> tuple[MirrorRows, ...]:
 
 @dataclass(frozen=True, slots=True)
 class SetProperties:
-    """Switch properties of the mirror's Delta table on."""
+    """Set properties of the mirror's Delta table, such as column mapping."""
 
     properties: tuple[tuple[str, str], ...]
 
@@ -239,6 +245,8 @@ class SetProperties:
 
 @dataclass(frozen=True, slots=True)
 class DropColumns:
+    """Drop columns and their values."""
+
     names: tuple[str, ...]
 
     def __str__(self) -> str:
@@ -247,6 +255,8 @@ class DropColumns:
 
 @dataclass(frozen=True, slots=True)
 class RenameColumn:
+    """Rename the column `name` to `to`; its values stay."""
+
     name: str
     to: str
 
@@ -256,6 +266,8 @@ class RenameColumn:
 
 @dataclass(frozen=True, slots=True)
 class WidenColumn:
+    """Change a column to a wider type; files are not rewritten."""
+
     name: str
     type: pa.DataType
 
@@ -285,8 +297,8 @@ class Fill:
 
 @dataclass(frozen=True, slots=True)
 class Rewrite:
-    """Write all rows again under `schema`. `columns`: the origin of each of its columns, which is a
-    column of the mirror, to be cast, or one value for all rows."""
+    """Write all rows again with the columns of `schema`. `columns`: the origin of each of them,
+    which is a column of the mirror that is cast, or one value for all rows."""
 
     schema: pa.Schema
     columns: tuple[PartColumn, ...]

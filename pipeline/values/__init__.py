@@ -1,3 +1,3 @@
-"""Values that know neither a structure nor a batch: positions, GTID sets, names of tables,
-policies, errors, segments, and the rules that need nothing else.
+"""Values that the rest of `pipeline` is built on: positions, GTID sets, names of tables, policies,
+errors, segments; and rules that need only these. They import no structure of a table and no batch.
 """

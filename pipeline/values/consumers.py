@@ -1,8 +1,9 @@
 """Named consumers of a source's changelog, and the size of a delivery.
 
-A consumer reads the changes of acknowledged batches, in order and in whole batches, hence
-in whole transactions. Each portion is a delivery. Deliveries are acknowledged oldest first,
-or rolled back newest first, after which their batches are delivered again under new ids.
+A batch holds the changes that one run captured; it is acknowledged once all mirrors have
+them. A consumer reads acknowledged batches, in order and whole, hence whole transactions.
+Each portion is a delivery. Deliveries are acknowledged oldest first, or rolled back newest
+first; the batches of a delivery that was rolled back are delivered again under a new id.
 
     get ──▶ out ──ack──▶ acknowledged
              └──rollback──▶ rolled back
@@ -23,7 +24,7 @@ from lockstep.pipeline.values.position import Position
 from lockstep.pipeline.values.table import TableName
 
 MOST_BATCHES: Final = 1000
-"""Number of batches in a delivery at most, whatever is asked for."""
+"""Largest number of batches in a delivery, even if the caller allows more."""
 
 ConsumerStart = Literal["earliest", "latest"] | int
 """Where a new consumer begins: before the first batch, after the newest acknowledged one, or after
@@ -47,8 +48,9 @@ class Consumer:
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """A range (`start`, `end`] of batches that a consumer was given. `changes`: number of their row
-    images. `tables`: the tables with changes in them, sorted."""
+    """A range of the log, (`start`, `end`], that a consumer was given. `batches`: ids of the
+    batches in it, ascending. `changes`: number of their row images. `tables`: the tables with
+    changes in them, sorted."""
 
     id: int
     source: str
@@ -85,6 +87,7 @@ class DeliveryBounds:
 
     @property
     def batches(self) -> int:
+        """The largest number of batches in the delivery."""
         return min(self.max_batches or MOST_BATCHES, MOST_BATCHES)
 
 

@@ -1,4 +1,5 @@
-"""Decisions, overrides and leases: what the ledger keeps besides batches.
+"""Decisions, overrides and leases: values that the ledger (Lockstep's database in Postgres) keeps
+besides batches.
 
 Not here: the rules of a start (`pipeline.start`), what failed attempts mean for a source
 (`pipeline.status`).
@@ -34,13 +35,14 @@ STRUCTURES: Final = "structures"
 @dataclass(frozen=True, slots=True)
 class Decision:
     """A start, a refusal, an idle run or a failed step: the name of the rule that decided it, the
-    reason in one sentence, and the facts that it follows from (JSON).
+    reason in one sentence, and the facts (JSON) from which the rule concluded.
 
-    `continuity`: for a start after the batch `follows` but not at its end, what lies between them;
-    `gap_tables`: the tables that may lack changes. `override`: the operator's choice that it
-    carries out. `recovery` and `hint`: for a refusal or failure, who has to act, and what to type.
-    `head`: for an idle run, the end of the log. `structures`: for a decision of the kind
-    `STRUCTURES`, the tables whose structures are still to be compared.
+    `follows`: for a start, the id of the batch before it, if the decision names one; `continuity`:
+    how the start relates to the end of that batch; `gap_tables`: after a gap, the tables that may
+    lack changes. `override`: the id of the operator's choice that the start carries out.
+    `recovery` and `hint`: for a refusal or failure, who has to act, and what to type. `head`: for
+    an idle run, the end of the log. `structures`: for a decision of the kind `STRUCTURES`, the
+    tables whose structures are still to be compared.
     """
 
     kind: str
@@ -60,6 +62,8 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class RecordedDecision:
+    """A decision in the ledger, with its id and the time at which it was recorded."""
+
     id: int
     decided_at: datetime
     decision: Decision
@@ -113,8 +117,8 @@ class Unproven:
 
     @classmethod
     def of(cls, newest: Sequence[RecordedDecision]) -> Unproven | None:
-        """Return what the newest decision of the kind `STRUCTURES`, if there is one, leaves open;
-        None if every structure was compared."""
+        """Return the tables that still have to be compared, or None if every structure was
+        compared. `newest`: the newest decision of the kind `STRUCTURES`, or nothing."""
         for recorded in newest:
             if tables := recorded.decision.structures:
                 return cls(frozenset(tables), recorded.decided_at, recorded.decision.reason)
@@ -123,8 +127,9 @@ class Unproven:
 
 @dataclass(frozen=True, slots=True)
 class Override:
-    """An operator's choice of one start. `place` is a text that `pipeline.values.places` reads. It
-    stays open until a batch that is not abandoned began there."""
+    """An operator's choice of the place where the next run starts. `place` is a text that
+    `pipeline.values.places` parses. The choice stays open until a batch has begun there; a batch
+    that is abandoned does not count."""
 
     id: int
     place: str
@@ -147,9 +152,9 @@ class Lease:
 @dataclass(frozen=True, slots=True)
 class LeaseView:
     """A lease as other processes see it. `live`: its lock is held now. `beat_at`: the holder's last
-    sign of life. `in_dagster`: the holder is a run of Dagster. `ended`: it was given back. A lease
-    that is neither live nor ended belonged to a process that was killed, or that hung and was
-    taken over."""
+    sign of life. `in_dagster`: the holder is a run of Dagster. `ended`: the holder released it. If
+    a lease is not live although it was not released, its process was killed, or it hung and another
+    run took over."""
 
     json_keys: ClassVar = ("holder", "dagster_run", "taken_at", "beat_at")
 

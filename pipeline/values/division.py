@@ -1,16 +1,16 @@
-"""The place of a moment in a sequence of items whose times need not ascend.
+"""The search for a moment in a sequence of items whose times need not ascend.
 
-Not here: the items themselves, which are transactions (`pipeline.binlog.search.moments`) or
-batches (`pipeline.replay`).
+Not here: the items, which are transactions (`pipeline.binlog.search.moments`) or batches
+(`pipeline.replay`).
 
-A place in the sequence has misplaced items: those before it whose time is the moment or
-later, and those after it whose time is earlier. The moment lies at the place with the
-fewest misplaced items; if several places have equally few, at the first of them. If times
-ascend, this is the place before the first item at or after the moment. A single wrong time,
-however far off, moves the place by at most one other item.
+At each place of the sequence, an item is misplaced if it comes before the place although its
+time is the moment or later, or after the place although its time is earlier. The moment lies
+at the place with the fewest misplaced items; if several places have equally few, at the first
+of them. If times ascend, this is the place before the first item at or after the moment. A
+single wrong time, however far off, moves the place by at most one other item.
 
-A time later than `latest`, the time at which the items were read, is not believed: such an
-item counts as earlier than the moment if the item before it does.
+A time later than `latest`, the time at which the items were read, is not believed. An item with
+such a time is treated like the item before it.
 """
 
 from __future__ import annotations
@@ -29,9 +29,10 @@ _NEVER: Final = int(np.iinfo(np.int64).max)
 
 @dataclass(frozen=True, slots=True)
 class Division:
-    """The place that was found. `place`: number of items before the moment. `late`: number of these
-    whose time is the moment or later. `early`: number of the items after the place whose time is
-    earlier than the moment. `last`: number of items before the last of the equally good places."""
+    """The place of a moment in a sequence. `place`: number of items before the moment. `late`:
+    number of items before the place whose time is the moment or later. `early`: number of items
+    after the place whose time is earlier than the moment. `last`: number of items before the last
+    of the equally good places."""
 
     place: int
     late: int
@@ -59,9 +60,11 @@ class Divider:
         before it is the highest."""
 
     def restart(self) -> Divider:
+        """Return a new search for the same moment."""
         return Divider(self.moment, self.latest)
 
     def put(self, times: npt.NDArray[np.int64]) -> None:
+        """Add the times of the next items of the sequence."""
         if not len(times):
             return
         earlier = times < self.moment
@@ -96,6 +99,7 @@ class Divider:
 
 
 def divide(times: Sequence[datetime], moment: datetime, latest: datetime | None = None) -> Division:
+    """Return the place of the moment among the times of a whole sequence."""
     divider = Divider(microseconds(moment), None if latest is None else microseconds(latest))
     divider.put(np.array([microseconds(at) for at in times], np.int64))
     return divider.division

@@ -1,4 +1,4 @@
-"""The storage engines whose tables are captured, and the reason why those of the others are not.
+"""MySQL's and MariaDB's storage engines: whether tables of an engine are captured, and why.
 
 A table is captured if its engine stores exactly the rows that the log records. Tables of
 an engine that is not listed here are not captured, because it was never tested.
@@ -20,8 +20,8 @@ _ELSEWHERE: Final = "its rows are on other servers, whose changes this log does 
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """An engine, by its usual `name`. `level`: "ok", "warning" or "refusal"; tables of a refused
-    engine are quarantined."""
+    """An engine, by its usual `name`. `level`: "ok", "warning" or "refusal". A table whose engine
+    is refused is quarantined: it is not captured, and the other tables continue."""
 
     name: str
     level: str

@@ -1,9 +1,9 @@
 """All errors of Lockstep, one class per situation that an operator can tell apart.
 
-A class says who has to act (`recovery`), and its docstring what has happened and, in a second
+A class says who has to act (`recovery`). Its docstring says what has happened and, in a second
 paragraph, what to do in general: docs/reference.md shows both. An error says what to type next
-(`hint`). A driver's exception never crosses a port: the adapter raises one of these with the
-exception as its cause.
+(`hint`). The adapters in `resources` translate the exceptions of their drivers: they raise one of
+these errors with the driver's exception as its cause.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from lockstep.pipeline.values.shown import shown
 
 
 class Recovery(Enum):
-    """Who has to act after an error. The value is the process's exit code, and Dagster retries a
-    run by it. The ledger keeps the member's name with each failed attempt."""
+    """Who has to act after an error. The value is the exit code of the process. Dagster tries a run
+    again only after RETRY. The ledger keeps the member's name with each failed attempt."""
 
     CONFIGURATION = 2
     RETRY = 3
@@ -31,9 +31,9 @@ class Recovery(Enum):
 class LockstepError(Exception):
     """Base of all errors; never raised itself.
 
-    `message` is one sentence that names what is concerned, `hint` says what to do or type next,
+    `message` is one sentence that names the object concerned, `hint` says what to do or type next,
     and `listed` are lines that follow the message. None of them ever contains a secret or a row's
-    value. `recorded`: the ledger already has the error, as the decision that refused a run.
+    value. `recorded`: the ledger already has the error as a decision, which refused a run.
     """
 
     json_keys: ClassVar = ("kind", "message", "hint")
@@ -119,9 +119,9 @@ class ConditionRefused(ConfigurationError):
 
 
 class PastRefused(ConfigurationError):
-    """The lake cannot show the requested past: it no longer can, cannot yet, or never will.
+    """The lake does not have the requested past: it no longer, not yet, or never had those changes.
 
-    The hint names the earliest place that works, or `lockstep run` reads on.
+    Choose the earliest place that the hint names, or let `lockstep run` capture more of the log.
     """
 
 
@@ -142,7 +142,7 @@ class JavaMissing(ConfigurationError):
 class SetupIncomplete(ConfigurationError):
     """Something that `lockstep setup` provides is missing, such as Delta's jars.
 
-    `lockstep setup`, or the `pip install` of the hint.
+    Type `lockstep setup`, or the `pip install` of the hint.
     """
 
 
@@ -186,29 +186,29 @@ class SourceBusy(TemporaryTrouble):
 class BatchesWait(TemporaryTrouble):
     """Captured batches are not merged yet, and the command needs them merged.
 
-    `lockstep run`, then the same command again.
+    Type `lockstep run`, then repeat the command.
     """
 
 
 class RowsNotRead(TemporaryTrouble):
-    """The rows of a condition could not be read now, or could not be related to the log.
+    """The rows that a condition selects cannot be read now, or their place in the log is unknown.
 
-    The same command again; the mirror is as it was.
+    Repeat the command; the mirror is unchanged.
     """
 
 
 class LeaseLost(TemporaryTrouble):
     """Another run took over the source. Nothing of this run was recorded after that.
 
-    Nothing; if it happens again, look for what stops runs, or ends connections to Postgres (a
-    firewall, a pooler's `server_lifetime`).
+    Do nothing; if it happens again, find out why runs hang, or what ends connections to Postgres
+    (a firewall, a pooler's `server_lifetime`).
     """
 
 
 class CommitConflict(TemporaryTrouble):
     """Another writer committed to the same Delta table first.
 
-    `lockstep run`; if it happens every time, stop the other writer.
+    Type `lockstep run`; if it happens every time, stop the other writer.
     """
 
 
@@ -229,14 +229,14 @@ class DiskFull(TemporaryTrouble):
 class CatalogUnavailable(TemporaryTrouble):
     """The catalog of `[catalog]` does not answer.
 
-    Start it; the next run goes on, or `lockstep catalog --yes`.
+    Start it; the next run updates it, or `lockstep catalog --yes` does so at once.
     """
 
 
 class CatalogRefused(TemporaryTrouble):
     """The catalog refuses a request about one entry.
 
-    Look at the catalog's log, then `lockstep catalog --yes`.
+    Look at the catalog's log, then type `lockstep catalog --yes`.
     """
 
 
@@ -255,9 +255,9 @@ class SourceMoving(TemporaryTrouble):
 
 
 class StructureMoved(TemporaryTrouble):
-    """A table that is to be read does not have the expected structure (any longer).
+    """A table that is to be read does not have the expected structure.
 
-    Run again, which reads the structure again.
+    Run again: the run reads the structure again.
     """
 
 
@@ -316,9 +316,8 @@ class HistoryRewritten(OperatorNeeded):
 class HistoryUnproven(OperatorNeeded):
     """Nothing in the server's log proves that its history is the one that was read.
 
-    If it is the same history: `lockstep start-at gtid:<set> --reason …`, as the hint says, then
-    `lockstep
-    verify`.
+    If it is the same history, type `lockstep start-at gtid:<set> --reason …`, as the hint says,
+    then `lockstep verify`.
     """
 
 
@@ -351,22 +350,23 @@ class PreparedBeforeStart(OperatorNeeded):
 
 
 class TransactionsWithoutGtid(OperatorNeeded):
-    """The log has anonymous transactions, and either only a GTID set tells which transactions were
-    read, or the server's `gtid_mode` keeps it from sending them.
+    """The log has anonymous transactions, which cannot be read: the place up to which the log was
+    read is known only as a GTID set, or the server's `gtid_mode` keeps it from sending them.
 
-    `lockstep start-at PLACE --reason …`, or set `gtid_mode = ON_PERMISSIVE` until they are read.
+    Type `lockstep start-at PLACE --reason …`, or set `gtid_mode = ON_PERMISSIVE` until they are
+    read.
     """
 
 
 class SegmentsLost(OperatorNeeded):
     """Files of a batch are damaged or missing, and part of the batch is merged already.
 
-    Restore the files from a copy of the lake; else do what the hint says.
+    Restore the files from a copy of the lake; if there is none, do what the hint says.
     """
 
 
 class NoRuleApplies(OperatorNeeded):
-    """The facts match no rule of the start table, which is a defect of Lockstep.
+    """The facts match no rule of the table of starts, which is a defect of Lockstep.
 
     Report it, with what `lockstep status --json` prints.
     """
@@ -403,56 +403,54 @@ class LogStops(OperatorNeeded):
 class SourceRefused(OperatorNeeded):
     """MySQL answered a query with an error that does not concern a single table.
 
-    Mend at the server what its error names, then run again.
+    Correct at the server what its error names, then run again.
     """
 
 
 class UnsupportedStatement(LogStops):
     """A statement in the log changes a captured table in a way that Lockstep cannot follow.
 
-    All before it is captured. The hint names the place after it, and for a statement instead of
-    rows the setting that passes it.
+    All transactions before it are captured. The hint names the place after it and, if the statement
+    was logged instead of row events, the setting that passes over it.
     """
 
 
 class UnsupportedEvent(LogStops):
     """The log has an event whose type is not on the allow-list.
 
-    All before it is captured. Wait for a version that reads it, or go on after it: `lockstep
-    start-at`.
+    All transactions before it are captured. Wait for a version that reads it, or continue after it:
+    `lockstep start-at`.
     """
 
 
 class PreparedElsewhere(LogStops):
     """The log commits an XA transaction that was prepared before the source's start.
 
-    Start before that prepare; or after the commit: `lockstep start-at PLACE --reason …`, then
-    `lockstep verify
-    --repair`.
+    Start before that prepare, or after the commit with `lockstep start-at PLACE --reason …`, then
+    `lockstep verify --repair`.
     """
 
 
 class DamagedEvent(LogStops):
     """Bytes of the log violate its grammar or do not match their checksum.
 
-    Look at that place with `mysqlbinlog`, and restore the file if there is a whole copy; else go on
-    after it with `lockstep start-at`, then `lockstep verify --repair`.
+    Look at that place with `mysqlbinlog`, and restore the file if there is an intact copy; else
+    continue after it with `lockstep start-at`, then `lockstep verify --repair`.
     """
 
 
 class TransactionsMissing(OperatorNeeded):
     """The server has executed transactions that its log does not have.
 
-    Find out why (a restore, filters of the log, RESET): nothing was recorded.
+    Find out why (a restore, filters of the log, RESET). Nothing was recorded.
     """
 
 
 class ForeignCommit(OperatorNeeded):
     """A table in the lake has a commit that Lockstep did not make, or lacks one that it made.
 
-    Find who wrote; then `lockstep reload TABLE --reason …` for a mirror, `lockstep resume TABLE`
-    for a
-    changelog, `lockstep recover` for a folder.
+    Find out who wrote; then type `lockstep reload TABLE --reason …` for a mirror, `lockstep resume
+    TABLE` for a changelog, `lockstep recover` for a folder.
     """
 
 
@@ -475,7 +473,7 @@ class ConsumerRefused(LedgerRefused):
 
     Acknowledge the oldest delivery first, or roll back.
 
-    `rule`:the name of the broken rule, for programs.
+    `rule`: the name of the broken rule, for programs.
     """
 
     def __init__(self, message: str, *, hint: str, rule: str = "") -> None:
@@ -493,9 +491,8 @@ class LedgerNewer(OperatorNeeded):
 class PositionPurged(OperatorNeeded):
     """The log file of the cursor is no longer on the server.
 
-    Restore the file; else accept the gap: `lockstep start-at earliest --reason …`, then `lockstep
-    verify
-    --repair`. Keep logs longer.
+    Restore the file, or accept the gap: `lockstep start-at earliest --reason …`, then `lockstep
+    verify --repair`. Keep logs longer.
     """
 
 
@@ -509,7 +506,7 @@ class SchemaUnknownAt(OperatorNeeded):
 class VersionSetUnknown(OperatorNeeded):
     """No acknowledged batch shows the source, or one of its tables, as of the requested place.
 
-    `lockstep versions --list` lists the places that there are.
+    Choose a place that `lockstep versions --list` shows.
     """
 
 
@@ -525,9 +522,9 @@ class VersionGone(OperatorNeeded):
 
 
 class Need(StrEnum):
-    """Something that a mirror lacks, other than the changes that the log has after the mirror's
-    place. The ledger keeps the first four, because they do not follow from anything else in it. The
-    others are computed."""
+    """Something that a mirror (the Delta table with a table's current rows) lacks and cannot get by
+    reading on in the log. The ledger keeps the first four; the others are computed from settings
+    and from the server's log files."""
 
     ROWS = "rows"
     """All rows: they are not in the log."""
@@ -555,7 +552,8 @@ class StoppedBy(StrEnum):
 
 
 class TableError(Exception):
-    """An error that concerns one table: the table is quarantined, and the others continue.
+    """An error that concerns one table: a run stops capturing and merging it, and the other tables
+    continue.
 
     The steps of a run catch it and record it in the ledger, so a user never sees the exception.
     `reason` is one sentence, and `hint` says in words how to cure it. `need`: what the table lacks

@@ -1,7 +1,7 @@
 """GTID sets of MySQL and MariaDB: values, their algebra and their text.
 
-Not here: their bytes in the replication protocol (`pipeline.binlog.stream.control`), what
-follows from a set (`pipeline.start`, `pipeline.start.bounds`).
+Not here: their bytes in the replication protocol (`pipeline.binlog.stream.control`), starting
+and ending a run at a set (`pipeline.start`, `pipeline.start.bounds`).
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ _MARIADB = re.compile(r"([0-9]{1,10})-([0-9]{1,10})-([0-9]{1,20})(?:\.\.([0-9]{1
 _MAX_NUMBER = (1 << 63) - 1
 _MAX_ID = (1 << 32) - 1
 _SHOWN = 60
+"""Number of characters of a wrong text that a message quotes."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,9 @@
 """Writes to mirrors as the ledger keeps them: intents, settled writes, and version sets.
 
+A mirror is the Delta table with the current rows of one source table. A run records an intent
+before it writes a mirror, and settles it once it has read back the commit. So a run that is killed
+in between leaves the next one enough to find out whether the commit was made.
+
 Not here: the data that is written (`ports.mirror_writes`).
 """
 
@@ -22,9 +26,10 @@ class Intent:
     """A write to one mirror, which is recorded before it is tried.
 
     The write merges the captured batches from `first_batch` to `last_batch`; a repeated try merges
-    the same batches. `txn_version` is unique per application id and ascends. The table has no other
-    write until this one is settled. `copies`: the id of the settled write that made the mirror's
-    version from which rows are copied first, or None.
+    the same batches. `app_id` and `txn_version` are those of Delta's `txn` action; versions of one
+    application ascend. The table has no other write until this one is settled. `copies`: None, or,
+    if the write first copies rows from an earlier version of the mirror, the id of the settled
+    write that made that version.
     """
 
     id: int
@@ -39,7 +44,7 @@ class Intent:
 
 @dataclass(frozen=True, slots=True)
 class SettledWrite:
-    """An intent whose commit was made. `delta_version`: the version that the commit made.
+    """An intent whose commit is in the Delta log. `delta_version`: the version of that commit.
     `settled_at`: when the commit was read back. `reason`: why this way of writing was chosen, or
     None if unknown."""
 
@@ -100,6 +105,7 @@ class Missing(StrEnum):
     READING = "reading"
     """The table's rows are still being read from the source."""
     STOPPED = "stopped"
+    """The table is stopped: it is not captured, and its mirror does not follow."""
     BEHIND = "behind"
     """The table is followed again, but its mirror lacks batches that the other mirrors have."""
     UNWRITTEN = "unwritten"

@@ -1,4 +1,5 @@
-"""The names of mirrors: the names of their tables, or what the setting `into` makes of them.
+"""The names of mirrors (the Delta tables with the current rows of source tables). A mirror has the
+name of its source table, unless the setting `into` gives it another one.
 
 Belongs here: parsing the setting, filling in its placeholders, and finding tables whose mirrors
 would have the same name. Does not: the path of a name in the lake (`pipeline.mirror.layout`), the
@@ -33,7 +34,7 @@ class Into:
 
     @classmethod
     def parse(cls, text: str) -> Into:
-        """Return the name that the setting describes. Raise ValueError if it is none."""
+        """Return the name that the setting describes. Raise ValueError if the text is not one."""
         database, dot, table = text.partition(".")
         for part in (database, table):
             words = _PLACEHOLDER.sub("", part)
@@ -53,6 +54,7 @@ class Into:
         return cls(database, table)
 
     def filled(self, source: str, table: TableName) -> TableName:
+        """Return the name of a table's mirror, with the placeholders replaced."""
         values = {"source": source, "database": table.database, "table": table.name}
 
         def filled(template: str) -> str:
@@ -63,13 +65,14 @@ class Into:
 
 @dataclass(frozen=True, slots=True)
 class MirrorNames:
-    """The mirror names of one source. `rules`: of those that match a table, the last one
-    applies."""
+    """The rules by which the mirrors of one source are named. The last rule whose patterns match a
+    table applies to it."""
 
     source: str
     rules: tuple[tuple[TablePatterns, Into], ...] = ()
 
     def of(self, table: TableName) -> TableName:
+        """Return the name of the table's mirror."""
         into = self._into(table)
         return table if into is None else into.filled(self.source, table)
 
@@ -83,16 +86,16 @@ class MirrorNames:
         return TableName(name.database.lower(), name.name.lower())
 
     def meet(self, one: TableName, other: TableName) -> bool:
-        """Return whether the mirrors of two tables cannot both exist. Mirrors whose names differ
-        only in case can, if these are the names at the source and no setting names either of
-        them."""
+        """Return whether the mirrors of two tables would have the same name. Names that differ only
+        in case count as the same if a setting makes one of them; the source's own names may differ
+        only in case."""
         if self.folded(one) != self.folded(other):
             return False
         return self.of(one) == self.of(other) or self.given(one) or self.given(other)
 
     def collisions(self, tables: Iterable[TableName]) -> dict[TableName, TableName]:
-        """Return the tables whose mirror would have the name of an earlier one's, each with that
-        one."""
+        """Return each table whose mirror's name is already taken, with the earlier table that has
+        taken it."""
         first: dict[TableName, TableName] = {}
         clashes = {}
         for table in tables if self.rules else ():

@@ -4,7 +4,7 @@
     binlog.000012:4567                       a file and an offset in bytes
     binlog.000012@2026-11-01T06:00:00Z       a moment inside one file
     gtid:<set>                               after all transactions of the set
-    run:<id>                                 where that run ended
+    run:<id>                                 the end of that run
     earliest, latest                         the beginning of the oldest log, the end of the log
     snapshot                                 only as the start of a source
 
@@ -33,6 +33,7 @@ _BARE_GTIDS = re.compile(
     r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]+\s*:|[0-9]+-[0-9]+-[0-9]+", re.IGNORECASE
 )
 _SHOWN = 80
+"""Number of characters of a wrong text that a message quotes."""
 
 _FORMS = (
     "2026-11-01T06:00:00Z, binlog.000012:4567, binlog.000012@2026-11-01T06:00:00Z, gtid:<set>, "
@@ -185,7 +186,7 @@ def _by_name(text: str) -> Place | None:
 
 
 def _guessed(text: str, *, as_start: bool) -> Place:
-    """Raise ValueError with the form that the text resembles most."""
+    """Raise ValueError with the form that the text resembles most. Never returns."""
     shown = repr(text if len(text) <= _SHOWN else text[:_SHOWN] + "…")
     if _FILE_END.search(text):
         raise ValueError(
@@ -199,6 +200,7 @@ def _guessed(text: str, *, as_start: bool) -> Place:
 
 
 def parse_moment(text: str) -> datetime:
+    """Return the moment in UTC. Raise ValueError if the text has no offset or is no moment."""
     if _LOCAL.fullmatch(text):
         raise ValueError(f"{text!r} does not say in which time zone; expected {_MOMENT_FORM}")
     if not _MOMENT.fullmatch(text):
@@ -224,7 +226,7 @@ def _gtids(text: str) -> GtidSet:
     if not gtids:
         raise ValueError(
             "the GTID set after 'gtid:' is empty; expected gtid:<uuid>:1-5 (MySQL) or gtid:0-1-5 "
-            "(MariaDB); from the very beginning is 'earliest'"
+            "(MariaDB); 'earliest' is the beginning of the log"
         )
     return gtids
 

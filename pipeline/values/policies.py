@@ -1,5 +1,5 @@
 """The policies of a source in lockstep.toml: where its runs start, how its lake follows, and how
-long versions of a mirror stay readable.
+long versions of a mirror (the Delta table with a table's current rows) stay readable.
 
 Belongs here: the words of each policy, their meaning, and the default, which never loses
 data. Does not: the consequences of a policy (`pipeline.schema.consequences`,
@@ -43,8 +43,8 @@ class OnSourceChanged(Policy):
 
 @dataclass(frozen=True, slots=True)
 class StartPolicies:
-    """Where a source's runs start. `fallback_interval`: how long before the wanted commit time a
-    search by commit time begins."""
+    """The policies for the start of a source's runs. `fallback_interval`: the time before the
+    wanted commit time at which a search by commit time begins."""
 
     on_position_lost: OnPositionLost = OnPositionLost.REFUSE
     on_source_changed: OnSourceChanged = OnSourceChanged.REFUSE
@@ -82,8 +82,8 @@ class DroppedTables(Policy):
 class Deletes(Policy):
     """A deleted row is removed from the mirror; or it stays, with the moment in `_deleted_at`; or
     it stays as if nothing had happened. With `soft` and `ignore`, a table without a key is
-    quarantined, and when a table is re-read from MySQL, rows that are gone there get NULL where a
-    value does not fit a column's new type."""
+    quarantined. When a table is re-read from MySQL, kept rows that MySQL no longer has get NULL for
+    values that do not fit a column's new type."""
 
     REMOVE = "remove"
     SOFT = "soft"
@@ -110,22 +110,23 @@ class Readers(Policy):
 
 class ForeignKeys(Policy):
     """Rows that a foreign key changes where the server does not log it (MariaDB; MySQL with
-    `innodb_native_foreign_keys=ON`, and before it logged them): quarantine the tables that lost
-    them, or re-read them from MySQL."""
+    `innodb_native_foreign_keys=ON`; MySQL versions that never log them): quarantine the tables that
+    lost them, or re-read them from MySQL."""
 
     QUARANTINE = "quarantine"
     RESNAPSHOT = "resnapshot"
 
 
 MOST_CLUSTERING_COLUMNS: Final = 4
-"""Number of columns by which Delta can cluster a table at most."""
+"""Largest number of columns by which Delta can cluster a table."""
 
 
 @dataclass(frozen=True, slots=True)
 class LakePolicies:
-    """How a source's lake follows. `updated_columns`: a changelog lists the columns that an update
-    changed. `stamps`: columns of `pipeline.values.stamps` that a mirror has in addition to the
-    table's. `cluster_by`: the columns by which upkeep clusters a mirror's files."""
+    """The policies by which the lake follows a source. `updated_columns`: a changelog lists the
+    columns that an update changed. `stamps`: columns of `pipeline.values.stamps` that a mirror has
+    in addition to the table's. `cluster_by`: the columns by which upkeep clusters a mirror's files.
+    """
 
     on_rewrite: OnRewrite = OnRewrite.QUARANTINE
     dropped_columns: DroppedColumns = DroppedColumns.KEEP
@@ -146,13 +147,13 @@ class LakePolicies:
 
     @property
     def keeps_rows(self) -> bool:
-        """Return whether rows that were deleted at the source stay in the mirror."""
+        """True if rows that were deleted at the source stay in the mirror."""
         return keeps_rows(self.deletes, self.truncates)
 
     @property
     def ignores_truncates(self) -> bool:
-        """Return whether rows stay, unmarked, when their table is truncated. Then the mirror does
-        not show which of its rows the source still has."""
+        """True if rows stay, unmarked, when their table is truncated. Then the mirror does not show
+        which of its rows the source still has."""
         return self.deletes is Deletes.IGNORE or self.truncates is Truncates.IGNORE
 
 
@@ -173,7 +174,7 @@ def keeps_rows(deletes: Deletes, truncates: Truncates) -> bool:
 # log is kept longer than the files.
 
 KEEP: Final = timedelta(days=30)
-"""The promise if `keep` under [lake] is not set."""
+"""How long versions stay readable if `keep` under [lake] is not set."""
 
 LOG_LONGER: Final = timedelta(days=30)
 """How much longer the log is kept than replaced files. It has to cover the time between two
@@ -187,14 +188,14 @@ _PART: Final = re.compile(r"(\d+)\s+(second|minute|hour|day|week)s?", re.IGNOREC
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """How long a table keeps replaced `files`, and commits in its `log`."""
+    """The times for which a Delta table keeps replaced `files`, and commits in its `log`."""
 
     files: timedelta
     log: timedelta
 
     @classmethod
     def promising(cls, keep: timedelta) -> Retention:
-        """Return the retention with which a mirror is created."""
+        """Return the retention of a new mirror whose versions are to stay readable for `keep`."""
         return cls(keep, keep + LOG_LONGER)
 
     @classmethod
@@ -208,6 +209,7 @@ class Retention:
         return {FILES: _text(self.files), LOG: _text(self.log)}
 
     def holds(self, keep: timedelta) -> bool:
+        """Return whether versions stay readable for `keep`."""
         return min(self.files, self.log) >= keep
 
 

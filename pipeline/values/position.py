@@ -107,12 +107,13 @@ class Position:
 
 @dataclass(frozen=True, slots=True)
 class Anchor:
-    """The event that ends at a cursor. A log that does not have it there is another log.
+    """The event that ends at the position up to which a source was read. A log that has a different
+    event there is not the log that was read.
 
-    `offset` and `length` in bytes; `crc32`, the event's own or, if the log has none, computed by
-    us; the `gtid` of its transaction; `file_created`, the creation time of its file in seconds,
-    from the format description. A server that was reset and then reached the same file name,
-    offset and GTIDs again cannot show the same anchor.
+    `offset` and `length` of the event are in bytes. `crc32` is its checksum from the log, or is
+    computed if the log has none. `gtid` is its transaction's. `file_created` is the creation time
+    of its file (seconds since the epoch), from the format description event. A server that was
+    reset and then reached the same file name, offset and GTIDs again has a different anchor.
     """
 
     offset: int
@@ -124,9 +125,10 @@ class Anchor:
 
 @dataclass(frozen=True, slots=True)
 class SetAnchor:
-    """Identifies a transaction in any server's log, to recognise another one with the same GTID.
-    `committed_at`: when it was committed on its first server (microseconds since the epoch), or 0
-    if the log has no such time; then `digest` is a hash of its events."""
+    """The identity of a transaction in any server's log. It differs from that of another
+    transaction to which a rebuilt server gave the same GTID.
+    `committed_at`: the time of its commit on its first server (microseconds since the epoch), or 0
+    if the log does not have that; then `digest` is a hash of its events."""
 
     gtid: str
     committed_at: int

@@ -15,7 +15,8 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """An operation (`what`) that is tried again, `why`, and what follows the last failure (`end`).
+    """A rule for trying an operation again. `what`: the operation; `why`: the reason why another
+    try may succeed; `end`: the consequence of the last failure.
 
     The last try is number `most`, or the first one that begins `seconds` or more after the
     first; without either limit it is tried until it succeeds. `pauses`: seconds between two
@@ -77,23 +78,23 @@ TABLE_READ: Final = Retry(
     most=5,
 )
 COMMITTED: Final = Retry(
-    "asking MySQL whether what is in its log is committed",
+    "asking MySQL whether the transactions in its log are committed",
     "a transaction is in the log before its rows can be read",
     "the log is compared from the beginning of its file on",
     seconds=1.0,
     pauses=(0.002,),
 )
 COMMITTED_SOON: Final = Retry(
-    "the same, while looking for a quiet moment",
-    "the next quiet moment is near",
+    "the same, while waiting for a moment at which nobody writes",
+    "the next such moment is near",
     "this moment does not count as quiet",
     seconds=0.1,
     pauses=(0.002,),
 )
 REPLICA: Final = Retry(
-    "asking a replica that tables are read from whether it has what the source has",
-    "it executes it later",
-    "what is left of the table is read by the next run",
+    "asking the replica from which tables are read whether it has executed the source's log",
+    "a replica executes transactions later than its source",
+    "the next run reads the rest of the table",
     seconds=60.0,
 )
 QUIET: Final = Retry(
@@ -111,7 +112,7 @@ QUIET_WITHOUT_LOCK: Final = Retry(
     pauses=(0.02,),
 )
 RUN_ENDED: Final = Retry(
-    "asking whether the mirrors show what was captured, before they are compared",
+    "asking whether the mirrors have all captured changes, before they are compared",
     "a run is going on",
     "the comparison ends with exit code 3",
     most=61,
@@ -138,8 +139,8 @@ LOCK: Final = Retry(
 )
 REPLAY_LOCK: Final = Retry(
     "taking a source's lock for a replay",
-    "a run has it; a replay comes after it, and says for whom it waits",
-    "not given up until it is interrupted",
+    "a run has it; the replay waits for the run, and says so",
+    "there is no last try: the replay waits until it is interrupted",
     pauses=(1.0,),
 )
 UPKEEP_TURN: Final = Retry(
@@ -156,17 +157,16 @@ LEDGER_CONNECTION: Final = Retry(
     most=2,
 )
 EMBEDDED_LEDGER: Final = Retry(
-    "reaching an embedded ledger that another process starts or stops; looking whether one that "
-    "is to stop has stopped",
+    "reaching an embedded ledger that another process starts or stops, and waiting for one to stop",
     "one folder has one Postgres",
-    "the ledger is unavailable (exit code 3); one that does not stop is left alone",
+    "the ledger is unavailable (exit code 3); a server that does not stop is left alone",
     seconds=60.0,
     pauses=(0.01,),
 )
 SPARK: Final = Retry(
     "reaching Spark's Java process",
-    "it says where it listens once it is up",
-    "not given up while the process lives; if it dies, the step fails and is tried again",
+    "the process names its port only once it is up",
+    "there is no last try while the process lives; if it dies, the step fails and is tried again",
     pauses=(0.02,),
 )
 

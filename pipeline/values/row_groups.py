@@ -1,4 +1,4 @@
-"""Collects batches of a table's rows until there are enough for a row group.
+"""Grouping a table's rows, which arrive in small Arrow batches, into Parquet row groups.
 
 Not here: reading them (`SourceServer.snapshot`, `Mirrors.rows`), writing them (`ports.segments`).
 """
@@ -15,7 +15,8 @@ from lockstep.pipeline.values.segment import GROUP_BYTES, GROUP_ROWS
 
 @dataclass(slots=True)
 class RowBuffer:
-    """Rows in memory, in the order in which they were added."""
+    """Rows in memory, in the order in which they were added. `rows`: their number; `bytes`: their
+    size in memory."""
 
     batches: list[pa.RecordBatch] = field(default_factory=list)
     rows: int = 0
@@ -28,7 +29,7 @@ class RowBuffer:
 
     @property
     def is_full(self) -> bool:
-        """True if they fill a row group, by number of rows or by bytes."""
+        """True if the rows fill a row group, by their number or by their size."""
         return self.rows >= GROUP_ROWS or self.bytes >= GROUP_BYTES
 
     def clear(self) -> None:

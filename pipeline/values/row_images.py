@@ -22,7 +22,7 @@ CHANGE_TYPES = (
     ChangeType.UPDATE_POSTIMAGE,
     ChangeType.DELETE,
 )
-"""The values of `RowImages.change_type` are indices into this."""
+"""The change types of row images. `RowImages.change_type` holds indices into this tuple."""
 
 
 @cache
@@ -43,12 +43,12 @@ class RowImages:
     `nulled`: per column, the number of values that a policy replaced by NULL.
     `unknown`: per column, the number of texts with a code that has no character; they have U+FFFD.
     `present`: binary, per image one bit for each column, the lowest for the first: whether its
-    value is known. A column without its bit is NULL. The bits are NULL for an image with every
-    column, and `present` is None if all images are such.
-    `logged`: the same for columns that the server logged; `present` also counts defaults that are
-    known for inserted rows.
-    `updated`: the same for columns that an update changed, in its image after the change; NULL for
-    other images, None if the caller did not ask for it.
+    value is known. A column without its bit is NULL. The bits are NULL for an image that has every
+    column, and `present` is None if every image has every column.
+    `logged`: like `present`, for the columns that the server logged. `present` has more bits: the
+    defaults of an inserted row are known although they were not logged.
+    `updated`: like `present`, for the columns that an update changed. Only an update's image after
+    the change has these bits; `updated` is None if the caller did not ask for it.
     """
 
     columns: pa.RecordBatch
@@ -63,8 +63,9 @@ class RowImages:
 
 
 def merge_images(apart: Sequence[tuple[RowImages, npt.NDArray[np.int64]]]) -> RowImages:
-    """Put together images that were decoded apart, in the order of their events. With each come
-    indices: `indices[event]` is the index of its event in the result."""
+    """Return images that were decoded separately as one, in the order of their events. Each part
+    comes with an array `indices`: `indices[event]` is the index of the part's event in the result.
+    """
     parts = [images for images, _ in apart]
     event = np.concatenate([indices[images.event.to_numpy()] for images, indices in apart])
     order = pa.array(np.argsort(event, kind="stable"))
@@ -107,8 +108,9 @@ def pack_bits(present: npt.NDArray[np.bool_], whole: npt.NDArray[np.bool_]) -> p
 
 
 def unpack_bits(bits: pa.Array) -> npt.NDArray[np.bool_]:
-    """Return the inverse of `pack_bits` (images x columns). Rows that are NULL are true; up to
-    seven columns of false follow the table's. If all rows are NULL, there are no columns."""
+    """Return the inverse of `pack_bits` (images x columns). A row whose bits are NULL is all true.
+    Bytes are unpacked whole, so up to seven surplus columns (false) follow the table's. If all
+    rows are NULL, the result has no columns."""
     valid = bits.drop_null()
     if not len(valid):
         return np.ones((len(bits), 0), np.bool_)

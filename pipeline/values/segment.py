@@ -1,5 +1,6 @@
-"""Segments: the files of changes that a capture writes, and revisions, the files with which a
-replay replaces those of a batch.
+"""Segments and revisions. A segment is the Parquet files with the changes of one table in one batch
+(the part of the log that one run captures). A replay reads a part of the log again and replaces
+files; the files that it puts in place of a segment's are a revision.
 
 Not here: which batch they belong to (`pipeline.model.batch`), writing them
 (`ports.segments`), which segments get another revision (`pipeline.replay`).
@@ -40,8 +41,7 @@ class ChangeType(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RowCounts:
-    """Numbers of changed rows by operation. An update counts as one row, although it has two
-    images."""
+    """Numbers of changed rows by operation. An update counts once, although it has two images."""
 
     inserted: int = 0
     updated: int = 0
@@ -60,13 +60,13 @@ class RowCounts:
 
 
 ENDINGS = (".parquet", "-logged.parquet", "-partial.parquet")
-"""Endings of file names. They tell which columns a file has after the changelog's: none; the column
-that lists which columns the log had of each image (`layout.logged_field`); or that one and the
-column that tells which columns are known (`layout.present_name`)."""
+"""Endings of file names, by the columns that a file has in addition to the changelog's: none;
+`layout.logged_field`, the columns of each image that were logged; or this one and
+`layout.present_name`, the columns of each image whose values are known."""
 
 UPDATED = "-updated"
-"""Precedes the ending in the name of a file that has the column `layout.updated_field`, which lists
-the columns that each update changed."""
+"""The text before the ending in names of files with the column `layout.updated_field`: the columns
+that each update changed."""
 
 _MARK: Final = r"r[0-9a-f]{12}-"
 """The beginning of a revised file's name: 12 hex digits of its SHA-256."""
@@ -129,7 +129,8 @@ class SourcePart:
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """The changes of one batch, table and schema version."""
+    """The changes of one batch, table and schema version. `first_sequence` and `last_sequence`: the
+    least and the greatest `_sequence` of their row images."""
 
     table: TableName
     schema_version: int
@@ -140,7 +141,7 @@ class Segment:
 
 
 def rows_by_table(segments: Iterable[Segment]) -> dict[TableName, RowCounts]:
-    """Return the rows of each table, over all schema versions."""
+    """Return the numbers of changed rows of each table, over all schema versions."""
     rows: dict[TableName, RowCounts] = {}
     for segment in segments:
         rows[segment.table] = rows.get(segment.table, RowCounts()) + segment.counts
@@ -173,8 +174,8 @@ class Revision:
 
 @dataclass(frozen=True, slots=True)
 class Revisions:
-    """A source's revisions, as far as writers need to know them. `newest`: the number of the newest
-    one, open or not, or 0 if the source has none. `open`: the open one, or None."""
+    """A source's revisions, as far as writers need to know them. `newest`: the id of the newest
+    revision, open or not, or 0 if the source has none. `open`: the open revision, or None."""
 
     newest: int
     open: Revision | None

@@ -3,12 +3,12 @@
 Not here: the errors of a dump, which all have one number (`pipeline.binlog.stream.intake`),
 the driver's exceptions (`resources.mysql.connection`).
 
-A server that answers with an error is available, unless the number is one of those below
-which say that it has no capacity or is shutting down. Numbers from 2000 to 2999 are the
-client's (MySQL manual, "Client Error Message Reference"): it has no connection.
+Most errors of a server mean that it is available. A number of the class `NOT_NOW` means that it
+has no capacity or is shutting down. Numbers from 2000 to 2999 are the client's (MySQL manual,
+"Client Error Message Reference") and mean that it has no connection.
 
 While rows are read, a limit of the session or a conversion may change a value, and the
-server only warns of it. A warning in neither table below may be such a case. The harmless
+server only warns of it. A warning that is in neither table below may mean that. The harmless
 warnings come from expressions of the table itself, mostly of generated columns: every
 reader of the source gets the same value.
 
@@ -28,7 +28,7 @@ from lockstep.pipeline.values.table import TableName
 
 
 class Meaning(StrEnum):
-    """The class of an error number."""
+    """The class of an error number, which decides who has to act."""
 
     LOST = "lost"
     """An error of the client: it has no connection."""
@@ -139,11 +139,11 @@ def names_of(table: TableName, columns: Collection[str]) -> frozenset[str]:
 
 
 KEPT: Final = 65_535
-"""Number of warnings that a session keeps at most (MySQL manual, "max_error_count"), and that the
-protocol can count. The others cannot be read."""
+"""Largest number of warnings that a session keeps (MySQL manual, "max_error_count") and that the
+protocol can count. Further warnings cannot be read."""
 
 HARMLESS: Final = {
-    1003: "a note, of a statement",
+    1003: "a note about a statement",
     1264: "a generated column's value lies outside its type: the source shows the nearest",
     1265: "a generated column's value was cut to its type: the source shows it so",
     1287: "something deprecated is used",
@@ -151,7 +151,7 @@ HARMLESS: Final = {
     1365: "a generated column's expression divides by zero: the source shows NULL",
     1366: "a generated column's expression converts a text that is no such value",
     1411: "a generated column's expression reads a text that is no such date",
-    1441: "a generated column's date lies outside what there is: the source shows NULL",
+    1441: "a generated column's date is out of range: the source shows NULL",
     1681: "something deprecated is used",
     1690: "a generated column's value lies outside its type: the source shows the nearest",
     1916: "a generated column's expression converts a text that is no such value (MariaDB)",
@@ -159,6 +159,7 @@ HARMLESS: Final = {
     3719: "utf8 is an old name of utf8mb3",
     3778: "the collation is deprecated",
 }
+"""Warnings that do not change the values which are read: every reader of the source gets them."""
 
 LIMITS: Final = {
     1260: "raise group_concat_max_len",

@@ -1,4 +1,4 @@
-"""How names and statements that come from users are shown in sentences and pages.
+"""Safe display of names and statements that come from users, in sentences and on pages.
 
 MySQL allows any character but NUL in a name, line breaks and terminal escape sequences
 included. Literals of a statement are never shown. Not here: names as paths
@@ -17,7 +17,7 @@ _CONTROLS: Final = ("Cc", "Cf", "Zl", "Zp", "Cs")
 surrogates."""
 
 NAMED: Final = 5
-"""Number of names that a sentence lists at most."""
+"""Largest number of names that a sentence lists."""
 
 _MARKDOWN: Final = frozenset("\\`*_[]<>|#~&!{}")
 

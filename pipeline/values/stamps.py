@@ -1,4 +1,5 @@
-"""The stamps of a mirror's rows: columns that say which change a row shows."""
+"""Stamps: columns that say, of each row of a mirror (the Delta table with a table's current rows),
+which change was its last."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """A survey of a source's server: the facts that `lockstep check` judges, and the privileges that
-an account has by them.
+the account's grants give it.
 
 Values only, as the server reports them: global variables, grants, replicas, tables. They are
 gathered by `resources.mysql.survey` and judged by `pipeline.check`.
@@ -21,8 +21,9 @@ from lockstep.pipeline.values.table import TableName
 
 @dataclass(frozen=True, slots=True)
 class Answering:
-    """The server that answered one connection. The greeting comes from whatever listens at the
-    address, before the login; the other values are read by SQL after it."""
+    """The server that answered one connection. Whatever listens at the address, such as a proxy,
+    sends the greeting (`greeted_as`, its version; `greeted_id`, its connection id) before the
+    login; the other values are read by SQL after it."""
 
     greeted_as: str
     greeted_id: int
@@ -43,8 +44,9 @@ class RegisteredReplica:
 
 @dataclass(frozen=True, slots=True)
 class Channel:
-    """A channel through which this server itself replicates. `lag`: its own estimate in seconds, or
-    None while it applies nothing."""
+    """A channel through which this server itself replicates from `source`. `receives` and
+    `applies`: whether its two threads run. `lag`: its own estimate in seconds, or None while it
+    applies nothing."""
 
     source: str
     receives: bool
@@ -54,7 +56,8 @@ class Channel:
 
 @dataclass(frozen=True, slots=True)
 class LogFilters:
-    """The databases to which the log is limited, and those that it leaves out."""
+    """The filters of the log: `only`, the databases to which it is limited (binlog_do_db), and
+    `never`, the databases that it leaves out (binlog_ignore_db)."""
 
     only: tuple[str, ...] = ()
     never: tuple[str, ...] = ()
@@ -83,7 +86,8 @@ class SurveyedForeignKey:
 
 @dataclass(frozen=True, slots=True)
 class OddSession:
-    """The number of sessions that currently have a value of their own for a variable."""
+    """Sessions with their own value of a variable, which differs from the global one. `sessions`:
+    their number."""
 
     variable: str
     value: str
@@ -101,8 +105,8 @@ class ReadReplica:
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """All facts about one server. `settings`: all global variables by lower-case name.
-
+    """All facts about one server. `settings`: all global variables by lower-case name. `answering`:
+    the server behind each of several connections. `dumps`: number of threads that send the log now.
     `account`: CURRENT_USER() (user@host). `grants`: the lines of SHOW GRANTS without passwords.
     `dump_server_ids`: the server ids that Lockstep's own dumps use. `unanswered`: names of the
     fields that are empty because the account may not see them or the server does not have them.
@@ -245,5 +249,6 @@ def grant_statement(what: str, where: str, account: str) -> str:
 
 
 def place(table: TableName) -> str:
+    """Return the table's quoted name, as GRANT takes it."""
     parts = (part.replace("`", "``") for part in (table.database, table.name))
     return ".".join(f"`{part}`" for part in parts)

@@ -1,9 +1,9 @@
 """The name of a source table, its structure as the log describes it, and the `database.table`
 patterns that choose tables.
 
-The ledger keeps the patterns with which each batch was captured. A table that no pattern matched
-for a time has a hole: its changes of that time were not read, so it cannot just continue when a
-pattern matches it again.
+The ledger keeps the patterns with which each batch (the part of the log that one run captures) was
+captured. A table that no pattern matched for a time has a hole: its changes of that time were not
+read, so its rows must be read again when a pattern matches it again.
 
 Not here: a column's Arrow type (`pipeline.schema.types`), reading a TABLE_MAP event
 (`pipeline.binlog.rows.table_map`).
@@ -198,8 +198,8 @@ class CaptureScope:
 
 @dataclass(frozen=True, slots=True)
 class PastRange:
-    """The batches up to `last` that were captured with these patterns. `end` is the position at
-    which the next range begins."""
+    """A range of batches that were captured with the same patterns. `last` is the id of its last
+    batch, `end` the position at which the next range begins."""
 
     last: int
     end: str

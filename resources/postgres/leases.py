@@ -11,7 +11,7 @@ from uuid import UUID
 import psycopg2
 from psycopg2.extensions import connection as Connection
 
-from lockstep.pipeline.model.batch import RunsElsewhere, WriteElsewhere
+from lockstep.pipeline.model.batch import RunsOutsideDagster, WritesOutsideDagster
 from lockstep.pipeline.ports.held import lease_lost_first
 from lockstep.pipeline.values.decisions import Lease, LeaseView
 from lockstep.pipeline.values.errors import SourceBusy
@@ -134,13 +134,13 @@ class PostgresLeases(Subject):
 
     # -- runs that Dagster does not record -----------------------------------------------------
 
-    def runs_elsewhere(self, source: str, after: int, through: int) -> RunsElsewhere:
+    def runs_elsewhere(self, source: str, after: int, through: int) -> RunsOutsideDagster:
         row = self._only("runs_elsewhere", source=source, after=after, through=through)
-        return RunsElsewhere(row["runs"], tuple(row["batches"]), row["died"], row["forgotten"])
+        return RunsOutsideDagster(row["runs"], tuple(row["batches"]), row["died"], row["forgotten"])
 
     def written_elsewhere(
         self, source: str, after: int, through: int, beyond: TableName | None, most: int
-    ) -> list[WriteElsewhere]:
+    ) -> list[WritesOutsideDagster]:
         rows = self._all(
             "written_elsewhere",
             source=source,
@@ -151,7 +151,7 @@ class PostgresLeases(Subject):
             most=most,
         )
         return [
-            WriteElsewhere(
+            WritesOutsideDagster(
                 settled_write(row), frozenset(zip(row["firsts"], row["lasts"], strict=True))
             )
             for row in rows

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from lockstep.pipeline.model import life
 from lockstep.pipeline.model.batch import BatchKind
-from lockstep.pipeline.model.life import ALWAYS_KEPT, NotAllowed, Told, replayed, step
+from lockstep.pipeline.model.life import ALWAYS_KEPT, LifeEvent, NotAllowed, replayed, step
 from lockstep.pipeline.model.table_state import Stopped, TableCondition, TableState
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.errors import Need, StoppedBy
@@ -49,7 +49,7 @@ _EVENTS: Final = {name: event for event, name in NAMES.items()}
 
 
 def record(
-    transaction: Step, lease: Lease, events: Iterable[Told], batch: int | None = None
+    transaction: Step, lease: Lease, events: Iterable[LifeEvent], batch: int | None = None
 ) -> dict[TableName, TableState]:
     """Record events in order, with the states that they lead to, and return the tables' states.
     `batch`: the id of the batch whose capture caused them; None if none did."""

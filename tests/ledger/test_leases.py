@@ -11,7 +11,7 @@ from uuid import UUID
 
 import pytest
 
-from lockstep.pipeline.model.batch import RunsElsewhere
+from lockstep.pipeline.model.batch import RunsOutsideDagster
 from lockstep.pipeline.ports.ledger import Ledger
 from lockstep.pipeline.values.decisions import Lease, LeaseView
 from lockstep.pipeline.values.errors import LeaseLost, SourceBusy
@@ -158,8 +158,8 @@ def test_what_others_did_is_told_by_the_leases_of_a_span(ledger: Ledger, source:
         found = ledger.written_elsewhere(source, after, through, more.get("beyond"), 9)
         return [(one.last.intent.table, one.first_batch, one.last.delta_version) for one in found]
 
-    assert ledger.runs_elsewhere(source, 0, 4) == RunsElsewhere(2, (one,))
-    assert ledger.runs_elsewhere(source, 1, 3) == RunsElsewhere(0, ())
+    assert ledger.runs_elsewhere(source, 0, 4) == RunsOutsideDagster(2, (one,))
+    assert ledger.runs_elsewhere(source, 1, 3) == RunsOutsideDagster(0, ())
     assert ledger.runs_elsewhere(source, 0, 9).forgotten == 5
     assert written(0, 4) == [(ORDERS, two, 1), (STOCK, one, 1)]
     assert written(0, 4, beyond=ORDERS) == [(STOCK, one, 1)]
