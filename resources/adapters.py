@@ -1,6 +1,6 @@
 """The adapters of one lockstep.toml: the classes that implement the ports. Each is opened when it
-is first used, and imported only then, because Spark or PyMySQL take long to import. A process has
-only one `Adapters` for a configuration, because it can have only one Spark.
+is first used, and imported only then, because Spark or PyMySQL take long to import. Only one
+`Adapters` at a time may use Spark in a process, because pyspark has only one Spark per process.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from lockstep.pipeline.ports.consumers import Consumers
     from lockstep.pipeline.ports.ledger import Ledger
     from lockstep.pipeline.ports.source import SourceServer
-    from lockstep.resources.lake.room import LakeRoom
+    from lockstep.resources.lake.room import OpenLake
     from lockstep.resources.postgres.ledger import PostgresLedger
 
 
@@ -35,7 +35,7 @@ class Adapters:
         self._on_warning = on_warning
         self._lock = threading.Lock()
         self._ledger: PostgresLedger | None = None
-        self._lake: LakeRoom | None = None
+        self._lake: OpenLake | None = None
 
     def __enter__(self) -> Adapters:
         return self
@@ -46,21 +46,21 @@ class Adapters:
     def warm(self, sources: Sequence[str]) -> None:
         """Open the ledger in the background, and start Java if runs of these sources are expected
         to write mirrors. Errors are ignored here: the first real use raises them."""
-        from lockstep.resources.lake.spark.session import settle_for
+        from lockstep.resources.lake.spark.session import settle_environment_for
 
         with suppress(LockstepError):
-            settle_for(self._settings.lake_path())
+            settle_environment_for(self._settings.lake_path())
 
         def open_in_background() -> None:
-            from lockstep.pipeline.run.expected_log import expected_log
+            from lockstep.pipeline.run.expected_log import expected_log_bytes
 
             with suppress(LockstepError):
                 ledger = self.ledger()
                 for name in sources:
                     start = self._settings.source(name).plan().start
-                    expected = expected_log(ledger, name, self.server(name), start)
-                    if expected is not None:
-                        self.lake().mirrors.prepare(expected)
+                    log_bytes = expected_log_bytes(ledger, name, self.server(name), start)
+                    if log_bytes is not None:
+                        self.lake().mirrors.prepare(log_bytes)
                         return
 
         threading.Thread(target=open_in_background, name="lockstep-warm", daemon=True).start()
@@ -82,9 +82,8 @@ class Adapters:
                 self._ledger = open_ledger(self._settings.ledger_dsn(), self._settings.state_folder)
             return self._ledger
 
-    def reopen_ledger(self) -> None:
-        """Close a ledger whose connection is lost; the next call of `ledger` opens a
-        new one."""
+    def close_ledger(self) -> None:
+        """Close a ledger whose connection is lost; the next call of `ledger` opens a new one."""
         with self._lock:
             ledger, self._ledger = self._ledger, None
         if ledger is not None:
@@ -122,7 +121,7 @@ class Adapters:
         shaping = plan.shaping(self._settings.privacy_key())
         return ShapedServer(primary, standby=standby, read_from=replica, shaping=shaping)
 
-    def lake(self) -> LakeRoom:
+    def lake(self) -> OpenLake:
         """Return the lake's adapters. Spark is started only by operations that need it."""
         with self._lock:
             if self._lake is None:

@@ -41,7 +41,7 @@ import pyarrow as pa
 from lockstep.pipeline.binlog.stream.framing import FIRST_OFFSET
 from lockstep.pipeline.model.batch import Batch, BatchTimes
 from lockstep.pipeline.upkeep.changes import KEY
-from lockstep.pipeline.values.division import Divider, divide, divide_after, microseconds
+from lockstep.pipeline.values.division import Divider, find_moment, find_moment_end, microseconds
 from lockstep.pipeline.values.errors import PastRefused, SpanRefused
 from lockstep.pipeline.values.gtid import GtidSet
 from lockstep.pipeline.values.places import (
@@ -277,7 +277,7 @@ def at_or_after(times: Sequence[BatchTimes], moment: datetime) -> frozenset[int]
     """Return the ids of the batches with a transaction committed at the moment or later."""
     ends = [(batch, batch.end) for batch in times if batch.transactions and batch.end is not None]
     chain = [(batch, end) for batch, end in ends if not batch.catches_up]
-    place = divide([end for _, end in chain], moment).place
+    place = find_moment([end for _, end in chain], moment).place
     caught_up = [(batch, end) for batch, end in ends if batch.catches_up and end >= moment]
     return frozenset(batch.id for batch, _ in (*chain[place:], *caught_up))
 
@@ -289,7 +289,7 @@ def before_moment(times: Sequence[BatchTimes], moment: datetime) -> frozenset[in
     span then has too many batches rather than too few."""
     begins = [(batch, batch.begin or _BEFORE_ALL) for batch in times if batch.transactions]
     chain = [(batch, begin) for batch, begin in begins if not batch.catches_up]
-    place = divide([begin for _, begin in chain], moment).last
+    place = find_moment([begin for _, begin in chain], moment).last
     caught_up = [(batch, begin) for batch, begin in begins if batch.catches_up and begin < moment]
     return frozenset(batch.id for batch, _ in (*chain[:place], *caught_up))
 
@@ -446,7 +446,7 @@ def _committed(batch: Batch) -> datetime | None:
 def _ended_by(batches: Sequence[Batch], moment: datetime) -> int:
     """Return the number of batches that end before the end of a moment."""
     ends = [at for at in map(_committed, batches) if at is not None]
-    return divide_after(ends, moment).place
+    return find_moment_end(ends, moment).place
 
 
 def _last_commit(chain: Sequence[Batch]) -> datetime | None:

@@ -18,7 +18,7 @@ def waiting_log(ledger: Batches, source: str) -> int:
     return sum(batch.log_bytes for batch in ledger.unfinished(source))
 
 
-def expected_log(
+def expected_log_bytes(
     ledger: Ledger, source: str, server: SourceServer, start: Place | None
 ) -> int | None:
     """Return an estimate of the log, in bytes, that the next run will merge into mirrors (the Delta

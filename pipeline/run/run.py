@@ -52,8 +52,8 @@ class Site(Protocol):
     def consumers(self) -> Consumers:
         """Return the port to the consumers of the changelogs and their cursors."""
 
-    def reopen_ledger(self) -> None:
-        """Connect to the ledger again after the connection was lost."""
+    def close_ledger(self) -> None:
+        """Close the ledger after its connection was lost; the next call of `ledger` opens it."""
 
     def workplace(self, source: str, progress: Progress) -> Workplace:
         """Return the ports and the settings of a source."""
@@ -238,13 +238,13 @@ class RunSession:
         self.on_wait()
 
     def _reconnect(self) -> None:
-        """Open the ledger again, and forget the lease. Postgres released its lock together with the
-        lost connection, so the next attempt takes a new one."""
+        """Close the ledger, so that its next use connects again, and forget the lease. Postgres
+        released its lock together with the lost connection, so the next attempt takes a new one."""
         try:
             self.close()
         except LockstepError:
             self._held = ExitStack()  # the lock is gone, so there is nothing to release
-        self.adapters.reopen_ledger()
+        self.adapters.close_ledger()
 
 
 @dataclass(frozen=True, slots=True)

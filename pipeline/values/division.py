@@ -98,18 +98,20 @@ class Divider:
         return Division(self.place, late, early, self._last_place)
 
 
-def divide(times: Sequence[datetime], moment: datetime, latest: datetime | None = None) -> Division:
-    """Return the place of the moment among the times of a whole sequence."""
+def find_moment(
+    times: Sequence[datetime], moment: datetime, latest: datetime | None = None
+) -> Division:
+    """Return the place of a moment: items at the moment itself come after it."""
     divider = Divider(microseconds(moment), None if latest is None else microseconds(latest))
     divider.put(np.array([microseconds(at) for at in times], np.int64))
     return divider.division
 
 
-def divide_after(
+def find_moment_end(
     times: Sequence[datetime], moment: datetime, latest: datetime | None = None
 ) -> Division:
     """Return the place of the moment's end: items at the moment itself come before it."""
-    return divide(times, moment + timedelta(microseconds=1), latest)
+    return find_moment(times, moment + timedelta(microseconds=1), latest)
 
 
 def microseconds(at: datetime) -> int:

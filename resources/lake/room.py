@@ -75,7 +75,7 @@ def _require_free(place: Path) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class LakeRoom:
+class OpenLake:
     """An open lake.
 
     `requests_since_now` returns a function that returns the number of requests to the object store
@@ -104,7 +104,7 @@ def open_lake(
     spark_conf: Mapping[str, str],
     on_warning: Callable[[str], None],
     keep: timedelta = KEEP,
-) -> LakeRoom:
+) -> OpenLake:
     """Open the lake in a folder or under a prefix, which need not exist yet; nothing is started.
 
     `staging`: a local folder for temporary files, such as changes that Spark reads and row events
@@ -126,7 +126,7 @@ def open_lake(
         require_kept(spark, lake, staged)
         return spark.named()
 
-    return LakeRoom(
+    return OpenLake(
         segments=ParquetSegments(lake, spark=spark),
         spool=FileSpool(lake, staged / "spool"),
         changelog=DeltaChangelog(lake),

@@ -71,7 +71,7 @@ class MemorySite:
     def consumers(self) -> Consumers:
         return self.books.consumers
 
-    def reopen_ledger(self) -> None:
+    def close_ledger(self) -> None:
         self.books = LedgerOfTest(self.books.database)
 
     def workplace(self, source: str, progress: Progress) -> Workplace:

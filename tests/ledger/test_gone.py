@@ -180,7 +180,7 @@ class Site:
     def consumers(self) -> Consumers:
         raise AssertionError("no step asks for them")
 
-    def reopen_ledger(self) -> None:
+    def close_ledger(self) -> None:
         if self.opened is not None:
             self.opened.close()
         self.opened = None
@@ -220,7 +220,7 @@ class Shop:
             return error, adapters.calls
         finally:
             session.close()
-            adapters.reopen_ledger()
+            adapters.close_ledger()
         return None, adapters.calls
 
     def require_right(self) -> None:

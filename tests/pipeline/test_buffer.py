@@ -221,7 +221,7 @@ _REFUSED = (BufferAction.REFUSE, BufferAction.EMIT_PREPARED, BufferAction.DROP_T
 _EMITS = frozenset(
     {
         BufferAction.EMIT,
-        BufferAction.EMIT_NOTHING,
+        BufferAction.EMIT_WITHOUT_ROWS,
         BufferAction.PREPARE,
         BufferAction.FORGET_PREPARED,
         BufferAction.UNPACK,

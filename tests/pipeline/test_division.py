@@ -13,7 +13,7 @@ from lockstep.pipeline.binlog.stream import ring as columns
 from lockstep.pipeline.binlog.stream.commit_times import NewestCommit
 from lockstep.pipeline.model.batch import BatchTimes
 from lockstep.pipeline.replay.spans import at_or_after, before_moment
-from lockstep.pipeline.values.division import Divider, Division, divide, divide_after
+from lockstep.pipeline.values.division import Divider, Division, find_moment, find_moment_end
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 TIMES = st.lists(st.integers(0, 30), max_size=40)
@@ -43,7 +43,7 @@ def test_the_place_has_the_fewest_on_its_wrong_side(
     times: list[int], moment: int, cuts: list[int]
 ) -> None:
     """Given at once, and piece by piece."""
-    whole = divide([at(time) for time in times], at(moment))
+    whole = find_moment([at(time) for time in times], at(moment))
     assert whole == by_counting(times, moment)
     divider = Divider(moment)
     ends = [*sorted(min(cut, len(times)) for cut in cuts), len(times)]
@@ -59,15 +59,15 @@ def test_where_times_ascend_it_is_before_the_first_at_or_after(
     """And the end of a moment is before the first that comes later."""
     told = [at(time) for time in times]
     place = sum(time < moment for time in times)
-    assert divide(told, at(moment)) == Division(place, 0, 0, place)
-    assert divide_after(told, at(moment)).place == sum(time <= moment for time in times)
+    assert find_moment(told, at(moment)) == Division(place, 0, 0, place)
+    assert find_moment_end(told, at(moment)).place == sum(time <= moment for time in times)
 
 
 @given(times=TIMES, moments=st.tuples(st.integers(0, 31), st.integers(0, 31)).map(sorted))
 def test_a_later_moment_lies_no_earlier(times: list[int], moments: list[int]) -> None:
     """Whatever the times: what is between two moments is between their places."""
     told = [at(time) for time in times]
-    first, second = (divide(told, at(moment)).place for moment in moments)
+    first, second = (find_moment(told, at(moment)).place for moment in moments)
     assert first <= second
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lockstep.pipeline.run.expected_log import expected_log
+from lockstep.pipeline.run.expected_log import expected_log_bytes
 from lockstep.pipeline.values.places import Earliest, Latest
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server
@@ -21,13 +21,13 @@ def test_java_is_begun_early_where_it_will_probably_be_needed(
     expected = []
 
     def ask() -> int | None:
-        log_bytes = expected_log(follower.ledger, SOURCE, follower.server, Latest())
+        log_bytes = expected_log_bytes(follower.ledger, SOURCE, follower.server, Latest())
         expected.append(log_bytes is not None)
         return log_bytes
 
     facts = follower.server.facts()
     whole = sum(log.size for log in facts.binlogs)
-    assert expected_log(follower.ledger, SOURCE, follower.server, Earliest()) == whole
+    assert expected_log_bytes(follower.ledger, SOURCE, follower.server, Earliest()) == whole
     ask()
     follower.run()
     mysql.execute("insert into t values (1)", database=database)

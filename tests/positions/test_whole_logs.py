@@ -101,7 +101,7 @@ class Site:
     def consumers(self) -> Consumers:
         raise AssertionError("no step asks for them")
 
-    def reopen_ledger(self) -> None:
+    def close_ledger(self) -> None:
         raise AssertionError("the ledger is well")
 
     def workplace(self, source: str, progress: Progress) -> Workplace:

@@ -1,5 +1,5 @@
-"""The rules of the transaction buffer (what an event means where it comes), as prose and as the
-table that the code runs.
+"""The rules of the transaction buffer, as prose and as the table that the code runs. They say what
+the buffer does with each event in each of its phases.
 
 A transaction begins with a GTID event, real or anonymous. One of these follows:
 
@@ -92,7 +92,7 @@ class BufferAction(Worded):
     BEGIN = 1, "begin a transaction"
     KEEP = 2, "keep"
     EMIT = 3, "emit the transaction"
-    EMIT_NOTHING = 4, "emit it without its rows"
+    EMIT_WITHOUT_ROWS = 4, "emit the transaction without its rows"
     MARK = 5, "mark the place"
     DROP_TO_MARK = 6, "drop what came after the mark"
     PREPARE = 7, "keep the rows under the XID"
@@ -130,7 +130,7 @@ TRANSITIONS: Final[Mapping[tuple[Phase, EventRole], tuple[BufferAction, Phase]]]
         (_P.OPEN, _R.ROLLBACK_TO): (_A.DROP_TO_MARK, _P.OPEN),
         (_P.OPEN, _R.RELEASE): (_A.PASS, _P.OPEN),
         (_P.OPEN, _R.COMMIT): (_A.EMIT, _P.BETWEEN),
-        (_P.OPEN, _R.ROLLBACK): (_A.EMIT_NOTHING, _P.BETWEEN),
+        (_P.OPEN, _R.ROLLBACK): (_A.EMIT_WITHOUT_ROWS, _P.BETWEEN),
         (_P.OPEN, _R.NOTE): (_A.KEEP, _P.OPEN),
         (_P.OPEN, _R.HEARTBEAT): (_A.PASS, _P.OPEN),
         (_P.XA_OPEN, _R.CHANGE): (_A.KEEP, _P.XA_OPEN),
@@ -146,8 +146,8 @@ TRANSITIONS: Final[Mapping[tuple[Phase, EventRole], tuple[BufferAction, Phase]]]
         (_P.XA_ENDED, _R.XA_PREPARE): (_A.PREPARE, _P.BETWEEN),
         (_P.XA_ENDED, _R.XA_ONE_PHASE): (_A.EMIT, _P.BETWEEN),
         (_P.XA_ENDED, _R.XA_COMMIT): (_A.EMIT, _P.BETWEEN),
-        (_P.XA_ENDED, _R.ROLLBACK): (_A.EMIT_NOTHING, _P.BETWEEN),
-        (_P.XA_ENDED, _R.XA_ROLLBACK): (_A.EMIT_NOTHING, _P.BETWEEN),
+        (_P.XA_ENDED, _R.ROLLBACK): (_A.EMIT_WITHOUT_ROWS, _P.BETWEEN),
+        (_P.XA_ENDED, _R.XA_ROLLBACK): (_A.EMIT_WITHOUT_ROWS, _P.BETWEEN),
         (_P.XA_ENDED, _R.COMMIT): (_A.EMIT, _P.BETWEEN),
         (_P.XA_ENDED, _R.HEARTBEAT): (_A.PASS, _P.XA_ENDED),
     }

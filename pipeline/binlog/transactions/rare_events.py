@@ -151,7 +151,7 @@ class RareEvents:
                 ):
                     self._transactions.keep(query)
                 self._emit(event)
-            case BufferAction.EMIT_NOTHING:
+            case BufferAction.EMIT_WITHOUT_ROWS:
                 self._transactions.roll_back()
                 self._emit(event)
             case BufferAction.EMIT_PREPARED:

@@ -21,8 +21,13 @@ from lockstep.pipeline.run.find_place import resolve_end
 from lockstep.pipeline.run.known_batches import no_such_run, pruned_clause
 from lockstep.pipeline.schema.compare import differences
 from lockstep.pipeline.schema.history import SchemaStatement, SchemaVersion, VersionOrigin
-from lockstep.pipeline.values.division import divide
-from lockstep.pipeline.values.errors import LockstepError, NothingMatches, NotYet, SchemaUnknownAt
+from lockstep.pipeline.values.division import find_moment
+from lockstep.pipeline.values.errors import (
+    LockstepError,
+    NothingMatches,
+    PastRefused,
+    SchemaUnknownAt,
+)
 from lockstep.pipeline.values.gtid import GtidSet
 from lockstep.pipeline.values.places import (
     AfterGtids,
@@ -39,8 +44,8 @@ from lockstep.pipeline.values.position import Coordinates
 from lockstep.pipeline.values.table import TableName
 
 _NEAR: Final = 3
-_BATCHES: Final = 1_000_000_000
-_EARLIEST: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_NO_LIMIT: Final = 1_000_000_000
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +127,7 @@ def _at(
             at = resolve_end(workplace, place, facts, cursor.position)
             return _at_coordinates(ledger, source, table, at, [facts.server_uuid])
         case Snapshot():
-            raise NotYet(
+            raise PastRefused(
                 "'snapshot' is a way to start, not a place in time", hint="`lockstep schema --help`"
             )
 
@@ -149,8 +154,9 @@ def _at_moment(
     moment: datetime,
     work: Callable[[], Workplace],
 ) -> SchemaVersion | None:
-    """Return the version in force at a moment. It is the last version of earlier batches, or of a
-    statement in the moment's own batch that committed before the moment. If the moment is after the
+    """Return the version in force at a moment. Each version of an earlier batch precedes the
+    moment. In the batch that contains the moment, versions precede it if their statements committed
+    before it. The last version that precedes the moment is returned. If the moment is after the
     last captured transaction, the server is asked whether it has later ones."""
     began = _began(ledger, source, versions)
     if began is not None and moment < began:
@@ -163,7 +169,7 @@ def _at_moment(
     reaching = [_reaching(times, server, moment) for server in _servers(ledger, source)]
     numbers = [number for number in reaching if number is not None]
     if not numbers:
-        if _quiet(ledger, source, moment, work()):
+        if _captured_until(ledger, source, moment, work()):
             return versions[-1].version
         raise _never_read(
             source, f"nothing committed at or after {moment.isoformat()} was captured"
@@ -182,14 +188,14 @@ def _at_moment(
     before = [version for version in versions if version.version.batch < first]
     within = [version for version in versions if first <= version.version.batch <= last]
     commits = [version.statement and version.statement.committed_at for version in within]
-    count = divide([committed_at or _EARLIEST for committed_at in commits], moment).place
+    count = find_moment([committed_at or _EPOCH for committed_at in commits], moment).place
     return _last([*before, *within[:count]])
 
 
 def _reaching(times: Sequence[BatchTimes], server: str, moment: datetime) -> int | None:
     """Return the server's first batch that ends at or after a moment; None if all end before it."""
     ends = [(batch.id, batch.end) for batch in times if batch.server_uuid == server and batch.end]
-    place = divide([end for _, end in ends], moment).place
+    place = find_moment([end for _, end in ends], moment).place
     return ends[place][0] if place < len(ends) else None
 
 
@@ -198,7 +204,7 @@ def _began(ledger: Batches, source: str, versions: Sequence[ShownVersion]) -> da
     the start of the batch that first read its structure. Return None if that is unknown."""
     if versions[0].statement is not None:
         return versions[0].statement.committed_at
-    batches = ledger.batches(source, limit=_BATCHES)
+    batches = ledger.batches(source, limit=_NO_LIMIT)
     first = next((batch for batch in batches if batch.id == versions[0].version.batch), None)
     if first is None:
         return None
@@ -211,26 +217,29 @@ def _began(ledger: Batches, source: str, versions: Sequence[ShownVersion]) -> da
     return min(moment for moment in moments if moment is not None)
 
 
-def _quiet(ledger: Batches, source: str, moment: datetime, work: Workplace) -> bool:
+def _captured_until(ledger: Batches, source: str, moment: datetime, workplace: Workplace) -> bool:
     """Return whether the moment is in the past and every earlier commit has been captured."""
-    cursor, facts = ledger.cursors(source).captured, work.server.facts()
-    if cursor is None or moment > work.clock() or cursor.position.server_uuid != facts.server_uuid:
+    cursor, facts = ledger.cursors(source).captured, workplace.server.facts()
+    if cursor is None or cursor.position.server_uuid != facts.server_uuid:
+        return False
+    if moment > workplace.clock():
         return False
     if cursor.position.at == facts.head:
         return True
-    return resolve_end(work, AtMoment(moment), facts, cursor.position) <= cursor.position.at
+    return resolve_end(workplace, AtMoment(moment), facts, cursor.position) <= cursor.position.at
 
 
 def _after(
     ledger: Batches, source: str, versions: Sequence[ShownVersion], gtids: GtidSet
 ) -> SchemaVersion | None:
-    """Return the last version whose statement is in the GTID set, or which a batch that starts
-    within the set read from the server."""
+    """Return the last version before the first one that the GTID set does not include. The set
+    includes a version that a statement made if it contains the statement's GTID, and any other
+    version if it contains all transactions before the version's batch."""
     cursor = ledger.cursors(source).captured
     if cursor is None or not cursor.position.gtid_set.contains(gtids):
         raise _never_read(source, f"transactions of {gtids.shortened()} were not captured")
 
-    batches = {batch.id: batch for batch in ledger.batches(source, limit=_BATCHES)}
+    batches = {batch.id: batch for batch in ledger.batches(source, limit=_NO_LIMIT)}
 
     def before(version: ShownVersion) -> bool:
         if version.statement is not None:
@@ -251,8 +260,8 @@ def _last(versions: Iterable[ShownVersion]) -> SchemaVersion | None:
 def _never_read(source: str, why: str) -> LockstepError:
     return SchemaUnknownAt(
         f"{source}: {why}",
-        hint=f"`lockstep status --source {source}` shows what was captured; without --at the "
-        "newest version is shown",
+        hint="leave --at out to see the newest version; "
+        f"`lockstep status --source {source}` shows what was captured",
     )
 
 
@@ -300,8 +309,8 @@ def _changes(before: SchemaVersion, now: SchemaVersion) -> Iterator[str]:
 
 
 def _columns(before: SchemaVersion, now: SchemaVersion) -> Iterator[str]:
-    """Yield the columns that were added, renamed or dropped. Yield nothing if the table
-    did not keep its rows, because then no column continues an earlier one."""
+    """Yield the columns that were added, renamed or dropped. Yield nothing if the history does not
+    record the earlier name of each column, as for a table that a new one replaced."""
     if now.schema is None or before.schema is None or now.columns_from is None:
         return
     for column, origin in zip(now.schema.columns, now.columns_from, strict=True):

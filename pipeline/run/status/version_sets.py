@@ -15,8 +15,8 @@ from typing import ClassVar, Final
 from lockstep.pipeline.model.batch import Batch, BatchKind
 from lockstep.pipeline.ports.ledger import Batches, Ledger
 from lockstep.pipeline.run.known_batches import known_batches
-from lockstep.pipeline.values.division import divide_after
-from lockstep.pipeline.values.errors import NotYet, VersionSetUnknown
+from lockstep.pipeline.values.division import find_moment_end
+from lockstep.pipeline.values.errors import PastRefused, VersionSetUnknown
 from lockstep.pipeline.values.intent import Missing, MissingTable, VersionSetEntry
 from lockstep.pipeline.values.places import (
     AfterGtids,
@@ -143,7 +143,7 @@ def _chosen(batches: Sequence[Batch], place: Place | None) -> Batch | None:
         case OfRun(run):
             return _last([batch for batch in batches if (batch.dagster_run or "").startswith(run)])
         case Snapshot():
-            raise NotYet(
+            raise PastRefused(
                 "'snapshot' is a way to start, not a place in time", hint="`lockstep versions`"
             )
 
@@ -155,7 +155,7 @@ def _ended_by(batches: Sequence[Batch], moment: datetime) -> Sequence[Batch]:
         for batch in batches
         if (committed_at := _end(batch).committed_at) is not None
     ]
-    count = divide_after([committed_at for committed_at, _ in ends], moment).place
+    count = find_moment_end([committed_at for committed_at, _ in ends], moment).place
     return [batch for _, batch in ends[:count]]
 
 

@@ -213,7 +213,7 @@ class SparkProcess:
         self._on_warning = on_warning
         self._log_bytes = 0
         self._start = Starting(self._launch, _end)
-        settle_for(lake)
+        settle_environment_for(lake)
 
     def named(self) -> str:
         return f"Spark {self._start.wait().session.version} of this machine"
@@ -285,7 +285,7 @@ def jars_for(lake: LakePath | None) -> tuple[tuple[Path, ...], tuple[Path, ...]]
     return (*class_path(folder), log_store_jar()), last
 
 
-def settle_for(lake: LakePath | None) -> None:
+def settle_environment_for(lake: LakePath | None) -> None:
     """Define the environment variables of a start of Spark for this lake, before any thread reads
     the environment (`settle_environment`)."""
     locked = locked_jars(S3) if isinstance(lake, ObjectPath) else ()
