@@ -129,7 +129,7 @@ def _disagreements_of_statement(
     before = tracker.history
     tracker.follow(logged_statement(statement))
     after = tracker.history
-    yield from _outcome(statement, after.statements[len(before.statements) :])
+    yield from _disagreement_of_outcome(statement, after.statements[len(before.statements) :])
     followed = {version.table: version for version in after.versions[len(before.versions) :]}
     for table in sorted({*followed, *recorded}):
         ours, theirs = followed.get(table), recorded.get(table)
@@ -148,13 +148,13 @@ def _is_unknown(version: SchemaVersion | None) -> bool:
     return version is not None and version.knowledge is Knowledge.UNKNOWN
 
 
-def _outcome(
+def _disagreement_of_outcome(
     statement: SchemaStatement, followed: Sequence[SchemaStatement]
 ) -> Iterator[Disagreement]:
     again = followed[0].outcome if followed else "of no effect"
     if again != statement.outcome:
-        sentence = f"the statement is recorded as {statement.outcome}, but followed again {again}"
-        yield Disagreement(statement.end, (sentence,))
+        outcomes = f'"{statement.outcome}" as recorded, "{again}" when followed again'
+        yield Disagreement(statement.end, (f"outcome of the statement: {outcomes}",))
 
 
 def _differing(recorded: SchemaVersion | None, followed: SchemaVersion | None) -> Iterator[str]:
@@ -164,14 +164,16 @@ def _differing(recorded: SchemaVersion | None, followed: SchemaVersion | None) -
         yield "a version is recorded, but the statement does not change it"
     elif recorded.schema is None or followed.schema is None:
         if recorded.knowledge is not followed.knowledge:
-            yield f"it is recorded as {recorded.knowledge}, but followed again {followed.knowledge}"
+            again = followed.knowledge
+            yield f"it is recorded as {recorded.knowledge}; followed again, it is {again}"
     else:
-        again = aligned(followed.schema, recorded.schema)
-        if schema_fingerprint(recorded.schema) != schema_fingerprint(again):
-            parts = differences(recorded.schema, again)
-            yield from parts or ("a property that is not listed",)
+        schema = aligned(followed.schema, recorded.schema)
+        if schema_fingerprint(recorded.schema) != schema_fingerprint(schema):
+            parts = differences(recorded.schema, schema)
+            yield from parts or ("the fingerprints differ, but all compared properties are equal",)
         if recorded.columns_from != followed.columns_from:
-            yield f"columns come from: {_origin(recorded)}, {_origin(followed)}"
+            origins = f"{_origin(recorded)} as recorded, {_origin(followed)} when followed again"
+            yield f"columns come from: {origins}"
 
 
 def _origin(version: SchemaVersion) -> str:

@@ -1,7 +1,7 @@
 """Keyed hashes of values: HMAC-SHA-256 of a canonical text, as 64 lower-case hexadecimal digits.
 
-Under the same key, equal values have equal hashes in all tables and sources. So have values of
-different types with the same text. NULL stays NULL. The text, in UTF-8:
+Under the same key, equal values have equal hashes in all tables and sources. Values of different
+types have equal hashes too if their texts are equal. NULL stays NULL. The text, in UTF-8:
 
 | type | text |
 |---|---|
@@ -16,9 +16,9 @@ different types with the same text. NULL stays NULL. The text, in UTF-8:
 | BINARY | the bytes without trailing zero bytes, which pad it |
 | VARBINARY, BLOB | the bytes |
 
-Spatial types and VECTOR have no such text and are refused. So are ENUM and SET. The log has only
-the numbers of their members, and the recorded structures do not have the members of hidden columns.
-So the log's rows would be hashed by another text than rows that a SELECT reads.
+Spatial types and VECTOR have no such text and are refused. ENUM and SET are refused too: the log
+has only the numbers of their members, and the members of hidden columns are not recorded. The same
+value would have one hash if it is read from the log, and another if a SELECT reads it.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class PrivacyKey:
 
     HMAC as in RFC 2104 is computed from two states of SHA-256 that have already read the key: the
     standard library's `hmac` takes twice as long for short values. `replaces`: the fingerprint of
-    the former key, which the settings replace by this one.
+    a former key, if the settings say that this key replaces it.
     """
 
     def __init__(self, secret: bytes, *, replaces: str | None = None) -> None:
@@ -73,8 +73,8 @@ class PrivacyKey:
 
     def derived(self, purpose: str) -> bytes:
         """Return another key of 32 bytes for a purpose, which does not reveal this key. It is an
-        HMAC-SHA-512 of the purpose: whoever can write to a hashed column can get the HMAC-SHA-256
-        of any text, even of the purpose."""
+        HMAC-SHA-512, because an HMAC-SHA-256 of the purpose is no secret: whoever writes the
+        purpose to a hashed column at the source finds that HMAC in the lake."""
         return self._derive(purpose)
 
     def digest(self, data: bytes) -> str:
@@ -126,7 +126,8 @@ def _decimals(_: Column, values: pa.Array) -> pa.Array:
 
 def _floats(column: Column, values: pa.Array) -> pa.Array:
     if column.type == "float":
-        # Arrow prints a float with the fewest digits; Python prints the double of these likewise.
+        # Arrow prints a float with the fewest digits. The double that is parsed from them is then
+        # printed by Python with the same digits.
         values = values.cast(pa.string()).cast(pa.float64())
     return pa.array(map(_float, values.to_pylist()), pa.large_binary())
 

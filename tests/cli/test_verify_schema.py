@@ -226,7 +226,9 @@ def test_columns_from_elsewhere_are_told(follower: Follower, shop: str) -> None:
     wrong = replace(followed[-1], columns_from=("id", "note", "v"))
     with tampered(follower, orders, wrong):
         (one,) = verify_schema(follower.work()).folded
-    assert one.differences == ("columns come from: (id note v), (id v note)",)
+    assert one.differences == (
+        "columns come from: (id note v) as recorded, (id v note) when followed again",
+    )
 
 
 def test_a_structure_that_is_unknown_is_listed(follower: Follower, shop: str) -> None:
@@ -244,7 +246,7 @@ def test_a_structure_that_is_unknown_is_listed(follower: Follower, shop: str) ->
     assert [(one.table, one.reason) for one in found.unknown] == [(made, lost.reason)]
     assert found.differing == ()
     assert [one.differences for one in found.folded] == [
-        ("it is recorded as unknown, but followed again known",)
+        ("it is recorded as unknown; followed again, it is known",)
     ]
 
 

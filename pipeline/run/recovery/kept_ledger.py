@@ -1,10 +1,10 @@
-"""Recovers a ledger (the Postgres database with positions) that continues as it is, although its
-lake is ahead of it, behind it, or missing.
+"""Makes the lake agree with a ledger (the Postgres database with positions) that continues as it
+is, although the lake is ahead of it, behind it, or missing.
 
-Nothing in the lake is trusted. Changelogs (the tables with all changes) list what the ledger
-acknowledged and no more. Tables whose mirrors (the tables with the current rows) differ are re-read
-from MySQL by the next run. Folders that the ledger does not know move to `_before`. The log is read
-from the ledger's position on.
+Nothing in the lake is trusted. Changelogs (the tables with all changes) are made to list what the
+ledger acknowledged and no more. Folders that the ledger does not know are moved to `_before`. The
+next run reads the log from the ledger's position on, and re-reads from MySQL the tables whose
+mirrors (the tables with the current rows) differ.
 
 The lake may have batches and writes of another history: another ledger made them, or this one
 before it was restored. The next batch and write get higher numbers than any of these, so that no
@@ -82,11 +82,11 @@ def keep_ledger(
     the new places of folders that the ledger does not know. `reloads`: the tables to re-read, with
     the reasons."""
     source = work.source.name
-    highest = _number_above(work, lease)
+    highest = _skip_used_numbers(work, lease)
     newest = work.ledger.cursors(source).captured
     assert newest is not None, "this ledger holds the source"
     work.ledger.require_held(lease)
-    _go_back(work, newest.batch, highest)
+    _declare_void(work, newest.batch, highest)
     if (revision := work.ledger.revisions(source).open) is not None:
         # Changelogs are restated with the files from before the revision.
         work.ledger.end_revision(lease, revision, settled=False)
@@ -101,9 +101,9 @@ def keep_ledger(
     known = {changelog.folder for changelog in all_changelogs(work)} | {
         state.mirror for state in states.values()
     }
-    looked = work.ledger.looked(source)
+    checked = work.ledger.looked(source)
     former = former_places(work.ledger, source)
-    known |= {folder for folder in former if work.mirrors.version(folder) == looked[folder]}
+    known |= {folder for folder in former if work.mirrors.version(folder) == checked[folder]}
     unknown = [folder for folder in work.claims.tables(source) if folder not in known]
     moved_to = tuple(move_away(work, folder) for folder in unknown)
     restated = tuple(_restated(work, lease))
@@ -121,33 +121,34 @@ def _files_lost(work: Workplace) -> dict[TableName, str]:
     return reasons
 
 
-def _go_back(work: Workplace, newest: int, highest: int) -> None:
-    """Declare the batches that the ledger does not know void, before any table is changed. Batches
-    that the ledger has are no longer void, even if another ledger had declared them so."""
+def _declare_void(work: Workplace, newest: int, highest: int) -> None:
+    """Write into the folder's claim that the batches after `newest` (the ledger's newest one) up to
+    `highest` are void. This comes before any table is changed. Batches that the ledger has are no
+    longer void, even if another ledger had declared them so."""
     folder = claim_of(work, work.ledger.identity())
-    counting = contradicted(work, folder)
-    void = tuple(span for span in folder.void if span not in counting)
+    existing = contradicted(work, folder)
+    void = tuple(span for span in folder.void if span not in existing)
     work.claims.write(replace(folder, void=void).going_back(newest, highest))
 
 
-def _number_above(work: Workplace, lease: Lease) -> int:
-    """Make numbers continue above all that commits or files of the other history may have. Return
-    the highest batch number of that history."""
+def _skip_used_numbers(work: Workplace, lease: Lease) -> int:
+    """Give the ledger's next batch and next write higher numbers than any that a commit or file in
+    the lake may have. Return the highest batch number in the lake."""
     source = work.source.name
     folder = claim_of(work, work.ledger.identity())
     batches = [folder.batch or 0, *(span.through for span in folder.void)]
     writes = [0]
-    looked = work.ledger.looked(source)
+    checked = work.ledger.looked(source)
     for state in work.ledger.table_states(source).values():
-        look = work.mirrors.look(state.mirror, looked.get(state.mirror, -1))
+        look = work.mirrors.look(state.mirror, checked.get(state.mirror, -1))
         if look.missing is not None:
             app_id = application_id(source, state, "mirror")
             writes.append(work.ledger.newest_writes(source, [app_id])[app_id].intended + _FAR)
         for commit in look.commits:
             writes += [n for name, n in commit.transactions.items() if name.startswith("lockstep/")]
-            said = commit.said or {}
-            batches += [n for n in said.get("batches", []) if isinstance(n, int)]
-            writes.append(int(said.get("txn_version", 0)))
+            metadata = commit.said or {}
+            batches += [n for n in metadata.get("batches", []) if isinstance(n, int)]
+            writes.append(int(metadata.get("txn_version", 0)))
     for listed in all_changelogs(work):
         batches.append(work.changelog.recorded(listed.folder, listed.app_id) or 0)
     work.ledger.number_above(lease, batch=max(batches), txn_version=max(writes))
@@ -155,9 +156,9 @@ def _number_above(work: Workplace, lease: Lease) -> int:
 
 
 def _inherits(work: Workplace) -> Callable[[int], bool]:
-    """Return a function that tells whether the ledger adopted a batch when it was made from the
-    lake. Such a batch counts although the ledger has no record of it, unless its changes were
-    deleted on purpose."""
+    """Return a function that tells whether the ledger adopted a batch. A ledger that was made from
+    the lake adopts the lake's batches: they count although the ledger has no record of them, unless
+    they are void or their changes were deleted on purpose."""
     source = work.source.name
     inherited, above = work.ledger.inherited(source), work.ledger.forgotten(source).through
     void = claim_of(work, work.ledger.identity()).void
@@ -173,7 +174,7 @@ def _restated(work: Workplace, lease: Lease) -> Iterator[tuple[str, Restated]]:
     """Make each changelog list what the ledger acknowledged. The next run publishes batches that
     were captured but not merged."""
     ledger, source = work.ledger, work.source.name
-    looked: dict[str, int | None] = {}
+    checked: dict[str, int | None] = {}
     inherits = _inherits(work)
     unfinished = ledger.unfinished(source)
     waiting = {batch.id for batch in unfinished if batch.state is not BatchState.MERGED}
@@ -196,7 +197,7 @@ def _restated(work: Workplace, lease: Lease) -> Iterator[tuple[str, Restated]]:
             words=restated_metadata(work, changelog.table, newest),
             held=lambda: ledger.require_held(lease),
         )
-        looked[changelog.folder] = done.delta_version
+        checked[changelog.folder] = done.delta_version
         if done.removed or done.added or done.lost:
             yield changelog.folder, done
-    ledger.note_looked(lease, looked)
+    ledger.note_looked(lease, checked)

@@ -8,7 +8,7 @@ version that is not recorded. Otherwise the result is discarded.
 
 The anchor of a batch is the checksum of the event at its end. If one batch continues in the log
 file in which another ended, the later anchor proves the earlier end too, because a binlog file only
-grows. The structures are those of the batch before, unless a batch in between recorded new ones.
+grows. The structures at a batch's start are kept for the next batches until one records new ones.
 """
 
 from __future__ import annotations
@@ -67,12 +67,12 @@ from lockstep.pipeline.values.table import TableName
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """The acknowledged batches that a span touches, oldest first. `early`: the end of the lake;
-    None unless the span ends after it. `tables`: requested tables that have changes or events in
-    these batches."""
+    """The acknowledged batches that a span touches, oldest first. `lake_end`: the end of the
+    lake if the span ends after it; else None. `tables`: requested tables that have changes or
+    events in these batches."""
 
     batches: tuple[Batch, ...]
-    early: str | None
+    lake_end: str | None
     tables: tuple[TableName, ...]
 
 
@@ -91,19 +91,19 @@ def select(work: Workplace, span: Span, only: frozenset[TableName] | None = None
     chain, times = _chain(work, span, runs)
     batches = batches_of(span, chain, runs, times)
     batches = _kept(work, span, batches)
-    early = str(chain[-1].end) if ends_early(span, chain) else None
+    lake_end = str(chain[-1].end) if ends_early(span, chain) else None
     if not batches:
-        return Selection((), early, ())
+        return Selection((), lake_end, ())
     tables = work.ledger.touched(work.source.name, batches[0].id, batches[-1].id).keys()
     shown = [
         table
         for table in sorted(tables if only is None else tables & only)
-        if _is_kept(work, table, batches[0], named=only is not None)
+        if _is_shown(work, table, batches[0], named=only is not None)
     ]
-    return Selection(batches, early, tuple(shown))
+    return Selection(batches, lake_end, tuple(shown))
 
 
-def _is_kept(work: Workplace, table: TableName, first: Batch, *, named: bool) -> bool:
+def _is_shown(work: Workplace, table: TableName, first: Batch, *, named: bool) -> bool:
     """Return whether a table's changes may be read again. If the settings hide more of it now,
     hidden values would come back: raise `SpanRefused` if the table was requested by name, else
     leave it out."""
@@ -136,20 +136,22 @@ def require_merged(work: Workplace) -> None:
 def _kept(work: Workplace, span: Span, batches: tuple[Batch, ...]) -> tuple[Batch, ...]:
     """Return the batches whose changes were not deleted. Raise `SpanRefused` if the span begins
     before these; `earliest` begins with the first of them."""
-    deleted = work.ledger.forgotten(work.source.name).newest
-    if deleted is None or not begins_before(span, batches, deleted.through, deleted.end):
-        return tuple(batch for batch in batches if deleted is None or batch.id > deleted.through)
+    deletion = work.ledger.forgotten(work.source.name).newest
+    if deletion is None or not begins_before(span, batches, deletion.through, deletion.end):
+        return tuple(batch for batch in batches if deletion is None or batch.id > deletion.through)
+    sentence = deletion.told
     raise SpanRefused(
-        f"{span.since} lies before the changes that are kept: {deleted.told}",
-        hint=f"`--from {deleted.end.at}` or `--from earliest` begins with the first that is kept",
+        f"{span.since} lies before the changes that are kept: {sentence}",
+        hint=f"`--from {deletion.end.at}` or `--from earliest` begins with the first that is kept",
     )
 
 
 def _chain(
     work: Workplace, span: Span, runs: Mapping[str, int]
 ) -> tuple[Sequence[Batch], Sequence[BatchTimes] | None]:
-    """Return the acknowledged batches, and None. For a span between moments, return only the
-    batches that it may touch, and the times of all."""
+    """Return acknowledged batches, oldest first, which include the span's. The second value is the
+    times of all acknowledged batches if both ends of the span are moments, `earliest` or `latest`;
+    else None."""
     ledger, source = work.ledger, work.source.name
     since, until = span.since, span.until
     if _is_moment(since) and _is_moment(until):
@@ -182,9 +184,9 @@ _ELSEWHERE: Final = MappingProxyType(
 class SpanFacts:
     """The facts that a replay needs from the server and the ledger, read once for all its batches.
     `server`: the server's state when the replay began. `firsts`: each table's first batch with
-    changes or events. `marks`: batches with rows from elsewhere than the log, and batches that were
-    revised or recorded structures. `later_anchors`: by batch, a later batch whose anchor proves the
-    same log file."""
+    changes or events. `marks`: batches whose rows are not all in their range of the log, batches
+    whose files were replaced, and batches that recorded structures. `later_anchors`: by batch, a
+    later batch whose anchor proves the same log file."""
 
     work: Workplace
     server: ServerFacts
@@ -227,8 +229,8 @@ class SpanFacts:
         return None
 
     def structures(self, batch: Batch) -> FirstStructures:
-        """Return the structures at a batch's start. They are read again only if a batch in between
-        recorded new ones."""
+        """Return the structures at a batch's start. Those read last are returned again if no batch
+        since then recorded new ones."""
         if self._known is not None:
             before, structures = self._known
             since = range(before.id, batch.id + 1)
@@ -290,7 +292,7 @@ def _recaptured(work: Workplace, batch: Batch, facts: SpanFacts) -> tuple[Segmen
     )
     basis = Basis(
         then,
-        _begun(work, batch, facts.server),
+        _start_then(work, batch, facts.server),
         RunBounds(batch.end.at, GtidSet()),
         tables=tables,
         structures=tracker_of(
@@ -321,14 +323,14 @@ def _as_then(work: Workplace, batch: Batch) -> Workplace:
     return replace(work, source=replace(work.source, patterns=patterns[-1])) if patterns else work
 
 
-def _begun(work: Workplace, batch: Batch, facts: ServerFacts) -> RunStart:
+def _start_then(work: Workplace, batch: Batch, facts: ServerFacts) -> RunStart:
     """Return where reading begins: at the batch's start, proven by its predecessor's anchor."""
     anchor = None
     if batch.follows is not None:
         before = work.ledger.live_batches(work.source.name, batch.follows, batch.follows)
         anchor = before[0].anchor if before and before[0].end == batch.start else None
-    # A batch that continued by GTIDs began at the start of a file, whose first transactions may
-    # already be in its GTID set.
+    # A batch that started by its GTID set began at the start of a log file. Transactions of the
+    # set that are in that file precede the batch.
     captured = batch.start.gtid_set if batch.predecessor is None else GtidSet()
     why = f"batch {batch.id} is read again"
     return start_of_reading_again(
@@ -339,9 +341,9 @@ def _begun(work: Workplace, batch: Batch, facts: ServerFacts) -> RunStart:
 def _states_then(
     work: Workplace, tables: Iterable[TableName], firsts: Mapping[TableName, int], batch: int
 ) -> dict[TableName, TableState]:
-    """Return the states of the tables that were captured before the batch, all as following. A
-    table that this ledger took over from the lake is included: its changes may begin with this
-    batch."""
+    """Return the states of the tables that have changes or events in earlier batches, each with the
+    condition FOLLOWING. A table that this ledger took over from the lake is included: its changes
+    may begin with this batch."""
     states = work.ledger.table_states(work.source.name)
     return {
         table: states[table].started()

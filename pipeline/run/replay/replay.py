@@ -110,7 +110,7 @@ def plan_replay(
     needed."""
     chosen = select(work, span, only)
     if not chosen.batches:
-        return ReplayReport(span, (), (), early=chosen.early)
+        return ReplayReport(span, (), (), early=chosen.lake_end)
     facts = SpanFacts.of(work, chosen.batches)
     batches = tuple(
         BatchReplayed(
@@ -120,7 +120,7 @@ def plan_replay(
         )
         for batch in chosen.batches
     )
-    return ReplayReport(span, batches, chosen.tables, early=chosen.early)
+    return ReplayReport(span, batches, chosen.tables, early=chosen.lake_end)
 
 
 def replay(
@@ -149,7 +149,7 @@ def replay(
         raise error
     chosen = select(work, span, only)
     if not chosen.batches:
-        return ReplayReport(span, (), (), early=chosen.early, committed=commit)
+        return ReplayReport(span, (), (), early=chosen.lake_end, committed=commit)
     first, last = chosen.batches[0], chosen.batches[-1]
     work.progress.note(
         f"{len(chosen.batches)} batches are replayed, {first.id} to {last.id}: {first.start} to "
@@ -188,7 +188,7 @@ def replay(
         ),
         chosen.tables,
         tuple(mirrors),
-        chosen.early,
+        chosen.lake_end,
         commit,
         perf_counter() - clock,
         changelogs,
