@@ -20,8 +20,8 @@ from lockstep.pipeline.run.status.schema_history import (
     unknown_table,
 )
 from lockstep.pipeline.schema.compare import (
+    further_properties,
     keys_of,
-    other_properties,
     written_default,
     written_key,
     written_options,
@@ -178,7 +178,7 @@ def _columns(version: SchemaVersion, schema: TableSchema) -> list[dict[str, Any]
             "nullable": column.nullable,
             "default": written_default(column),
             "keys": keys_of(column, schema),
-            "more": other_properties(column, schema),
+            "more": further_properties(column, schema),
             **({"shown": treatments[column.name]} if column.name in treatments else {}),
         }
         for column in schema.columns

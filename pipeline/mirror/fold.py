@@ -28,8 +28,8 @@ from lockstep.pipeline.mirror.mapping import (
     folded,
     is_present,
     kept_columns,
+    last_images,
     mapped,
-    newest,
 )
 from lockstep.pipeline.ports.mirror_writes import PartColumn, StagedFiles
 from lockstep.pipeline.values.segment import ChangeType
@@ -327,7 +327,7 @@ class Fold:
         names = ["_change_type", "_sequence", *self.marks]
         whole = mapped(images, self.parts[number].columns, self.schema, names)
         spelled = changelog_spelling(self.schema.names)
-        return 0, newest(whole, [spelled[name] for name in self.key])
+        return 0, last_images(whole, [spelled[name] for name in self.key])
 
     @property
     def _by_steps(self) -> bool:

@@ -17,31 +17,31 @@ from lockstep.pipeline.values.row_images import change_types
 from lockstep.pipeline.values.segment import ChangeType
 
 KEPT = "kept"
-"""The `_change_type` of a folded delete where deletes are ignored: the row stays as this image
-shows it."""
+"""The `_change_type` that replaces "delete" in a key's last image if deletes are ignored: the row
+stays in the mirror, with the values of this image."""
 
 
-def latest(
+def last_outcomes(
     changes: pa.Table, key: Sequence[str], *, numbered: bool = False, ignored: bool = False
 ) -> pa.Table:
     """Return the last image per key, with `_change_type` as `outcome` gives it. `changes`, in any
     order, has the key columns, `_change_type`, `_sequence` (unique) and others; the result has the
     same columns, without `_sequence` unless `numbered`."""
-    kept = newest(changes, key)
+    images = last_images(changes, key)
     if not numbered:
-        kept = kept.drop_columns(["_sequence"])
-    kind = kept.column("_change_type")
-    at = kept.schema.get_field_index("_change_type")
-    return kept.set_column(at, "_change_type", outcome(kind, ignored=ignored))
+        images = images.drop_columns(["_sequence"])
+    kind = images.column("_change_type")
+    at = images.schema.get_field_index("_change_type")
+    return images.set_column(at, "_change_type", outcome(kind, ignored=ignored))
 
 
-def newest(changes: pa.Table, key: Sequence[str]) -> pa.Table:
+def last_images(changes: pa.Table, key: Sequence[str]) -> pa.Table:
     """Return the last image per key, unchanged."""
-    return changes.take(_latest_rows(changes, key))
+    return changes.take(_last_indexes(changes, key))
 
 
 def outcome(kind: pa.ChunkedArray, *, ignored: bool) -> pa.ChunkedArray:
-    """Return the `_change_type` of each key's last image after folding: unchanged if the row is
+    """Return what the `_change_type` of each key's last image becomes: unchanged if the row is
     present after the image, otherwise "delete". With `ignored`, a row that a DELETE removed stays
     and gets `KEPT`. A row that an UPDATE moved to another key gets "delete" all the same, since
     the mirror then has the row under the new key."""
@@ -51,7 +51,7 @@ def outcome(kind: pa.ChunkedArray, *, ignored: bool) -> pa.ChunkedArray:
     return pc.if_else(is_present(kind), kind, gone)
 
 
-def _latest_rows(changes: pa.Table, key: Sequence[str]) -> pa.Array:
+def _last_indexes(changes: pa.Table, key: Sequence[str]) -> pa.Array:
     """Return the indexes of the last image per key, ascending."""
     keys = [comparable(changes.column(name)) for name in key]
     columns = pa.table([*keys, changes.column("_sequence")], names=[*key, "_sequence"])
@@ -92,7 +92,8 @@ def cast_column(column: pa.Array | pa.ChunkedArray, kind: pa.DataType) -> pa.Arr
 
 
 def kept_columns(parts: Iterable[Sequence[PartColumn]], schema: pa.Schema) -> tuple[str, ...]:
-    """Return the mirror's columns that at least one part lacks."""
+    """Return the columns in which a row can keep the mirror's value, since at least one part lacks
+    them."""
     absent = {i for part in parts for i, column in enumerate(part) if column.absent}
     return tuple(name for i, name in enumerate(schema.names) if i in absent)
 
@@ -101,8 +102,8 @@ def mapped(
     changes: pa.Table, columns: Sequence[PartColumn], schema: pa.Schema, marks: Sequence[str]
 ) -> pa.Table:
     """Return the row images of `changes` with the columns `marks`, then the mirror's columns
-    (`schema`), spelled as in a changelog. A column that the changes lack is NULL. `columns`: the
-    origin of each column of `schema` in the changes."""
+    (`schema`), spelled as in a changelog. `columns`: the origin of each column of `schema`; a
+    column without an origin is NULL."""
     images = row_images(changes)
     arrays = [images.column(mark) for mark in marks]
     for column, field in zip(columns, schema, strict=True):
@@ -126,7 +127,8 @@ def images_within(changes: pa.Table, part: StagedFiles) -> pa.Table:
 
 
 def column_of(rows: pa.Table, column: PartColumn, kind: pa.DataType) -> pa.ChunkedArray:
-    """Return a mirror's column, of type `kind`, from a file's rows; NULL if the file lacks it."""
+    """Return a mirror's column, of type `kind`, for a file's rows; NULL if `column` has neither a
+    source nor a value."""
     if column.source is not None:
         return cast_column(rows.column(column.source), kind)
     if column.value is None or not column.value.is_valid:
@@ -149,12 +151,13 @@ def folded(
     changelog spells them. Then comes a boolean for each of `kept_columns`, which is true where the
     mirror's value stays (`keep_names`). `parts` must have `_change_type`, `_sequence` and `marks`.
 
-    If the structure of a key's last image lacks a column, the value of the key's newest image that
-    has the column is taken; it is NULL if the row was inserted again after that image.
+    If the structure of a key's last image lacks a column, the key's images are searched from the
+    last one back. The first one that has the column gives the value; one that begins a row
+    (`_began`) gives NULL. If there is neither, the mirror's value stays.
 
-    `coalescing.coalesced` differs from this: it follows a row from key to key. If the log is read
-    twice, an image can change a row that was already deleted. There, such an image begins a new
-    row; here, it gets values of the key's earlier images.
+    If the log is read twice, an update can come after the delete of its row. Here, its image still
+    gets values of the key's earlier images. In `coalescing.coalesced`, which follows a row from key
+    to key, it begins a new row.
     """
     names = ["_change_type", "_sequence", *marks]
     whole = pa.concat_tables(mapped(table, columns, schema, names) for table, columns in parts)
@@ -162,7 +165,7 @@ def folded(
     by = [spelled[name] for name in key]
     kept = kept_columns((columns for _, columns in parts), schema)
     if not kept:
-        return latest(whole, by, numbered=numbered, ignored=ignored)
+        return last_outcomes(whole, by, numbered=numbered, ignored=ignored)
     sizes = [
         int(pc.sum(pc.is_in(table.column("_change_type"), value_set=change_types())).as_py() or 0)
         for table, _ in parts
@@ -170,8 +173,8 @@ def folded(
     for name in kept:
         at = schema.get_field_index(name)
         absent = [columns[at].absent for _, columns in parts]
-        mark = pa.array(np.repeat(absent, sizes))
-        whole = whole.append_column(keep_names(schema.names)[name], mark)
+        marker = pa.array(np.repeat(absent, sizes))
+        whole = whole.append_column(keep_names(schema.names)[name], marker)
     whole = whole.sort_by("_sequence")
     last = _with_kept(whole, by, [spelled[n] for n in kept], schema, kept, ignored=ignored)
     return last if numbered else last.drop_columns(["_sequence"])
@@ -190,20 +193,20 @@ def _with_kept(
     lacks in the columns `kept` are taken from older images."""
     sequence = whole.column("_sequence")
     began = _began(whole, key)
-    marks = [keep_names(schema.names)[name] for name in kept]
+    markers = [keep_names(schema.names)[name] for name in kept]
     having = {
-        mark: pc.if_else(pc.or_(pc.invert(whole.column(mark)), began), sequence, None)
-        for mark in marks
+        marker: pc.if_else(pc.or_(pc.invert(whole.column(marker)), began), sequence, None)
+        for marker in markers
     }
     keys = {name: comparable(whole.column(name)) for name in key}
     grouped = pa.table({**keys, "_sequence": sequence, **having}).group_by(list(key))
-    newest = grouped.aggregate([(name, "max") for name in ("_sequence", *marks)])
+    newest = grouped.aggregate([(name, "max") for name in ("_sequence", *markers)])
     rows = whole.take(_rows(sequence, newest.column("_sequence_max")))
-    for mark, name in zip(marks, spelled, strict=True):
-        origin = newest.column(f"{mark}_max")
+    for marker, name in zip(markers, spelled, strict=True):
+        origin = newest.column(f"{marker}_max")
         values = whole.column(name).take(_rows(sequence, origin))
         rows = rows.set_column(rows.schema.get_field_index(name), name, values)
-        rows = rows.set_column(rows.schema.get_field_index(mark), mark, pc.is_null(origin))
+        rows = rows.set_column(rows.schema.get_field_index(marker), marker, pc.is_null(origin))
     kind = rows.column("_change_type")
     return rows.set_column(0, "_change_type", outcome(kind, ignored=ignored))
 

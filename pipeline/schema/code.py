@@ -58,7 +58,7 @@ def read_view(text: str, context: StatementContext) -> RowCode:
 def _view(reader: StatementReader) -> tuple[TableName, RowCode]:
     name = reader.table()
     if reader.sees_symbol("("):
-        reader.names()
+        reader.enclosed_names()
     reader.expect("AS")
     return name, read_body(reader, selects=True)
 

@@ -36,12 +36,13 @@ def differences(schema: TableSchema, other: TableSchema) -> tuple[str, ...]:
 
 
 def aligned(table: TableSchema, other: TableSchema) -> TableSchema:
-    """Return the table with those properties of the other one that cannot be known from a log.
+    """Return the table with two kinds of properties of `other`, which cannot be known from a log.
 
-    One is a default, if its value is unknown on either side (MariaDB turns some defaults into
-    expressions). The other is ON UPDATE of a TIMESTAMP without a default: in MySQL, with
-    `explicit_defaults_for_timestamp = 0`, any ALTER gives it to a table's first TIMESTAMP, but
-    MySQL logs this variable only with statements that define a TIMESTAMP.
+    A column gets its namesake's default if both have one and the value of either is unknown
+    (MariaDB turns some defaults into expressions). If both are TIMESTAMP without a default, it gets
+    its namesake's ON UPDATE: in MySQL with `explicit_defaults_for_timestamp = 0`, any ALTER TABLE
+    adds ON UPDATE to the table's first TIMESTAMP, but MySQL logs this variable only with statements
+    that define a TIMESTAMP.
     """
     return replace(table, columns=tuple(_aligned(column, other) for column in table.columns))
 
@@ -66,7 +67,7 @@ def _differences(schema: TableSchema, other: TableSchema) -> Iterator[str]:
     for ours in schema.columns:
         theirs = other.column(ours.name)
         if theirs is not None:
-            yield from _parts(f"column {ours.name}", ours, theirs)
+            yield from _property_differences(f"column {ours.name}", ours, theirs)
     yield from _by_name("key", schema.keys, other.keys)
     yield from _by_name("foreign key", schema.foreign_keys, other.foreign_keys)
 
@@ -80,12 +81,12 @@ def _by_name(
     left, right = ({key.name.lower(): key for key in keys} for keys in (ours, theirs))
     for name in sorted(left.keys() | right.keys()):
         if name in left and name in right:
-            yield from _parts(f"{what} {name}", left[name], right[name])
+            yield from _property_differences(f"{what} {name}", left[name], right[name])
         else:
             yield f"{what} {name}: {'there, missing' if name in left else 'missing, there'}"
 
 
-def _parts(
+def _property_differences(
     what: str,
     ours: ColumnSchema | KeySchema | ForeignKey,
     theirs: ColumnSchema | KeySchema | ForeignKey,
@@ -117,8 +118,9 @@ def _shown(value: Any) -> str:
 
 _ANY_EXPRESSION: Final = "…"
 _SHORTENED_PREFIXES: Final = frozenset(767 // width for width in (1, 2, 3, 4))
-"""Numbers of characters of one, two, three and four bytes that fit in 767 bytes. A prefix may have
-any of these lengths: it keeps its number of characters if the column's character set changes."""
+"""Lengths, in characters, of prefixes that MySQL shortened to 767 bytes, for characters of one to
+four bytes. If the column's character set changes later, the prefix keeps its length in characters,
+so each length can occur with each character set."""
 
 
 def comparable(table: TableSchema) -> TableSchema:
@@ -202,7 +204,8 @@ def _key(key: KeySchema) -> KeySchema:
 
 
 _DEFAULT_ACTIONS = {"NO ACTION", "RESTRICT"}
-"""Default actions of a foreign key, which SHOW CREATE TABLE leaves out."""
+"""The default action of foreign keys: NO ACTION since MySQL 8.0, RESTRICT in other servers. Both
+mean the same in InnoDB."""
 
 
 def written_type(column: ColumnSchema) -> str:
@@ -246,9 +249,9 @@ def keys_of(column: ColumnSchema, table: TableSchema) -> tuple[str, ...]:
     return tuple(dict.fromkeys(kinds))
 
 
-def other_properties(column: ColumnSchema, table: TableSchema) -> str:
-    """Return the column's other properties: a collation that differs from the table's,
-    auto_increment, the expression of a generated column, and the like."""
+def further_properties(column: ColumnSchema, table: TableSchema) -> str:
+    """Return the column's properties besides type, nullability, default and keys: a collation that
+    differs from the table's, auto_increment, the expression of a generated column, and the like."""
     words = []
     own = column.charset, column.collation
     if column.charset is not None and own != (table.charset, table.collation):

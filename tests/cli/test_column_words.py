@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from lockstep.pipeline.schema.compare import (
+    further_properties,
     keys_of,
-    other_properties,
     written_default,
     written_key,
     written_options,
@@ -72,12 +72,12 @@ def test_defaults_are_those_of_the_statement(read: TableSchema) -> None:
 
 def test_what_else_there_is_to_say(read: TableSchema) -> None:
     """How a column is made, and a character set other than the table's."""
-    assert other_properties(column(read, "id"), read) == "auto_increment"
-    assert other_properties(column(read, "note"), read) == "latin1_swedish_ci"
-    assert other_properties(column(read, "made"), read) == "on update CURRENT_TIMESTAMP"
-    assert other_properties(column(read, "twice"), read).endswith("stored")
-    assert other_properties(column(read, "secret"), read) == "invisible"
-    assert other_properties(column(read, "n"), read) == ""
+    assert further_properties(column(read, "id"), read) == "auto_increment"
+    assert further_properties(column(read, "note"), read) == "latin1_swedish_ci"
+    assert further_properties(column(read, "made"), read) == "on update CURRENT_TIMESTAMP"
+    assert further_properties(column(read, "twice"), read).endswith("stored")
+    assert further_properties(column(read, "secret"), read) == "invisible"
+    assert further_properties(column(read, "n"), read) == ""
     assert written_options(read).startswith("InnoDB, utf8mb4_")
 
 

@@ -23,7 +23,7 @@ from lockstep.pipeline.mirror.layout import (
     rebuilt_path,
     snapshot_path,
 )
-from lockstep.pipeline.mirror.mapping import latest
+from lockstep.pipeline.mirror.mapping import last_outcomes
 from lockstep.pipeline.mirror.strategy import only_inserts
 from lockstep.pipeline.schema.types import (
     READER_COLUMNS,
@@ -58,7 +58,7 @@ def test_the_last_image_of_a_key_wins(images: list[tuple[int, str]], random: Ran
     schema = pa.schema(
         [("k", pa.int32()), ("_change_type", pa.string()), ("_sequence", pa.int64())]
     )
-    folded = latest(pa.Table.from_pylist(rows, schema), ["k"]).to_pylist()
+    folded = last_outcomes(pa.Table.from_pylist(rows, schema), ["k"]).to_pylist()
     assert sorted((row["k"], row["_change_type"]) for row in folded) == sorted(expected.items())
 
 
@@ -66,7 +66,7 @@ def test_a_changed_key_deletes_the_old_one() -> None:
     """An update that moves a row to another key leaves nothing under the first."""
     images = [(1, "update_preimage"), (2, "update_postimage")]
     rows = [{"k": k, "_change_type": c, "_sequence": n} for n, (k, c) in enumerate(images, 1)]
-    folded = latest(pa.Table.from_pylist(rows), ["k"]).to_pylist()
+    folded = last_outcomes(pa.Table.from_pylist(rows), ["k"]).to_pylist()
     assert folded == [
         {"k": 1, "_change_type": "delete"},
         {"k": 2, "_change_type": "update_postimage"},
@@ -236,7 +236,7 @@ def test_zeros_of_both_signs_are_one_key() -> None:
             "_change_type": ["update_preimage", "update_postimage", "insert"],
         }
     )
-    assert str(latest(images, ["k"]).to_pydict()["k"]) == "[-0.0, 1.0]"
+    assert str(last_outcomes(images, ["k"]).to_pydict()["k"]) == "[-0.0, 1.0]"
 
 
 def test_a_fingerprint_tells_structures_apart() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lockstep.pipeline.schema.compare import other_properties
+from lockstep.pipeline.schema.compare import further_properties
 from lockstep.pipeline.schema.evolve import evolve
 from lockstep.pipeline.schema.model import TableSchema
 from lockstep.pipeline.schema.rows import row_key, row_structure, schema_of
@@ -50,7 +50,7 @@ def test_types_that_the_log_tells() -> None:
     )
     told = schema_of(TableStructure(named("t"), columns, ("c",)))
     assert [
-        (column.type, column.length, column.compressed, other_properties(column, told))
+        (column.type, column.length, column.compressed, further_properties(column, told))
         for column in told.columns
     ] == [
         ("tinytext", None, False, "latin1"),

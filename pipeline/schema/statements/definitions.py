@@ -523,7 +523,7 @@ def read_key(reader: StatementReader) -> WrittenKey | WrittenReference | None:
         reader.expect("KEY")
         if_not_exists = reader.if_not_exists()
         index = None if reader.sees_symbol("(") else reader.name()
-        reference = _reference(reader.names(), reader)
+        reference = _reference(reader.enclosed_names(), reader)
         return replace(reference, name=name, index=index, if_not_exists=if_not_exists)
     if reader.accept("PRIMARY"):
         reader.expect("KEY")
@@ -600,7 +600,7 @@ def _with_options(key: WrittenKey, reader: StatementReader) -> WrittenKey:
 def _reference(columns: tuple[str, ...], reader: StatementReader) -> WrittenReference:
     reader.expect("REFERENCES")
     table = reader.table(database="")
-    referenced = reader.names() if reader.sees_symbol("(") else ()
+    referenced = reader.enclosed_names() if reader.sees_symbol("(") else ()
     reference = WrittenReference(columns, table, referenced)
     facts, ignored = reader.context.facts, False
     while True:

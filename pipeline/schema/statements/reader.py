@@ -4,8 +4,8 @@ Rules: MySQL manual, "Language Structure"; MariaDB documentation, "Comment Synta
 50700 to 99999 are only for MySQL).
 
 If a server skips an executable comment, it logs a plain comment instead: `/* 99999 … */` for
-`/*!99999 … */`. Newer servers write `(* … *)` for a comment nested in it. Older MySQL leaves nested
-comments as they are, so that the outer one seems to end too early: such a text cannot be read.
+`/*!99999 … */`. Newer servers replace a comment nested in it with `(* … *)`. Older MySQL leaves the
+nested comment unchanged: its `*/` seems to end the outer comment, so the text cannot be read.
 """
 
 from __future__ import annotations
@@ -100,45 +100,45 @@ _MYSQL_ALONE: Final = range(50700, 100000)
 def _patterns(client_charset: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
     """Return the patterns of a token and of a name after a dot. They are compiled at the first use,
     so that a run without statements does not pay for it."""
-    place, after_dot = _TOKEN, _WORD + "+"
+    token, after_dot = _TOKEN, _WORD + "+"
     if client_charset not in _MULTI_BYTE:
         word = _WORD.replace(r"\u0080-", r"\u0080-\u009f\u00a1-")
         blank = _BLANK.replace("]", r"\u00a0]")
-        place = place.replace(_WORD, word).replace(_BLANK, blank)
+        token = token.replace(_WORD, word).replace(_BLANK, blank)
         after_dot = word + "+"
-    return re.compile(place, re.VERBOSE | re.DOTALL | re.ASCII), re.compile(after_dot)
+    return re.compile(token, re.VERBOSE | re.DOTALL | re.ASCII), re.compile(after_dot)
 
 
 def tokens(text: str, context: StatementContext) -> Iterator[Token]:
     """Yield the tokens, also those in executable comments that the server executed. Raise
     CannotRead for a quote or a comment that is not closed."""
-    # `opened`: executable comments around `at`. `last`: the last symbol or name, "x" for another
-    # token. `name_end`: the offset after a name that has just ended.
-    at, opened, last = 0, 0, ""
-    pattern, after_dot = _patterns(context.client_charset)
+    # `opened`: number of executable comments around `at`. `after_dot`: True if the last token is a
+    # dot. `name_end`: the offset after the last name, or -1.
+    at, opened, after_dot = 0, 0, False
+    pattern, name_pattern = _patterns(context.client_charset)
     name_end = -1
     while at < len(text):
         if at == name_end and text[at] == ".":
             # `a.1` is two names, not a name and a number.
-            last = "."
+            after_dot = True
             yield Token("symbol", ".", at, at + 1)
             at += 1
             continue
-        if last == "." and (match := after_dot.match(text, at)):
-            last = match[0]
+        if after_dot and (match := name_pattern.match(text, at)):
+            after_dot = False
             yield Token("word", match[0], at, match.end())
             at = name_end = match.end()
             continue
         if text[at] in "'\"`":
             token = _quoted(text, at, context)
-            last = "x"
+            after_dot = False
             yield token
             at = token.end
             name_end = at if token.is_name else -1
             continue
         if (body := _dollar_quoted(text, at, context)) is not None:
             yield body
-            at, last, name_end = body.end, "x", -1
+            at, after_dot, name_end = body.end, False, -1
             continue
         match = pattern.match(text, at)
         if match is None:
@@ -158,7 +158,7 @@ def tokens(text: str, context: StatementContext) -> Iterator[Token]:
                 raise CannotRead(f"a comment that did not begin ends at {at}")
             case _:
                 token = _unquoted(text, match, context)
-                last = token.text if token.kind == "symbol" else "x"
+                after_dot = token.kind == "symbol" and token.text == "."
                 yield token
                 at = token.end
                 name_end = at if token.is_name else -1
@@ -268,9 +268,9 @@ _END: Final = Token("end", "", -1, -1)
 
 
 class StatementReader:
-    """A cursor over the tokens of a statement. `at`: index of the next token. The `accept` methods
-    take tokens if they come next; the `expect` methods, `name` and the methods for larger forms
-    raise CannotRead if these do not come next."""
+    """A cursor over the tokens of a statement. `at`: index of the next token. The `accept`
+    and `if_` methods take tokens only if these come next. The `expect` methods, `name` and the
+    methods for larger forms raise CannotRead if other tokens come next."""
 
     def __init__(self, text: str, context: StatementContext) -> None:
         self.text = text
@@ -347,8 +347,8 @@ class StatementReader:
         return self.next().text
 
     def table(self, database: str | None = None) -> TableName:
-        """Take `[database.]table` or `.table`. `database`: where a table without a database is;
-        None for the session's default database."""
+        """Take `[database.]table` or `.table`. `database`: the database of a table that is
+        written without one; None means the session's default database."""
         default = self.context.database if database is None else database
         if self.accept_symbol("."):
             return TableName(default, self.name())
@@ -360,7 +360,7 @@ class StatementReader:
     def tables(self) -> tuple[TableName, ...]:
         return self.listed(self.table)
 
-    def names(self) -> tuple[str, ...]:
+    def enclosed_names(self) -> tuple[str, ...]:
         return self.enclosed(lambda: self.listed(self.name))
 
     def listed(self, read: Callable[[], T]) -> tuple[T, ...]:

@@ -508,7 +508,7 @@ class _Walk:
             reader.expect("AS")
             self._parentheses()
             if reader.accept("CYCLE"):
-                reader.names() if reader.sees_symbol("(") else reader.listed(reader.name)
+                reader.enclosed_names() if reader.sees_symbol("(") else reader.listed(reader.name)
                 reader.expect("RESTRICT")
             if not reader.accept_symbol(","):
                 return

@@ -264,7 +264,7 @@ def _partitions(reader: StatementReader) -> Clause | None:
             reader.expect("VALIDATION")
         return RowsChange(EXCHANGE, other)
     if reader.context.facts.mariadb and reader.sees("CONVERT"):
-        raise CannotRead("CONVERT PARTITION and CONVERT TABLE are not followed")
+        raise CannotRead("CONVERT PARTITION and CONVERT TABLE are not supported")
     word = reader.peek().keyword
     if word in _PARTITION_WORDS and reader.sees(word, "PARTITION"):
         words = _to_the_end(reader)
@@ -324,7 +324,7 @@ _ENGINES: Final = {
     "NDB": "ndbcluster",
     "NDBCLUSTER": "ndbcluster",
 }
-"""Engine in upper case → its name in information_schema, which is upper case for all others."""
+"""Engine in upper case → its name in information_schema. Any other name is in upper case."""
 
 
 def _options(reader: StatementReader) -> WrittenOptions:
@@ -387,7 +387,7 @@ def _with_neutral_option(options: WrittenOptions, reader: StatementReader) -> Wr
     elif reader.accept("SEQUENCE"):
         reader.accept_symbol("=")
         if reader.next().text != "0":
-            raise CannotRead("a table that becomes a sequence is not followed")
+            raise CannotRead("SEQUENCE = 1 makes the table a sequence, which is not supported")
     elif reader.accept("PERIOD", "FOR"):
         reader.name()
         reader.parenthesized()
@@ -399,7 +399,8 @@ def _with_neutral_option(options: WrittenOptions, reader: StatementReader) -> Wr
 
 
 def _skip_partitions(reader: StatementReader) -> bool:
-    """Skip `PARTITION BY …` if it comes next: partitions are not part of a structure."""
+    """Skip `PARTITION BY …`; return False if it does not come next. A structure contains only
+    whether the table is partitioned, not how."""
     if not reader.accept("PARTITION", "BY"):
         return False
     linear = reader.accept("LINEAR")
@@ -417,7 +418,8 @@ def _skip_partitions(reader: StatementReader) -> bool:
 
 
 _QUERY_WORDS = ("SELECT", "WITH", "VALUES", "TABLE", "AS", "IGNORE", "REPLACE")
-"""Words before the query of CREATE TABLE … SELECT; the first four may follow a parenthesis."""
+"""Words with which the end of CREATE TABLE … SELECT can begin. After an opening
+parenthesis, the first four begin a query; other words begin the list of columns."""
 
 
 def read_create_table(
@@ -464,7 +466,7 @@ def _period(reader: StatementReader) -> WrittenPeriod | None:
     """Read what follows PERIOD FOR. Return None for SYSTEM_TIME: the definitions of its two columns
     already say AS ROW START and AS ROW END."""
     name = reader.name()
-    columns = reader.names()
+    columns = reader.enclosed_names()
     return None if name.upper() == "SYSTEM_TIME" else WrittenPeriod(columns)
 
 
