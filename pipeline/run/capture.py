@@ -308,8 +308,8 @@ def _capture(
     if part is not None:
         put_part(part, basis.tables, basis.structures, work.clock())
     reading.run()
-    spent = reading.spent
-    if spent is None:
+    reached_limit = reading.reached_limit
+    if reached_limit is None:
         require_complete(work, basis.run_start, basis.bounds, reading.end.gtid_set)
     require_prepares_read(basis.run_start, reading)
     left_open = unproven(work.ledger, work.source.name)
@@ -327,8 +327,8 @@ def _capture(
     # As late as this, so that a first run which fails does not claim the lake for its ledger.
     require_claim(work)
     work.ledger.record_capture(lease, batch.id, record)
-    if spent is not None:
-        work.progress.note(f"the run ends at {reading.end}, before the log's end: {spent}")
+    if reached_limit is not None:
+        work.progress.note(f"the run ends at {reading.end}, before the log's end: {reached_limit}")
     if swapped := reading.buffer.out_of_order:
         work.progress.note(
             f"{swapped} transactions that were read before come after new ones in this server's "

@@ -73,13 +73,13 @@ class PostgresBatches(Subject):
     # -- the chain -----------------------------------------------------------------------------
 
     def cursors(self, source: str) -> Cursors:
-        return Cursors(**dict(self._kept(_cursor, "cursors", source=source)))
+        return Cursors(**dict(self._cached(_cursor, "cursors", source=source)))
 
     def batches(self, source: str, *, limit: int = 20) -> list[Batch]:
-        return self._kept(batch_of, "batches", source=source, limit=limit)
+        return self._cached(batch_of, "batches", source=source, limit=limit)
 
     def unfinished(self, source: str) -> list[Batch]:
-        return self._kept(batch_of, "unfinished", source=source)
+        return self._cached(batch_of, "unfinished", source=source)
 
     def live_batches(
         self,
@@ -92,7 +92,7 @@ class PostgresBatches(Subject):
     ) -> list[Batch]:
         values = {"first": first, "last": last, "continuity": continuity, "limit": limit}
         if continuity is not None:
-            return self._kept(batch_of, "live_batches", source=source, **values)
+            return self._cached(batch_of, "live_batches", source=source, **values)
         return [batch_of(row) for row in self._all("live_batches", source=source, **values)]
 
     def captured_batch(
@@ -195,7 +195,7 @@ class PostgresBatches(Subject):
     ) -> list[BatchContent]:
         values: dict[str, Any] = {"first": first, "last": last, "databases": None, "names": None}
         if tables is None and first == last:
-            return self._kept(_content, "contents", source=source, **values)
+            return self._cached(_content, "contents", source=source, **values)
         if tables is not None:
             values["databases"] = sorted({table.database for table in tables})
             values["names"] = sorted({table.name for table in tables})
@@ -208,14 +208,14 @@ class PostgresBatches(Subject):
         return [content for content in own if content.changed]
 
     def open_prepared(self, source: str) -> list[Prepared]:
-        return self._kept(_prepared, "open_prepared", source=source)
+        return self._cached(_prepared, "open_prepared", source=source)
 
     def set_anchors(self, source: str, batch: int) -> list[SetAnchor]:
         rows = self._all("set_anchors", source=source, batch=batch)
         return [SetAnchor(row["gtid"], row["committed_at"], row["digest"]) for row in rows]
 
     def capture_scopes(self, source: str) -> list[CaptureScope]:
-        return self._kept(_capture_scope, "capture_scopes", source=source)
+        return self._cached(_capture_scope, "capture_scopes", source=source)
 
     # -- what many batches captured ------------------------------------------------------------
 

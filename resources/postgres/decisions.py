@@ -65,10 +65,10 @@ class PostgresDecisions(Subject):
             return _override(row)
 
     def open_override(self, source: str) -> Override | None:
-        return next(iter(self._kept(_override, "open_override", source=source)), None)
+        return next(iter(self._cached(_override, "open_override", source=source)), None)
 
     def gaps(self, source: str) -> list[Gap]:
-        rows = self._kept(dict, "gaps", source=source)
+        rows = self._cached(dict, "gaps", source=source)
         if not rows:
             return []
         since, kinds = min(row["batch"] for row in rows), [kind.value for kind in CLOSING]

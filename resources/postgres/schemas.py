@@ -1,5 +1,5 @@
-"""The history of structures (columns, keys and character sets of tables and databases) and of the
-DDL that changed them, on Postgres."""
+"""Keeps in Postgres how the structures of a MySQL source (columns, keys and character sets of its
+tables and databases) changed, and the DDL that changed them."""
 
 from __future__ import annotations
 
@@ -83,11 +83,11 @@ class PostgresSchemas(Subject):
         if not tables:
             return []
         names = of_tables(tables)
-        return self._kept(_schema_version, "schema_versions", source=source, **names)
+        return self._cached(_schema_version, "schema_versions", source=source, **names)
 
     def schema_version(self, source: str, table: TableName, number: int) -> SchemaVersion:
         keys = {"version": number, **of_table(table)}
-        for version in self._kept(_schema_version, "schema_version", source=source, **keys):
+        for version in self._cached(_schema_version, "schema_version", source=source, **keys):
             return version
         raise unknown_version(table, number)
 
@@ -138,7 +138,8 @@ def record_history(step: Step, source: str, batch: int, history: History) -> Non
 
 
 def _number(numbers: Sequence[int], index: int | None, kind: str) -> int | None:
-    """Return the ledger's number of the capture's statement with this index."""
+    """Return the id that a statement has in the ledger. `numbers`: the ids of the statements that
+    are recorded with it; `index`: its index among them, None if a version has no statement."""
     if index is not None and not 0 <= index < len(numbers):
         raise refusal(f"{kind}_versions_statement")
     return None if index is None else numbers[index]
@@ -171,9 +172,9 @@ def _database_version(row: Row) -> DatabaseVersion:
 def _schema_statement(row: Row) -> SchemaStatement:
     begin, end = coordinates(row, "begin"), coordinates(row, "end")
     effects = tuple(
-        RecordedEffect(name and TableName(**name), effect["words"])
+        RecordedEffect(parts and TableName(**parts), effect["words"])
         for effect in row["effects"]
-        for name in [effect["table"]]
+        for parts in [effect["table"]]
     )
     return value_of(SchemaStatement, row, begin=begin, end=end, effects=effects)
 

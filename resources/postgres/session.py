@@ -213,7 +213,7 @@ class Subject:
         """Cache: source whose lock this ledger holds → name and parameters of a statement → its
         rows as values."""
 
-    def _kept(
+    def _cached(
         self, to_value: Callable[[Row], Value], name: str, /, *, source: str, **values: Any
     ) -> list[Value]:
         """Return the rows of one statement as values. While this ledger holds the source's lock,

@@ -51,11 +51,11 @@ class PostgresTables(Subject):
     # -- states --------------------------------------------------------------------------------
 
     def table_states(self, source: str) -> dict[TableName, TableState]:
-        states = self._kept(state, "table_states", source=source)
+        states = self._cached(state, "table_states", source=source)
         return {state.table: state for state in states}
 
     def partial(self, source: str) -> list[Extent]:
-        return self._kept(_extent, "partial", source=source)
+        return self._cached(_extent, "partial", source=source)
 
     def note_whole(self, lease: Lease, batch: int, tables: Collection[TableName]) -> None:
         with self._step(lease) as step:
@@ -78,7 +78,7 @@ class PostgresTables(Subject):
     # -- orders --------------------------------------------------------------------------------
 
     def open_orders(self, source: str) -> list[TableOrder]:
-        return self._kept(_order, "open_orders", source=source)
+        return self._cached(_order, "open_orders", source=source)
 
     def order_table(
         self,
@@ -141,7 +141,7 @@ class PostgresTables(Subject):
             return _load(step.only("the_load", source=lease.source, load=number), ())
 
     def open_loads(self, source: str) -> list[Load]:
-        rows = self._kept(dict, "open_loads", source=source)
+        rows = self._cached(dict, "open_loads", source=source)
         chunks: dict[int, list[Chunk]] = {row["id"]: [] for row in rows}
         if rows:
             for row in self._all("load_chunks", loads=list(chunks)):

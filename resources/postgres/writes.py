@@ -59,11 +59,11 @@ class PostgresWrites(Subject):
     # -- mirrors -------------------------------------------------------------------------------
 
     def pending(self, source: str) -> dict[TableName, list[int]]:
-        rows = self._kept(dict, "pending", source=source)
+        rows = self._cached(dict, "pending", source=source)
         return {table(row): [*row["batches"]] for row in rows}
 
     def open_intents(self, source: str) -> list[Intent]:
-        return self._kept(_intent, "open_intents", source=source)
+        return self._cached(_intent, "open_intents", source=source)
 
     def intend(self, lease: Lease, intents: Collection[Intent]) -> dict[TableName, Intent]:
         with self._step(lease, changes=("open_intents", "newest_writes")) as step:
@@ -104,7 +104,7 @@ class PostgresWrites(Subject):
 
     def newest_writes(self, source: str, applications: Collection[str]) -> dict[str, NewestWrites]:
         return dict(
-            self._kept(_newest, "newest_writes", source=source, applications=sorted(applications))
+            self._cached(_newest, "newest_writes", source=source, applications=sorted(applications))
         )
 
     def pinned(
@@ -166,7 +166,7 @@ class PostgresWrites(Subject):
             return Revision(row["id"], tuple(segments))
 
     def revisions(self, source: str) -> Revisions:
-        rows = self._kept(dict, "revisions", source=source)
+        rows = self._cached(dict, "revisions", source=source)
         number, files = rows[0]["id"], [row for row in rows if row["files"] is not None]
         return Revisions(number, Revision(number, tuple(map(_segment, files))) if files else None)
 
@@ -216,7 +216,7 @@ class PostgresWrites(Subject):
         return self._identity
 
     def looked(self, source: str) -> dict[str, int]:
-        rows = self._kept(dict, "looked", source=source)
+        rows = self._cached(dict, "looked", source=source)
         return {row["folder"]: row["delta_version"] for row in rows}
 
     def note_looked(self, lease: Lease, looked: Mapping[str, int | None]) -> None:

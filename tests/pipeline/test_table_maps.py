@@ -20,7 +20,7 @@ from lockstep.pipeline.binlog.rows.table_map import (
 )
 from lockstep.pipeline.binlog.stream.control import LogWriter
 from lockstep.pipeline.binlog.stream.framing import HEADER
-from lockstep.pipeline.run.dump.image_decoder import checked
+from lockstep.pipeline.run.dump.image_decoder import checked_hidden_columns
 from lockstep.pipeline.schema.history import Knowledge, SchemaVersion, VersionOrigin
 from lockstep.pipeline.schema.model import (
     ColumnSchema,
@@ -145,27 +145,35 @@ def test_hidden_columns_are_never_guessed(columns: list[tuple[int, bool]]) -> No
     hidden = [place for place, (_, hides) in enumerate(columns) if hides]
     version = version_of(visible, hidden)
     table_map = TableMap(1, version.table, _raw(bytes(kind for kind, _ in columns)), PLACED)
-    assert checked(version, table_map) == tuple(hidden)
+    assert checked_hidden_columns(version, table_map) == tuple(hidden)
     assert version.schema is not None
     forgotten = replace(version, schema=replace(version.schema, hidden=()))
     try:
-        assert checked(forgotten, table_map) == tuple(hidden)
+        assert checked_hidden_columns(forgotten, table_map) == tuple(hidden)
     except TableError as error:
         assert "does not say which" in str(error)
     for other in (version, forgotten) if hidden else ():
         with pytest.raises(TableError, match="does not say which"):
-            checked(other, replace(table_map, writer=LATER))
+            checked_hidden_columns(other, replace(table_map, writer=LATER))
 
 
 def test_hidden_columns_that_are_not_in_the_log() -> None:
     """Later versions leave them out, and columns that are too many there are none of them."""
     version = version_of([INT, 8], [2])
-    assert checked(version, TableMap(1, version.table, _raw(bytes([INT, 8])), NEWEST)) == ()
-    assert checked(version, TableMap(1, version.table, _raw(bytes([INT, 8])), LATER)) == ()
+    assert (
+        checked_hidden_columns(version, TableMap(1, version.table, _raw(bytes([INT, 8])), NEWEST))
+        == ()
+    )
+    assert (
+        checked_hidden_columns(version, TableMap(1, version.table, _raw(bytes([INT, 8])), LATER))
+        == ()
+    )
     with pytest.raises(TableError, match="columns: 3, 2"):
-        checked(version, TableMap(1, version.table, _raw(bytes([INT, 8, 8])), NEWEST))
-    with pytest.raises(TableError, match="columns: 2, 2 and 1 that functional indexes hide"):
-        checked(version, TableMap(1, version.table, _raw(bytes([INT, 8])), PLACED))
+        checked_hidden_columns(
+            version, TableMap(1, version.table, _raw(bytes([INT, 8, 8])), NEWEST)
+        )
+    with pytest.raises(TableError, match="columns: 2, 2 and 1 hidden"):
+        checked_hidden_columns(version, TableMap(1, version.table, _raw(bytes([INT, 8])), PLACED))
 
 
 def test_what_a_map_says() -> None:

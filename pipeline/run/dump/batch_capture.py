@@ -128,7 +128,7 @@ class BatchCapture:
             start_seconds=start_seconds,
             capture_seconds=perf_counter() - began,
             continuity=run_start.decision.continuity,
-            short=self.reading.spent is not None or source.until is not None,
+            short=self.reading.reached_limit is not None or source.until is not None,
             loading=tuple(load.progress for load in loads if source.patterns.matches(load.table)),
             loaded=tuple(self.basis.tables.loaded),
             largest=self.reading.largest,

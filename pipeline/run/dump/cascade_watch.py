@@ -29,7 +29,7 @@ from lockstep.pipeline.binlog.rows.table_map import TableMap, read_layouts
 from lockstep.pipeline.binlog.stream import ring as columns
 from lockstep.pipeline.binlog.stream.framing import EventType
 from lockstep.pipeline.binlog.stream.ring import Block, Integers, TransactionGroup
-from lockstep.pipeline.run.dump.image_decoder import checked
+from lockstep.pipeline.run.dump.image_decoder import checked_hidden_columns
 from lockstep.pipeline.schema.history import Knowledge
 from lockstep.pipeline.schema.model import ForeignKey, TableSchema
 from lockstep.pipeline.schema.tracker import SchemaTracker
@@ -147,7 +147,7 @@ class CascadeWatch:
         structure = version.structure
         names = [column.name.lower() for column in structure.columns]
         try:
-            hidden, layouts = checked(version, mapped), read_layouts(mapped)
+            hidden, layouts = checked_hidden_columns(version, mapped), read_layouts(mapped)
             decoder = TableDecoder(structure, layouts, pa.schema([]), hidden=hidden)
             places = [names.index(name) for name in wanted if name in names]
             rows = decoder.first_changes(updates, places)

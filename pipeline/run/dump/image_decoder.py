@@ -1,8 +1,9 @@
 """Decodes the row events of one table into row images (the rows before or after a change).
 
-The log does not name the columns by default, so events are decoded by the structure of the table at
-their place in the log. The history, which records all versions of each structure, has it. It is
-first compared with the table map (the event that describes the columns before the rows).
+The log does not name the columns by default, so events are decoded by the structure that the table
+had at their place in the log. The structure comes from the history, which records all versions of
+each structure, and is first compared with the table map (the event that describes the columns
+before the rows).
 
 With `binlog_row_metadata=MINIMAL`, MySQL's default, a table map has the columns' types, widths,
 nullability, signs and character sets; with FULL also their names, members and the primary key.
@@ -13,11 +14,11 @@ from the statement, a trigger, an expression, the clock or AUTO_INCREMENT. Every
 the default that the table had at that moment: a literal, NULL, or, for NOT NULL outside of strict
 mode, the default of the type.
 
-On MySQL, a column that an update leaves out was not changed. On MariaDB this is not certain: it
-logs REPLACE as an update without the columns that were set back to their defaults, and ON DUPLICATE
-KEY UPDATE without the columns that a trigger set. Such updates look like all others. With this
-setting MariaDB does not log virtual columns either. (Tried on MySQL 9.7.4, MariaDB 10.11.19 and
-11.4.)
+With the same setting, a column that an update leaves out was not changed on MySQL. On MariaDB this
+is not certain: it logs REPLACE as an update without the columns that were set back to their
+defaults, and ON DUPLICATE KEY UPDATE without the columns that a trigger set. Such updates look like
+all others. MariaDB then does not log virtual columns either. (Tried on MySQL 9.7.4, MariaDB
+10.11.19 and 11.4.)
 """
 
 from __future__ import annotations
@@ -138,7 +139,7 @@ def _structure_of(mapped: TableMap) -> TableStructure:
     return structure
 
 
-def checked(version: SchemaVersion, mapped: TableMap) -> tuple[int, ...]:
+def checked_hidden_columns(version: SchemaVersion, mapped: TableMap) -> tuple[int, ...]:
     """Compare a table map with the version, and return the indexes, from 0, of the map's hidden
     columns. MySQL 8.0 also logs the hidden column that it makes for each expression of a functional
     index.
@@ -149,12 +150,13 @@ def checked(version: SchemaVersion, mapped: TableMap) -> tuple[int, ...]:
         raise ValueError(f"{version.table}: version {version.version} is {version.knowledge}")
     outlines, structure = read_outlines(mapped), logged_structure(version.schema)
     hidden = hidden_in(outlines, structure, version.schema, mapped)
-    # A map may be read in several ways; the reading with the fewest differences counts.
+    # There are two outlines if it is unknown whether the server wrote a sign for YEAR columns; the
+    # one with fewer differences counts.
     differences = min((disagreements(without(o, hidden), structure) for o in outlines), key=len)
     expected = len(expressions(version.schema.keys)) if logs_hidden(mapped.writer) else 0
     if not differences and len(hidden) < expected:
         count = len(structure.columns)
-        differences = (f"columns: {count}, {count} and {expected} that functional indexes hide",)
+        differences = (f"columns: {count}, {count} and {expected} hidden",)
     if differences:
         more = f"; and {len(differences) - _SHOWN} more" if len(differences) > _SHOWN else ""
         raise TableError(
@@ -265,10 +267,10 @@ def hidden_in(
     number of columns, or the version of the server that wrote the log, rules them out. Raise
     `TableError` if the hidden columns cannot be determined.
 
-    Hidden columns are recognised by their names, or because the other columns match the structure
-    for only one choice of hidden columns, or by their places in the history. If the server's
-    version does not certainly log hidden columns, the map may have more columns for another reason.
-    Then only the names decide.
+    The names tell which columns are hidden. Without names, there may be only one choice of hidden
+    columns with which all others match the structure. If there are several, the places that the
+    history has decide. If it is not certain that the server's version logs hidden columns, the map
+    may have more columns for another reason, so only the names count.
     """
     logged = outlines[0]
     count = len(logged.columns) - len(structure.columns)
@@ -280,10 +282,10 @@ def hidden_in(
         return ways.pop()
     places = hidden_places(schema) if certain else None
     if ways and places is None:
-        columns = "a column" if count == 1 else f"{count} columns"
+        columns = "1 column" if count == 1 else f"{count} columns"
         raise TableError(
-            f"the log has {columns} more than the history, which may be hidden columns of "
-            "functional indexes, and does not say which of all columns these are",
+            f"the log has {columns} more than the history, probably because it includes the hidden "
+            "columns of functional indexes, but it does not say which columns are hidden",
             hint="set binlog_row_metadata=FULL on the source, then `lockstep resume "
             f"{mapped.table} --reason …` re-reads the table from MySQL",
         )
@@ -299,20 +301,20 @@ def without(outline: Outline, places: tuple[int, ...]) -> Outline:
 def ways_to_hide(
     outline: Outline, structure: TableStructure, schema: TableSchema
 ) -> list[tuple[int, ...]]:
-    """Return the choices of columns, by index from 0, without which the map's columns match the
-    structure's. At most two choices are returned, since two already make the result ambiguous."""
+    """Return the ways to choose hidden columns, by index from 0, so that the map's other columns
+    match the structure's. At most two are returned, since two already make the result ambiguous."""
     named = OptionalField.NAMES in outline.said
     logged, recorded = outline.columns, structure.columns
-    most = len(logged) - len(recorded)
+    total = len(logged) - len(recorded)
     # From the last column to the first. ways[n]: the choices among the columns from `at` on, if n
     # columns before `at` are hidden.
-    ways: list[list[tuple[int, ...]]] = [[] for _ in range(most)] + [[()]]
+    ways: list[list[tuple[int, ...]]] = [[] for _ in range(total)] + [[()]]
     for at in range(len(logged) - 1, -1, -1):
-        hides = not named or is_hidden(logged[at].name, schema.keys)
+        may_hide = not named or is_hidden(logged[at].name, schema.keys)
         from_next, ways = ways, []
-        for hidden in range(most + 1):
+        for hidden in range(total + 1):
             choices: list[tuple[int, ...]] = []
-            if hides and hidden < most:
+            if may_hide and hidden < total:
                 choices += ((at, *way) for way in from_next[hidden + 1])
             place = at - hidden
             if 0 <= place < len(recorded) and agrees(logged[at], recorded[place], outline.said):
@@ -324,8 +326,8 @@ def ways_to_hide(
 class ImageDecoder:
     """Decodes the events of one buffer, with a decoder for each table map and version of a
     structure. A shaper then hides or changes columns as the settings say. `policies_of`: returns a
-    table's policies; the one of interest says whether its changelog records the columns that each
-    update changed. If None, no changelog does."""
+    table's policies, which say whether its changelog records the columns that each update changed;
+    None if no changelog records them."""
 
     buffer: TransactionBuffer
 
@@ -376,8 +378,8 @@ class ImageDecoder:
             shown = self._with_defaults(images, version.table, version.schema, later)
             if shaper is not None:
                 shown = shaper.images(shown)
-                # For columns that the settings hide, the history has only the hidden form of
-                # the default, so it is filled in after the shaper.
+                # If the settings hash or mask a column, the history has its default hashed or
+                # masked, too, so that this default is filled in after the shaper.
                 shown = self._with_defaults(shown, version.table, version.shown)
             if len(shown.event):
                 yield shown
@@ -404,7 +406,7 @@ class ImageDecoder:
         version = version_for(mapped, self._structures, at)
         key = number, version.version
         if key not in self._decoders:
-            hidden, structure = checked(version, mapped), version.structure
+            hidden, structure = checked_hidden_columns(version, mapped), version.structure
             self._shapers[key] = self._shaping.shaper(version)
             policies = None if self._policies_of is None else self._policies_of(version.table)
             keys = () if version.schema is None else key_columns(version.schema)
@@ -482,9 +484,8 @@ def _default(field: pa.Field, schema: TableSchema | None, index: int) -> pa.Scal
         "and only the source knows what the row has there"
     )
     if column is None or isinstance(column.default, WrittenDefault):
-        # Reading the table supplies the value, and its structure then has the default.
+        # The table is then read from MySQL, which gives this value, and the default for later rows.
         raise ValueLeftOut(reason)
-
     raise TableError(
         reason,
         hint="set binlog_row_image=FULL for every session that writes this table, then resume it",

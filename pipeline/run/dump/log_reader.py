@@ -211,7 +211,7 @@ class LogReading:
         return anchor
 
     @property
-    def spent(self) -> str | None:
+    def reached_limit(self) -> str | None:
         """The setting that limits the run (transactions, bytes or seconds), if that limit is
         reached before the end of the bounds; otherwise None."""
         if self._bounds.reached(self.buffer.at) or self._is_among_known(self.buffer.at):
@@ -249,14 +249,14 @@ class LogReading:
                 self._take_groups()
                 if buffer.stopped or buffer.ended:
                     break
-                if self.spent is not None:
+                if self.reached_limit is not None:
                     buffer.stop()
         finally:
             self._dump.close()
         buffer.end()
         self._take_groups()
         self._taker.reach(None)
-        if self.spent is None:
+        if self.reached_limit is None:
             self._bounds.require_reached(buffer.at)
 
     def _limits(self) -> Limits:

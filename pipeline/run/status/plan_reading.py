@@ -91,25 +91,25 @@ class PlannedReading:
     passed: tuple[str, ...] = ()
 
 
-def read_ahead(work: Workplace, run_start: RunStart, returns: TablePlans) -> PlannedReading:
-    """Read what the next run would read, without its time limit. `returns`: the plans of tables
+def read_ahead(work: Workplace, run_start: RunStart, plans: TablePlans) -> PlannedReading:
+    """Read what the next run would read, without its time limit. `plans`: the plans of tables
     that need more than this log. Raise errors that a retry may resolve; others are the `refusal` of
     the result."""
     bounds = bounds_of(work, run_start)
     bounds = replace(bounds, budget=replace(bounds.budget, max_seconds=None))
     newest = work.ledger.batches(work.source.name, limit=1)
     batch = newest[0].id + 1 if newest else 1
-    taken_up = [order.table for order in returns.resumed]
+    taken_up = [order.table for order in plans.resumed]
     basis = basis_of(work, run_start, bounds, batch, taken_up)
-    tally = LogTally(basis, returns)
+    tally = LogTally(basis, plans)
     stops: list[LockstepError] = []
     # A transaction that does not fit in memory is counted here, instead of being spilled.
-    spool = SummarisingSpool(work.spool, tally.spilled, tally.out.append)
+    spool = SummarisingSpool(work.spool, tally.spilled, tally.read_back.append)
     counted = replace(basis, work=replace(basis.work, spool=spool))
     reading = LogReading(counted, tally, on_unfollowed=stops.append)
     try:
         reading.run()
-        if reading.spent is None:
+        if reading.reached_limit is None:
             require_complete(work, run_start, bounds, reading.end.gtid_set)
         require_prepares_read(run_start, reading)
     except LockstepError as error:
@@ -117,10 +117,10 @@ def read_ahead(work: Workplace, run_start: RunStart, returns: TablePlans) -> Pla
             raise
         stops.append(error)
     remaining = log_between(reading.end.at, bounds.end, run_start.facts.binlogs)
-    last_run = not reading.spent or remaining <= 0
+    last_run = not reading.reached_limit or remaining <= 0
     return PlannedReading(
         end=reading.end,
-        why=_why(work, reading.spent, bounds.end, run_start.facts.head),
+        why=_why(work, reading.reached_limit, bounds.end, run_start.facts.head),
         runs=1 if last_run else 1 + -(-remaining // max(reading.log_bytes, 1)),
         transactions=reading.transactions,
         log_bytes=reading.log_bytes,
@@ -139,9 +139,9 @@ def read_ahead(work: Workplace, run_start: RunStart, returns: TablePlans) -> Pla
     )
 
 
-def _why(work: Workplace, spent: str | None, end: Coordinates, head: Coordinates) -> str:
-    if spent is not None:
-        return spent
+def _why(work: Workplace, reached_limit: str | None, end: Coordinates, head: Coordinates) -> str:
+    if reached_limit is not None:
+        return reached_limit
     if end < head:
         return f"--until {work.source.until}"
     return "the log ends there"
@@ -174,6 +174,7 @@ def _foreseen_merges(
 ) -> dict[TableName, str]:
     """Return, for each table with changes, how they would be merged. `replaced`: tables whose
     earlier rows are void, because they are truncated, created or re-read."""
+    # After a gap or in an overlap, the mirror may already have a row that the log inserts.
     continues = run_start.decision.continuity not in (Continuity.GAP, Continuity.OVERLAP)
     all_new = continues and not work.ledger.gaps(work.source.name)
     states = work.ledger.table_states(work.source.name)
@@ -189,7 +190,7 @@ def _foreseen_merges(
             images=counts.total + counts.updated,
             inserts_only=only_inserts([counts]),
             all_new=all_new,
-            kept=policies.keeps_rows,
+            kept=policies.keeps_rows,  # Assumed: only a write looks for deleted rows in the mirror.
             stamped=bool(policies.stamps),
         )
         try:
@@ -274,20 +275,21 @@ class Largest:
 
 
 _Tallies = tuple[dict[TableName, TableTally], Integers]
-"""The counts of a block: by table, and the captured rows of each transaction in its group."""
+"""The tally of each table in a block, and an array with the number of captured rows that each
+transaction of the group has in the block."""
 
 
 class LogTally:
     """A `log_reader.LogTaker` that counts rows instead of capturing them. It follows structures and
-    quarantines tables as a capture would. `returns`: the plans of tables that get rows from
+    quarantines tables as a capture would. `plans`: the plans of tables that get rows from
     elsewhere than this log."""
 
-    def __init__(self, basis: Basis, returns: TablePlans) -> None:
+    def __init__(self, basis: Basis, plans: TablePlans) -> None:
         self._basis = basis
-        plans = returns.plans.items()
-        for table, plan in plans:
+        for table, plan in plans.plans.items():
+            # `besides`: the step that supplies what the log lacks. The table is busy with it.
             basis.tables[table].busy = plan.besides is not None
-        self._read_later = {table for table, plan in plans if plan.reads_all_later}
+        self._read_later = {table for table, plan in plans.plans.items() if plan.reads_all_later}
         self._captured = basis.tables
         self._policies_of = basis.work.source.policies_of
         self._treated = basis.work.shaping.treated
@@ -297,8 +299,9 @@ class LogTally:
         """Tables that would be re-read from MySQL, and why."""
         self.replaced: set[TableName] = set()
         """Tables whose earlier rows would not count any more."""
-        self.out: list[_Tallies] = []
-        """Tallies of blocks that came back from the spool."""
+        self.read_back: list[_Tallies] = []
+        """Tallies that the spool stored instead of blocks, and that were read back since the last
+        group."""
         self.tables: dict[TableName, TableTally] = {}
         self.quarantined: list[StoppedTable] = []
         self.statements: list[LoggedStatementEffect] = []
@@ -373,6 +376,7 @@ class LogTally:
         self._quarantine(table, at, error)
 
     def lose(self, table: TableName, at: Coordinates, reason: str) -> None:
+        """Note that the table has to be re-read, because the log lacks its rows from here on."""
         if self.wanted(table):
             self._reread(table, reason)
 
@@ -382,17 +386,17 @@ class LogTally:
         for block in group.blocks:
             captured[block.events[:, columns.TRANSACTION]] = True
             self._add(self._counted(block, len(rows), group.begin), rows)
-        for tallies in self.out:
+        for tallies in self.read_back:
             captured[0] = True  # A transaction that was spilled is a group of its own.
             self._add(tallies, rows)
-        self.out.clear()
+        self.read_back.clear()
         self._take_transactions(group, rows, captured)
 
     # -- rows -----------------------------------------------------------------------
 
     def spilled(self, block: Block) -> _Tallies:
-        """Count a block that would be spilled. It belongs to one transaction, which begins where
-        the last transaction that was passed on ends."""
+        """Count a block that would be spilled. It belongs to one transaction, which begins after
+        the last group that the buffer handed out."""
         return self._counted(block, 1, lambda _: self._decoding.buffer.at)
 
     def _counted(self, block: Block, count: int, begin: Callable[[int], Coordinates]) -> _Tallies:

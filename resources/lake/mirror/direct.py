@@ -168,14 +168,14 @@ def commit_rows(
     version: int,
     recorded: tuple[str, int],
     replaces: bool,
-    shaped: bool = False,
+    new_columns: bool = False,
     created: Mapping[str, str] | None = None,
 ) -> None:
     """Make a write's one commit after `version`, -1 for a new table.
 
-    The commit adds `rows`; with `replaces`, it also removes all other rows. `shaped`: the table
-    gets the columns of `rows`. `recorded`: the id and the version of the application transaction.
-    `created`: the properties of a new mirror; None if the mirror exists.
+    The commit adds `rows`; with `replaces`, it also removes all other rows. `new_columns`: the
+    table gets the columns of `rows`. `recorded`: the id and the version of the application
+    transaction. `created`: the properties of a new mirror; None if the mirror exists.
     """
     app_id, txn_version = recorded
     listed = None if created is not None else files_listed(path, version)
@@ -186,7 +186,7 @@ def commit_rows(
             transaction.log.createLogDirectoriesIfNotExists()
             metadata = transaction.action(_metadata(rows.schema, created))
             begun.updateMetadataForNewTable(metadata)
-        elif shaped and not _has_columns(begun, rows.schema):
+        elif new_columns and not _has_columns(begun, rows.schema):
             before = json.loads(transaction.snapshot.metadata().json())["metaData"]
             shape = {**before, "schemaString": spark_schema(rows.schema).json()}
             begun.updateMetadataForTableOverwrite(transaction.action({"metaData": shape}))

@@ -425,7 +425,7 @@ class SparkMirrors:
                 return
             rows = rows_of_write(path, write, head.version, self._read)
             rows = rows.rename_columns(list(map(spell, rows.column_names)))
-            replaces, shaped = (
+            replaces, new_columns = (
                 not isinstance(write, Append),
                 isinstance(write, Replace | CountedReplace),
             )
@@ -437,7 +437,7 @@ class SparkMirrors:
                     version=head.version,
                     recorded=(target.app_id, target.txn_version),
                     replaces=replaces,
-                    shaped=shaped,
+                    new_columns=new_columns,
                     created=created,
                 )
             else:
@@ -447,7 +447,7 @@ class SparkMirrors:
                     rows,
                     self._staging,
                     replaces=replaces,
-                    shaped=shaped,
+                    new_columns=new_columns,
                     created=created,
                 )
 

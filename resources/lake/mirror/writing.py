@@ -1,5 +1,5 @@
-"""The one commit of a `MirrorWrite`, a write to a mirror (the Delta table with a table's present
-rows), by Spark's queries.
+"""Commits writes to a mirror (the Delta table with a table's present rows) by Spark queries. Each
+`MirrorWrite` is one commit.
 
 In a mirror without a key, rows are compared by all their values, and equal rows are counted. -0.0
 and 0.0 are equal in a comparison, so a MERGE removes rows with either. They are counted separately,
@@ -89,27 +89,27 @@ def commit(
     """Make the write's one commit to the mirror at `path`. `spell` turns a column's name at the
     source into its name in the mirror. `created`: the properties of a new mirror; None if the
     mirror exists."""
-    place = _Place(path, created, spell)
+    destination = _Destination(path, created, spell)
     match write:
         case Append(target, parts):
             images = images_of(session, parts, target.schema)
-            place.append(_present_rows(images, target))
+            destination.append(_present_rows(images, target))
         case Merge():
-            _merge(session, write, place, staging)
+            _merge(session, write, destination, staging)
         case CountedMerge(target, parts):
-            _count(session, target, parts, place, staging)
+            _merge_counted(session, target, parts, destination, staging)
         case Replace():
             with _replaced(session, write, path, created is None, staging) as rows:
-                place.replace(rows, shaped=True)
+                destination.replace(rows, new_columns=True)
         case CountedReplace(target, parts, snapshot):
             rows = rows_of(session, snapshot, target.schema, path)
-            place.replace(_recounted(session, target.schema, parts, rows), shaped=True)
+            destination.replace(_recounted(session, target.schema, parts, rows), new_columns=True)
         case _:
             assert_never(write)
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _Destination:
     """The mirror to which rows are written. If it is missing, the same commit creates it, with the
     properties `created`. The rows have the source's column names."""
 
@@ -120,10 +120,10 @@ class _Place:
     def append(self, rows: DataFrame) -> None:
         self._writer(rows).mode("append").save(str(self.path))
 
-    def replace(self, rows: DataFrame, *, shaped: bool = False) -> None:
-        """Replace all rows. `shaped`: the mirror also gets the columns of the new rows."""
+    def replace(self, rows: DataFrame, *, new_columns: bool = False) -> None:
+        """Replace all rows. `new_columns`: the mirror gets the columns of the new rows."""
         writer = self._writer(rows).mode("overwrite")
-        writer = writer.option("overwriteSchema", "true") if shaped else writer
+        writer = writer.option("overwriteSchema", "true") if new_columns else writer
         writer.save(str(self.path))
 
     def _writer(self, rows: DataFrame) -> DataFrameWriter:
@@ -131,22 +131,24 @@ class _Place:
         return writer.options(**(self.created or {}))
 
 
-def _merge(session: SparkSession, write: Merge, place: _Place, staging: Staging) -> None:
-    if place.created is None:
-        rows = _between(mirror_frame(session, place.path), write)
+def _merge(
+    session: SparkSession, write: Merge, destination: _Destination, staging: Staging
+) -> None:
+    if destination.created is None:
+        rows = _between(mirror_frame(session, destination.path), write)
     else:
         rows = empty_rows(session, write.target.schema)
     with looked_up(session, changes_of(session, write), write, rows, staging) as changes:
         if write.completion is not None:
             changes = completed(session, changes, write, write.completion)
-        if place.created is None and is_mergeable(write.target.schema.names):
-            _merge_into(session, changes, write, place)
-        elif place.created is None:
-            mirror = mirror_frame(session, place.path)
-            place.replace(_merged(mirror, changes, write, write.changes, write.completed))
+        if destination.created is None and is_mergeable(write.target.schema.names):
+            _merge_into(session, changes, write, destination)
+        elif destination.created is None:
+            mirror = mirror_frame(session, destination.path)
+            destination.replace(_merged(mirror, changes, write, write.changes, write.completed))
         else:
             changes = changes.where(f"_change_type <> '{COMPLETE}'")
-            place.append(_present_rows(changes, write.target))
+            destination.append(_present_rows(changes, write.target))
 
 
 def _between(rows: DataFrame, write: Merge) -> DataFrame:
@@ -156,10 +158,12 @@ def _between(rows: DataFrame, write: Merge) -> DataFrame:
     return rows
 
 
-def _merge_into(session: SparkSession, changes: DataFrame, write: Merge, place: _Place) -> None:
-    schema, spell = write.target.schema, place.spell
+def _merge_into(
+    session: SparkSession, changes: DataFrame, write: Merge, destination: _Destination
+) -> None:
+    schema, spell = write.target.schema, destination.spell
     statement = merge_statement(
-        mirror=str(place.path),
+        mirror=str(destination.path),
         source="changes",
         columns=list(map(spell, schema.names)),
         source_columns=changelog_names(schema.names),
@@ -172,25 +176,25 @@ def _merge_into(session: SparkSession, changes: DataFrame, write: Merge, place: 
     _run(session, changes, statement)
 
 
-def _count(
+def _merge_counted(
     session: SparkSession,
     target: MirrorTarget,
     parts: Sequence[StagedFiles],
-    place: _Place,
+    destination: _Destination,
     staging: Staging,
 ) -> None:
     names = target.schema.names
     columns = changelog_names(names)
     net = _net_changes(images_of(session, parts, target.schema), columns)
-    if place.created is not None:
-        place.append(_named_rows(_repeated(net, columns), names))
+    if destination.created is not None:
+        destination.append(_named_rows(_repeated(net, columns), names))
         return
-    mirror = mirror_frame(session, place.path)
+    mirror = mirror_frame(session, destination.path)
     rows = mirror.select(
         *(column(name).alias(spelled) for name, spelled in zip(names, columns, strict=True))
     )
     if not is_mergeable(names):
-        place.replace(_named_rows(_with_changes(rows, net, columns), names))
+        destination.replace(_named_rows(_with_changes(rows, net, columns), names))
         return
     with staging.folder() as counted, staging.folder() as folder:
         # The counts are stored, since the MERGE would otherwise execute their plan five times.
@@ -200,9 +204,9 @@ def _count(
         source.write.mode("overwrite").parquet(folder)
         source = session.read.schema(source.schema).parquet(folder)
         statement = keyless_merge_statement(
-            mirror=str(place.path),
+            mirror=str(destination.path),
             source="changes",
-            columns=list(map(place.spell, names)),
+            columns=list(map(destination.spell, names)),
             source_columns=columns,
         )
         _run(session, source, statement)
@@ -224,19 +228,20 @@ def write_rows(
     staging: Staging,
     *,
     replaces: bool,
-    shaped: bool,
+    new_columns: bool,
     created: Mapping[str, str] | None,
 ) -> None:
-    """Commit rows that were computed in memory, by a query. It is used for a Spark whose Java this
-    process cannot call; otherwise `direct.commit_rows` does the same, with the same parameters."""
+    """Commit the rows of an Arrow table by a Spark query. This is for a Spark whose Java this
+    process cannot call; otherwise `direct.commit_rows`, which describes the parameters, does the
+    same."""
     file = staging.stage("few", rows)
     try:
         frame = read_files(session, (file,), rows.schema)
-        place = _Place(path, created, str)
-        if shaped or (replaces and created is None):
-            place.replace(frame, shaped=shaped)
+        destination = _Destination(path, created, str)
+        if new_columns or (replaces and created is None):
+            destination.replace(frame, new_columns=new_columns)
         else:
-            place.append(frame)
+            destination.append(frame)
     finally:
         staging.unstage(file)
 
@@ -252,7 +257,9 @@ def rewrite(session: SparkSession, path: LakePath, step: Rewrite | Fill, spell: 
     else:
         values = {name: column_from(PartColumn(value=v), v.type) for name, v in step.values}
         chosen = [values.get(name, column(name)).alias(name) for name in rows.columns]
-    _Place(path, None, spell).replace(rows.select(*chosen), shaped=isinstance(step, Rewrite))
+    _Destination(path, None, spell).replace(
+        rows.select(*chosen), new_columns=isinstance(step, Rewrite)
+    )
 
 
 def copy_rows(
@@ -265,7 +272,7 @@ def copy_rows(
 
 
 def _present_rows(changes: DataFrame, target: MirrorTarget) -> DataFrame:
-    """Return the rows of an empty mirror after folded changes or inserts."""
+    """Return the rows that an empty mirror has after these folded changes or inserts."""
     from pyspark.sql import functions as f
 
     names = target.schema.names
@@ -362,11 +369,12 @@ def _with_gone(
     if before is None:
         gone = _with_mark(empty_rows(session, target.schema), target)
     else:
-        gone = _left(session, write, before)
+        gone = _earlier_rows(session, write, before)
     if write.gone.files:
         gone = _merged(gone, changes_of(session, write, write.gone), write, write.gone)
     if changes is not None and not target.soft:
-        # Rows of a "delete" do not stay: deletes are not ignored, or the row has another key now.
+        # A "delete" among the changes always removes the row: either only TRUNCATE is ignored, or
+        # the row moved to another key. An ignored DELETE has another `_change_type`.
         deleted = _named_rows(changes.where("_change_type = 'delete'"), target.schema.names)
         gone = _without(gone, deleted, write.key)
     return rows.unionByName(_without(gone, rows, write.key))
@@ -398,9 +406,10 @@ def _with_mark(rows: DataFrame, target: MirrorTarget) -> DataFrame:
     return rows.withColumn(DELETED_AT.name, f.lit(None).cast("timestamp"))
 
 
-def _left(session: SparkSession, write: Replace, path: LakePath) -> DataFrame:
+def _earlier_rows(session: SparkSession, write: Replace, path: LakePath) -> DataFrame:
     """Return the mirror's earlier rows in the write's columns, marked as deleted if deletes are
-    "soft"; no rows if the mirror lacks a column of the key."""
+    "soft"; no rows if the mirror lacks a column of the key. `write.emptied`, the change that
+    removed all rows, such as TRUNCATE, gives the moment of the marks, and the stamps."""
     from pyspark.sql import functions as f
 
     mirror = mirror_frame(session, path)
@@ -453,8 +462,8 @@ def _without(rows: DataFrame, others: DataFrame, key: tuple[str, ...]) -> DataFr
 
 
 _COUNT = "_sequence"
-"""The column that counts equal rows. One of a changelog's own columns has this name, so a table's
-column never has it in a changelog's spelling."""
+"""The column that counts equal rows. Its name is reserved in a changelog, so no column that is
+spelled as in a changelog has it."""
 
 _COMES = (ChangeType.INSERT.value, ChangeType.UPDATE_POSTIMAGE.value)
 
@@ -472,7 +481,7 @@ def _net_changes(images: DataFrame, columns: Sequence[str]) -> DataFrame:
 def _merge_source(net: DataFrame, mirror: DataFrame, columns: Sequence[str]) -> DataFrame:
     """Return the source of `keyless_merge_statement`: `_change_type` and the columns. If a row is
     removed more often than it is added, a "delete" removes all its copies from the mirror, and the
-    copies that should remain are inserted again. `mirror` has its rows under the same names."""
+    copies that should remain are inserted again. `mirror`: its rows, with the same column names."""
     from pyspark.sql import functions as f
 
     gone = net.where(f.col(_COUNT) < 0).select(*map(column, columns)).distinct()
@@ -498,8 +507,8 @@ def _with_changes(rows: DataFrame, net: DataFrame, columns: Sequence[str]) -> Da
 
 
 def _repeated(counted: DataFrame, columns: Sequence[str]) -> DataFrame:
-    """Return each row as many times as its count. A row with a count below 1 is left out: it was
-    removed at the source, but the mirror never had it."""
+    """Return each row as many times as its count. A row with a count below 1 is left out. Counts
+    below 0 mean that the source removed copies that the mirror never had."""
     from pyspark.sql import functions as f
 
     times = f.explode(f.sequence(f.lit(1), f.col(_COUNT).cast("int")))
