@@ -31,7 +31,7 @@ from lockstep.pipeline.ports.mirror_writes import (
 )
 from lockstep.pipeline.run.write.mirror_write import SegmentPart, staged_fold
 from lockstep.pipeline.values.segment import SegmentFile
-from lockstep.resources.lake.room import LakeRoom, open_lake
+from lockstep.resources.lake.room import OpenLake, open_lake
 
 FOLDER = "bench/_changes/bench/t"
 MIRROR = "bench/bench/t"
@@ -134,7 +134,7 @@ def _warn(sentence: str) -> None:
     print(sentence, file=sys.stderr)
 
 
-def _room(folder: Path) -> LakeRoom:
+def _room(folder: Path) -> OpenLake:
     return open_lake(folder / "lake", staging=folder / "staging", spark_conf={}, on_warning=_warn)
 
 

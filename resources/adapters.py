@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from lockstep.pipeline.ports.consumers import Consumers
     from lockstep.pipeline.ports.ledger import Ledger
     from lockstep.pipeline.ports.source import SourceServer
-    from lockstep.resources.lake.room import LakeRoom
+    from lockstep.resources.lake.room import OpenLake
     from lockstep.resources.postgres.ledger import PostgresLedger
 
 
@@ -35,7 +35,7 @@ class Adapters:
         self._on_warning = on_warning
         self._lock = threading.Lock()
         self._ledger: PostgresLedger | None = None
-        self._lake: LakeRoom | None = None
+        self._lake: OpenLake | None = None
 
     def __enter__(self) -> Adapters:
         return self
@@ -122,7 +122,7 @@ class Adapters:
         shaping = plan.shaping(self._settings.privacy_key())
         return ShapedServer(primary, standby=standby, read_from=replica, shaping=shaping)
 
-    def lake(self) -> LakeRoom:
+    def lake(self) -> OpenLake:
         """Return the lake's adapters. Spark is started only by operations that need it."""
         with self._lock:
             if self._lake is None:
