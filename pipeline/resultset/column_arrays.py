@@ -5,15 +5,16 @@ Formats: MySQL manual, "Binary Protocol Value".
 - Numbers are little-endian, two's complement or IEEE 754. A MEDIUMINT has four bytes, a YEAR two; a
   BIT is selected as a number. A DECIMAL is text, `[-]digits[.digits]`, with as many digits after
   the point as the column's scale, and leading zeros if it is ZEROFILL.
-- A temporal value has a length, then year 2, month 1, day 1, hour, minute, second 1 each,
-  microseconds 4 bytes; trailing parts that are zero are left out. A TIME is sign 1, days 4, hour,
-  minute, second 1 each, microseconds 4. A TIMESTAMP is in the session's zone, UTC.
+- A temporal value has a length, then the year (2 bytes), month, day, hour, minute, second (1 byte
+  each) and microseconds (4 bytes); trailing parts that are zero are left out. A TIME has a sign (1
+  byte), days (4), hour, minute, second (1 each) and microseconds (4). A TIMESTAMP is in the
+  session's zone, UTC.
 - All other values are bytes with a length before them. Text comes in UTF-8 whatever the column's
   character set, ENUM and SET as their members' names, JSON as text. A geometry comes as it is
   stored: its SRID (4 bytes, little-endian), then WKB (MySQL manual, "Supported Spatial Data
   Formats"). EWKB is WKB in which, if there is an SRID, the outer type has a flag and the SRID
-  follows it. MariaDB stores an empty value in each row when a NOT NULL column is added; such a
-  value stays empty.
+  follows it. When a NOT NULL geometry column is added, MariaDB stores an empty
+  value in each row, which stays empty.
 """
 
 from __future__ import annotations
@@ -178,7 +179,7 @@ _MOST_POWER: Final = 10**18
 _MINUS, _POINT, _ZERO, _NINE = b"-.09"
 
 
-def integers(column: Column, cells: ColumnValues) -> pa.Array:
+def numbers(column: Column, cells: ColumnValues) -> pa.Array:
     """TINYINT to BIGINT, FLOAT, DOUBLE → the column's Arrow type, by copying their bits."""
     return _number_array(arrow_type(column), cells)
 
@@ -250,15 +251,16 @@ def decimals(column: Column, cells: ColumnValues) -> pa.Array:
     a number."""
     kind = arrow_type(column)
     if not pa.types.is_decimal(kind):
-        _require(_without_zeros(cells.data, cells.at, cells.size))
+        _raise_if_malformed(_without_zeros(cells.data, cells.at, cells.size))
         return texts(column, cells)
     buffer, out = room(len(cells), 16)
     parts = cells.data, cells.at, cells.size
-    _require(_decimals(*parts, kind.precision, kind.scale, out))
+    _raise_if_malformed(_decimals(*parts, kind.precision, kind.scale, out))
     return pa.Array.from_buffers(kind, len(cells), [cells.validity(), buffer])
 
 
-def _require(row: int) -> None:
+def _raise_if_malformed(row: int) -> None:
+    """Raise ValueError if `row` is the first malformed row; -1 stands for none."""
     if row >= 0:
         raise ValueError("not a decimal")
 
@@ -529,13 +531,13 @@ class Decoder:
 
 READ_BY: Final[Mapping[str, Decoder]] = MappingProxyType(
     {
-        "tinyint": Decoder(frozenset({1}), integers),
-        "smallint": Decoder(frozenset({2}), integers),
-        "mediumint": Decoder(frozenset({9}), integers),
-        "int": Decoder(frozenset({3}), integers),
-        "bigint": Decoder(frozenset({8}), integers),
-        "float": Decoder(frozenset({4}), integers),
-        "double": Decoder(frozenset({5}), integers),
+        "tinyint": Decoder(frozenset({1}), numbers),
+        "smallint": Decoder(frozenset({2}), numbers),
+        "mediumint": Decoder(frozenset({9}), numbers),
+        "int": Decoder(frozenset({3}), numbers),
+        "bigint": Decoder(frozenset({8}), numbers),
+        "float": Decoder(frozenset({4}), numbers),
+        "double": Decoder(frozenset({5}), numbers),
         "decimal": Decoder(frozenset({246}), decimals),
         # `select` asks for a BIT as a number.
         "bit": Decoder(frozenset({1, 2, 3, 8, 9}), bits),
@@ -616,7 +618,7 @@ class ResultBatches:
         at, size = self._at[:, :count], self._size[:, :count]
         nulls = np.zeros(len(self._columns), np.int64)
         if walk(rows.data, rows.starts, count, self._widths, self._at, self._size, nulls) >= 0:
-            raise malformed_answer("a row does not consist of its columns")
+            raise malformed_answer("a row does not match the result's columns")
         parts = zip(self._columns, self._definitions, at, size, nulls.tolist(), strict=True)
         arrays = [
             _array(column, ColumnValues(rows.data, places, sizes, null_count, definition))

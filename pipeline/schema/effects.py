@@ -223,7 +223,7 @@ def unknown_structures(followed: FollowedStatement) -> Iterator[tuple[TableName,
                 pass
 
 
-def origins(
+def former_columns(
     effects: Sequence[Effect],
 ) -> Iterator[tuple[TableName, tuple[str | None, ...] | None]]:
     """Yield each changed table with the former names of its columns, and each new name of a renamed

@@ -22,7 +22,7 @@ from lockstep.pipeline.schema.effects import (
     FollowedStatement,
     LoggedStatement,
     Renamed,
-    origins,
+    former_columns,
     recorded_statement,
     unknown_structures,
 )
@@ -140,14 +140,14 @@ Recorded = Callable[
     SchemaVersion | None,
 ]
 """Returns the version that an earlier run recorded for a table at a position, if it is the same as
-the new one. Arguments: the table, the position, the new schema, the reason for an unknown schema
-(None, and no schema: dropped), and the columns' former names if a person gave them."""
+the new one. Arguments: the table, the position, the new schema, the reason if the schema is unknown
+(a table with neither is dropped), and the columns' former names if a person gave them."""
 
 
 class Shapes(Protocol):
     """Applies the settings that hide columns and rows from the lake (`pipeline.shape.shaping`)."""
 
-    def recorded(
+    def for_history(
         self,
         schema: TableSchema,
         before: SchemaVersion | None = None,
@@ -223,8 +223,8 @@ class SchemaTracker:
         return schema or self._last_schemas.get(table)
 
     def known_from(self, table: TableName) -> Coordinates | None:
-        """Return the position from which a table's structure will be known; None if the current
-        position is after it, or if it is not known again."""
+        """Return the position, after the current one, from which a table's structure is known; None
+        if there is no such position."""
         later = self._later.get(table)
         return later.since if later else None
 
@@ -281,8 +281,8 @@ class SchemaTracker:
         return self._schema
 
     def _with_current(self, known: Iterable[SchemaVersion]) -> dict[TableName, SchemaVersion]:
-        """Return the given versions from the beginning, or the current version of each table that
-        has changed since; also those of all other tables that were loaded since."""
+        """Return the current version of each loaded table, and the given version, which is from the
+        beginning, of each other table."""
         versions = {version.table: version for version in known}
         current = self._current.items()
         return versions | {name: version for name, version in current if version is not None}
@@ -330,8 +330,8 @@ class SchemaTracker:
     def record_carried(
         self, table: TableName, version: SchemaVersion | None, at: Coordinates
     ) -> None:
-        """Record that an older version holds again from the position `at` on. `version`: None if
-        the table did not exist or was unknown."""
+        """Record that an older version holds again from the position `at` on. `version`: None to
+        record that the table is dropped."""
         schema = None if version is None else version.schema
         reason = None if version is None else version.reason
         self._record(table, schema, at, VersionOrigin.CARRIED, reason=reason, carried=version)
@@ -346,7 +346,7 @@ class SchemaTracker:
     ) -> SchemaVersion:
         """Record the structure that a person gave for a table from a position on. `columns_from`:
         the former names of its columns; None if the table does not keep its rows."""
-        # A CREATE TABLE does not tell the places of hidden columns.
+        # A CREATE TABLE does not show the columns in which MySQL stores expressions of keys.
         schema = replace(schema, hidden=())
         self._schema = self.whole().with_table(schema)
         versions = reversed(self._all_versions(schema.name))
@@ -358,7 +358,7 @@ class SchemaTracker:
             at,
             VersionOrigin.PERSON,
             columns_from=columns_from,
-            # A hidden column stays hidden, even under a new name that the settings do not hide.
+            # A column that the settings hide stays hidden, even under a new name that they do not.
             shaped_like=(before, columns_from) if before and keeps_rows else None,
         )
 
@@ -385,9 +385,10 @@ class SchemaTracker:
         carried: SchemaVersion | None = None,
     ) -> SchemaVersion:
         """Record a version. With a schema it is known; without one it is unknown if a reason is
-        given, else dropped. It is also unknown if the settings cannot be applied. `shaped_like`: a
-        version of which the lake may not show more than before; `carried`: the version that holds
-        again, which the lake shows as before."""
+        given, else dropped. It is also unknown if the settings cannot be applied. `shaped_like`:
+        the version from which the table has its rows or columns; the lake may not show more of the
+        table than of that version. `carried`: the version that holds again, which the lake shows as
+        before."""
         old = self._current.get(table)
         if old is not None and old.schema is not None:
             self._last_schemas[table] = old.schema
@@ -401,7 +402,7 @@ class SchemaTracker:
         if schema is not None and carried is None and self._shapes is not None:
             try:
                 before, names = shaped_like or (None, columns_from)
-                schema, shown_as = self._shapes.recorded(schema, before, names)
+                schema, shown_as = self._shapes.for_history(schema, before, names)
             except TableError as error:
                 schema, columns_from, reason = None, None, error.reason
                 self._not_shown[table] = error
@@ -469,8 +470,8 @@ class SchemaTracker:
         number = len(self._statements) - 1
         self._record_tables(before, self._schema, followed, logged.end, number, like)
         self._record_databases(before, self._schema, logged.end, number)
-        # If the settings cannot be applied to a table, only its version before says which values
-        # are hidden. Its structure is forgotten, so that no later statement can reveal them.
+        # If the settings cannot be applied to a table, only its previous version says which values
+        # are hidden. The structure is forgotten, so that no later statement can reveal them.
         self._schema = forget(self._schema, [*self._not_shown])
         return followed
 
@@ -523,7 +524,7 @@ class SchemaTracker:
         """Record a version of each table whose structure differs before and after the statement, or
         became unknown. `like`: the origins of renamed tables and of those created LIKE another."""
         why = dict(unknown_structures(followed))
-        columns = dict(origins(followed.effects))
+        columns = dict(former_columns(followed.effects))
         for key in sorted({*before.tables, *after.tables, *before.unknown, *after.unknown}):
             old, new = before.tables.get(key), after.tables.get(key)
             was_unknown, is_unknown = key in before.unknown, key in after.unknown

@@ -1,9 +1,9 @@
 """The settings of all tables of a source, applied to structures.
 
 They decide how the lake shows a structure (its shape: a treatment for each column, and a condition
-on rows) and what the history stores of it. Every structure is recorded through `Shaping.recorded`,
-which removes the values of hidden columns (left out, hashed or masked), and adds how the lake shows
-the table.
+on rows) and what the history stores of it. Every structure is recorded as `Shaping.for_history`
+returns it: without the values of hidden columns (left out, hashed or masked), and with how the lake
+shows the table.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ class Shaping:
         cannot be applied."""
         try:
             shape = self.shape(schema)
-        except TableError:  # `recorded` raises this error too, and its caller reports it.
+        except TableError:  # `for_history` raises this error too, and its caller reports it.
             return {}
         if shape is None:
             return {}
@@ -156,7 +156,7 @@ class Shaping:
         """Return a structure without the values of the columns that its rules hide."""
         return redacted(schema, self.hidden(schema))
 
-    def recorded(
+    def for_history(
         self,
         schema: TableSchema,
         before: SchemaVersion | None = None,

@@ -27,7 +27,7 @@ from lockstep.resources.lake.spark_catalog import SparkCatalog
 from lockstep.resources.lake.store.paths import LakePath, ObjectPath
 from lockstep.resources.lake.store.staging import Staging
 from lockstep.resources.lake.store.storage import lake_errors, sync_folder
-from lockstep.resources.lake.trial import require_kept
+from lockstep.resources.lake.trial import require_correct_writes
 
 _ASIDE: Final = ".lockstep-rebuild"
 """Name of the folder, next to a table's final place, in which the table is written."""
@@ -36,8 +36,8 @@ _ASIDE: Final = ".lockstep-rebuild"
 class FolderCopies:
     """`pipeline.ports.Copies` in folders of this machine. A Delta table is written next to its
     final place, which must be in the same file system, since a rename moves it there when it is
-    complete. `lake`: where writes read files. `staging`: the folder for temporary files of
-    writes."""
+    complete. `lake`: the lake with the files from which a table is built. `staging`: the folder
+    for temporary files of writes."""
 
     def __init__(self, lake: LakePath, *, staging: Path, spark: Spark) -> None:
         self._lake = lake
@@ -123,7 +123,7 @@ def open_lake(
         spark = RemoteSpark(server, spark_conf, lake=lake, staging=staged)
 
     def prove() -> str:
-        require_kept(spark, lake, staged)
+        require_correct_writes(spark, lake, staged)
         return spark.named()
 
     return OpenLake(
@@ -146,8 +146,9 @@ def _requests_since_now(lake: LakePath, spark: Spark) -> Callable[[], Requests |
     lake's store since now, by our client and by Spark's; None for a lake in a folder.
 
     delta-rs, the third client, does not count its requests. In the store's access log, the clients
-    have different user agents (`AGENT`, `DELTA_AGENT`, Hadoop's). Only Spark's client counts a
-    request again if it repeats it because the store was busy or did not answer.
+    have different user agents (`AGENT`, `DELTA_AGENT`, Hadoop's). If a request is repeated
+    because the store was busy or did not answer, our client counts it once, but Spark's counts each
+    attempt.
     """
     if not isinstance(lake, ObjectPath):
         return lambda: None

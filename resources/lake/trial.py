@@ -41,7 +41,7 @@ _PAGE: Final = "see docs/deploy.md#where-spark-runs for what a server needs"
 """The end of a hint."""
 
 
-def require_kept(spark: Spark, lake: LakePath, staging: Path) -> None:
+def require_correct_writes(spark: Spark, lake: LakePath, staging: Path) -> None:
     """Write, merge and read a table below the lake's folder, then delete it. Raise
     `ConfigurationError` if Spark writes other rows than it was given, or makes a commit that it
     must refuse; and any `LockstepError` of a session."""

@@ -1,6 +1,5 @@
-"""Reads of a part of a table's rows, each consistent and between two watermarks: a chunk of the
-key, the rows that a condition selects, and rows by their keys.
-"""
+"""Reads of a part of a table's rows, each consistent and between two watermarks: a chunk, which is
+a range of the key, or the rows that a condition selects, with lookups of further keys."""
 
 from __future__ import annotations
 
@@ -94,7 +93,7 @@ def open_chunk(
         reading(settings) as cursor,
         watched(settings, cursor, schema.name, read_patience) as watched_read,
     ):
-        with watched_read.excused():
+        with watched_read.raising_busy():
             snapshot = take(
                 settings,
                 cursor,
@@ -104,7 +103,7 @@ def open_chunk(
                 index_hint=index_hint(schema),
                 rows_only=True,
             )
-        yield replace(snapshot, batches=watched_read.excusing(snapshot.batches))
+        yield replace(snapshot, batches=watched_read.raising_busy_in(snapshot.batches))
 
 
 def index_hint(schema: TableSchema) -> str:
@@ -168,14 +167,16 @@ def open_condition(
         reading(settings, patient=True) as cursor,
         watched(settings, cursor, schema.name, read_patience) as watched_read,
     ):
-        with watched_read.excused(), explained(settings, schema.name, structure.names):
+        with watched_read.raising_busy(), explained(settings, schema.name, structure.names):
             _estimate(cursor, schema.name, condition)
             rows = take(settings, cursor, schema, where=f"({condition.text})")
 
         def by_keys(keys: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
             return _by_keys(settings, cursor, watched_read, schema, structure, keys)
 
-        yield ConditionSnapshot(replace(rows, batches=watched_read.excusing(rows.batches)), by_keys)
+        yield ConditionSnapshot(
+            replace(rows, batches=watched_read.raising_busy_in(rows.batches)), by_keys
+        )
 
 
 def _by_keys(
@@ -184,15 +185,16 @@ def _by_keys(
     watched_read: Watched,
     schema: TableSchema,
     structure: TableStructure,
-    keys_asked: pa.RecordBatch,
+    keys: pa.RecordBatch,
 ) -> Iterator[pa.RecordBatch]:
-    names = keys_asked.schema.names
+    """Yield keys of the table's rows, among them all of the given keys that exist."""
+    names = keys.schema.names
     columns = tuple(column for column in structure.columns if column.name in names)
-    keys = replace(structure, columns=columns, primary_key=tuple(names))
-    with watched_read.excused(), explained(settings, schema.name, keys.names):
-        for at in range(0, keys_asked.num_rows, _MOST_KEYS):
-            where = point_condition(schema, keys_asked.slice(at, _MOST_KEYS))
-            yield from select_rows(cursor, keys, where=where)
+    key_structure = replace(structure, columns=columns, primary_key=tuple(names))
+    with watched_read.raising_busy(), explained(settings, schema.name, key_structure.names):
+        for at in range(0, keys.num_rows, _MOST_KEYS):
+            where = point_condition(schema, keys.slice(at, _MOST_KEYS))
+            yield from select_rows(cursor, key_structure, where=where)
 
 
 def _estimate(cursor: Cursor, table: TableName, condition: Condition) -> int:

@@ -322,9 +322,9 @@ def open_snapshot(
         reading(settings) as cursor,
         watched(settings, cursor, table.name, Patience(0.0)) as read,
     ):
-        with read.excused():
+        with read.raising_busy():
             snapshot = take(settings, cursor, table, columns, exact=exact)
-        yield replace(snapshot, batches=read.excusing(snapshot.batches))
+        yield replace(snapshot, batches=read.raising_busy_in(snapshot.batches))
 
 
 def take(

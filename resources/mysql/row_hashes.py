@@ -187,7 +187,7 @@ def opened(settings: ConnectionSettings, structure: TableStructure) -> Iterator[
         connect(settings) as asking,
         asking.cursor() as questions,
         watched(settings, cursor, structure.name, Patience(0.0)) as watch,
-        watch.excused(),
+        watch.raising_busy(),
         explained(settings, structure.name, structure.names),
     ):
         dialect = read_dialect(questions)

@@ -56,7 +56,7 @@ class Watched:
         return self.reason is not None
 
     @contextmanager
-    def excused(self) -> Iterator[None]:
+    def raising_busy(self) -> Iterator[None]:
         """Raise `TableBusy` with the reason instead of the error of a read that was given up."""
         try:
             yield
@@ -65,9 +65,9 @@ class Watched:
                 raise
             raise TableBusy(self.reason, hint=self.hint) from error
 
-    def excusing(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield the batches, with errors as in `excused`."""
-        with self.excused():
+    def raising_busy_in(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield the batches, with errors as in `raising_busy`."""
+        with self.raising_busy():
             yield from batches
 
 

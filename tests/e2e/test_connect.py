@@ -80,7 +80,7 @@ def test_check_tries_the_server(
     monkeypatch.setenv("SPARK_TOKEN", "of-tests")
     monkeypatch.setenv("LOCKSTEP_TEST_PASSWORD", "")
     tried = list[tuple[LakePath, Path]]()
-    monkeypatch.setattr(room, "require_kept", lambda _, *where: tried.append(where))
+    monkeypatch.setattr(room, "require_correct_writes", lambda _, *where: tried.append(where))
     project = Project.made(tmp_path, port=1, tables=["a.*"], top=connect_server.toml())
     settings = load_settings(project.config)
     with Adapters(settings, on_warning=print) as adapters:

@@ -23,7 +23,7 @@ from lockstep.resources.lake.spark.remote import (
     require_fit,
     server_of,
 )
-from lockstep.resources.lake.trial import require_kept
+from lockstep.resources.lake.trial import require_correct_writes
 from tests.e2e.project import environment
 from tests.fix_connect import ConnectServer, free_port
 from tests.lake.conftest import lake_at
@@ -39,7 +39,7 @@ OTHER = Path("/proc/self/cwd")
 
 def test_a_server_of_ours_keeps_what_mirrors_stand_on(connect: RemoteSpark, tmp_path: Path) -> None:
     """It is tried with a table of which nothing stays."""
-    require_kept(connect, tmp_path / "lake", tmp_path / "staging")
+    require_correct_writes(connect, tmp_path / "lake", tmp_path / "staging")
     assert list(tmp_path.rglob("*")) == [tmp_path / "staging"]
     assert connect.named().startswith("Spark 4.")
 

@@ -208,7 +208,7 @@ def test_nobody_elses_session_is_ended(mysql: MySqlStand, mariadb: MySqlStand) -
             reading(ours) as cursor,
             watched(settings(answers), cursor, TableName("d", "t"), rule) as read,
             pytest.raises(TableBusy, match=r"longer than 0.5 s"),
-            read.excused(),
+            read.raising_busy(),
             translated(ours),
         ):
             cursor.execute("select sleep(3)")

@@ -130,7 +130,7 @@ def shown(
 def hashed_with(key: bytes) -> SourceEvidence:
     """The lake is hashed with a key, and the settings have another."""
     schema = schema_of(table(ID, EMAIL))
-    _, shown_as = shown(EMAIL, key=key, **EMAILS).shaping.recorded(schema)
+    _, shown_as = shown(EMAIL, key=key, **EMAILS).shaping.for_history(schema)
     version = SchemaVersion(
         ORDERS,
         1,

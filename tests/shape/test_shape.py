@@ -420,7 +420,7 @@ def test_defaults_of_hidden_columns_are_given_as_they_are_shown() -> None:
     schema = table("create table t (id int primary key, country char(8), email varchar(40))")
     given = [replace(column, default=LiteralDefault("de")) for column in schema.columns]
     shaping = Shaping({schema.name: rules}.get, PrivacyKey(KEY), hides=True)
-    kept, shown_as = shaping.recorded(replace(schema, columns=(schema.columns[0], *given[1:])))
+    kept, shown_as = shaping.for_history(replace(schema, columns=(schema.columns[0], *given[1:])))
     assert shown_as is not None and "'de'" not in repr(kept)
     images = _partial((1, None, None), (2, None, None), [(True, False, False)] * 2)
     inserts = replace(images, change_type=pa.array([0, 0], pa.int8()))

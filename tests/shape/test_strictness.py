@@ -235,7 +235,7 @@ def test_a_default_that_its_shown_type_does_not_hold_is_known_to_the_server_alon
     schema = table(
         "create table t (id int primary key, u char(36) not null, `on` tinyint not null default 2)"
     )
-    _, shown_as = shaping.recorded(schema)
+    _, shown_as = shaping.for_history(schema)
     assert shown_as is not None
     assert [type(one.default) for one in shown_as.schema.columns[1:]] == [WrittenDefault] * 2
 
@@ -246,7 +246,7 @@ def test_a_default_that_its_shown_type_does_not_hold_is_known_to_the_server_alon
 def test_the_expression_of_a_hidden_column_is_not_stored(rules: dict[str, object]) -> None:
     """Even if it names no hidden column: its literals are values of the column."""
     schema = table("create table t (id int primary key, g char(9) as (concat('secret', id)))")
-    kept, shown_as = _shaping(**rules).recorded(schema)
+    kept, shown_as = _shaping(**rules).for_history(schema)
     assert "secret" not in repr((kept, shown_as))
 
 
@@ -257,7 +257,7 @@ def test_keys_of_what_is_shown_tell_its_rows_apart() -> None:
         mask_columns={"m": Mask("last", 2)},
         types={"u": Conversion.UUID},
     )
-    _, shown_as = shaping.recorded(
+    _, shown_as = shaping.for_history(
         table(
             "create table t (id int primary key, s char(3) unique, h char(3) unique, "
             "l char(3) unique, m char(3) unique, u char(36) unique)"

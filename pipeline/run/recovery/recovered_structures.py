@@ -423,7 +423,7 @@ def _version(
     why = ""
     try:
         if schema is not None:
-            recorded, shown_as = work.shaping.recorded(schema)
+            recorded, shown_as = work.shaping.for_history(schema)
             version = SchemaVersion(name, 1, at, Knowledge.KNOWN, VersionOrigin.BASELINE, recorded)
             return replace(version, shown_as=shown_as)
     except TableError as error:

@@ -189,7 +189,7 @@ def _require_no_more(
         return
     origins = columns_from(place.before, given, asked.renames)
     try:
-        work.shaping.recorded(given, place.version, origins)
+        work.shaping.for_history(given, place.version, origins)
     except TableError as error:
         raise ConfigurationError(
             f"The structure given for {asked.table} cannot be used: {error.reason}.",
