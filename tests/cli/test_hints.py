@@ -34,7 +34,8 @@ VALUES = {
     "kind": "resume",
     "option": "--json",
     "prog": "lockstep run",
-    "behind": "41",
+    "after_batch": "41",
+    "before": "41",
 }
 """What a value of that name prints; every other one is a place."""
 
