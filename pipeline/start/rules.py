@@ -26,13 +26,17 @@ from lockstep.pipeline.values.decisions import AttemptOutcome, Decision
 from lockstep.pipeline.values.position import Anchor, Coordinates, SetAnchor
 from lockstep.pipeline.values.table import TablePatterns
 
-_REUSED: Final = "of another server, or of this one and its file is gone; may be resumed by GTID"
-_UNPROVEN: Final = f"{_REUSED}; its set contains the purged set and lies within the executed one"
+_CURSOR_BY_GTID: Final = (
+    "of another server, or of this one and its file is gone; may be resumed by GTID"
+)
+_CURSOR_WITHIN_GTIDS: Final = (
+    f"{_CURSOR_BY_GTID}; its set contains the purged set and lies within the executed one"
+)
 _NEEDS: Final[Mapping[str, Callable[[Question], bool]]] = {
     "none": lambda question: question.cursor is None,
     "any": lambda question: question.cursor is not None,
     "any; a place was chosen": lambda question: question.override is not None,
-    "none, or any; a place was chosen": lambda question: question.override is not None,
+    "not required; a place was chosen": lambda question: question.override is not None,
     "of this server": lambda question: question.same_server,
     "of this server, may be resumed by GTID": lambda question: (
         question.same_server and question.by_gtid
@@ -44,12 +48,13 @@ _NEEDS: Final[Mapping[str, Callable[[Question], bool]]] = {
         lambda question: question.other_server
     ),
     "of another server; may not be resumed by GTID": lambda question: question.other_server,
-    _REUSED: lambda question: question.by_gtid,
-    _UNPROVEN: lambda question: question.by_gtid,
+    _CURSOR_BY_GTID: lambda question: question.by_gtid,
+    _CURSOR_WITHIN_GTIDS: lambda question: question.by_gtid,
     "any other": lambda _: True,
 }
-"""A row's text for its cursor → the check that a question has such a cursor. What this check leaves
-out (a commit time, the purged set), the rule's function checks."""
+"""A row's text for its cursor → the check that a question has such a cursor. The rule's function
+checks the commit time and the purged set. "May not be resumed by GTID" needs no check: such a row
+comes after the rows that decide for every cursor of another server that may be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,14 +79,14 @@ class Row:
 TABLE: Final[tuple[Row, ...]] = (
     Row(
         StartRule.SEGMENTS_ABANDONED,
-        "captured segments damaged or missing, none of them used",
-        "",
+        "any",
+        "captured segments are damaged or missing, and none of these was published or merged",
         "abandon the captured batches from there on; continue with the cursor before them",
     ),
     Row(
         StartRule.SEGMENTS_LOST,
-        "captured segments damaged or missing, some published or merged",
-        "",
+        "any",
+        "captured segments are damaged or missing, and some of these were published or merged",
         "refuse `SegmentsLost`",
     ),
     Row(
@@ -100,7 +105,7 @@ TABLE: Final[tuple[Row, ...]] = (
     ),
     Row(
         StartRule.CHOSEN_START,
-        "none, or any; a place was chosen",
+        "not required; a place was chosen",
         "the place is on this server",
         "start there; a jump forward writes a gap record that names the tables",
         answers.chosen,
@@ -116,7 +121,7 @@ TABLE: Final[tuple[Row, ...]] = (
     ),
     Row(
         StartRule.SET_REUSED,
-        _REUSED,
+        _CURSOR_BY_GTID,
         "this server's log has another transaction under a GTID of the cursor's set",
         "refuse `HistoryRewritten`, with its GTID",
         answers.set_reused,
@@ -130,9 +135,9 @@ TABLE: Final[tuple[Row, ...]] = (
     ),
     Row(
         StartRule.SET_UNPROVEN,
-        _UNPROVEN,
-        "the last transaction that was read is purged, and this is another server, or it was "
-        "restarted or reset since: nothing shows that its history is the one that was read",
+        _CURSOR_WITHIN_GTIDS,
+        "the last transaction that was read is purged; the server is another one, or was restarted "
+        "or reset since: nothing shows that its history is the one that was read",
         "refuse `HistoryUnproven`; somebody may confirm that it is: "
         "`lockstep start-at gtid:<set> --reason …`",
         answers.set_unproven,
@@ -147,8 +152,8 @@ TABLE: Final[tuple[Row, ...]] = (
     Row(
         StartRule.TABLES_READ_AGAIN,
         "any",
-        '`on_position_lost = "resnapshot"`; the file is gone, or another server that executed the '
-        "cursor's set has purged more",
+        '`on_position_lost = "resnapshot"`; either the file is gone, or another server executed '
+        "the cursor's set and purged transactions that are not in it",
         "start at the log's head, after a gap; every table is read from the source",
         answers.tables_read_again,
     ),
@@ -185,8 +190,8 @@ TABLE: Final[tuple[Row, ...]] = (
         StartRule.SEARCH_BY_TIME,
         "of another server, with a commit time; may not be resumed by GTID",
         '`on_source_changed = "timestamp"`',
-        "search for the cursor's commit time less `fallback_interval`, or from the oldest file "
-        "where that begins later but before the commit time; the overlap is recorded",
+        "search for the cursor's commit time less `fallback_interval`; if the log begins after "
+        "that moment, but before the commit time, start at its beginning; the overlap is recorded",
         answers.search_by_time,
     ),
     Row(
@@ -228,7 +233,8 @@ TABLE: Final[tuple[Row, ...]] = (
         StartRule.CONFIGURED_COORDINATES,
         "none",
         "`start` is `file:offset`",
-        "start there, rewound to the beginning of the transaction; refuse `NotAnEventBoundary`",
+        "start there, or at the beginning of the transaction around it; if the offset is inside an "
+        "event, refuse `NotAnEventBoundary`",
         answers.configured,
     ),
     Row(
@@ -242,7 +248,8 @@ TABLE: Final[tuple[Row, ...]] = (
         StartRule.CONFIGURED_MOMENT,
         "none",
         "`start` is a moment",
-        "start at the first transaction at or after it; refuse `MomentOutOfRange`",
+        "start at the first transaction at or after it; if it lies before the log's beginning, or "
+        "in the future, refuse `MomentOutOfRange`",
         answers.configured,
     ),
     Row(
@@ -296,7 +303,8 @@ def compare_anchor(expected: Anchor, anchor: Anchor | None) -> AnchorReading:
     """Compare the recorded anchor (`expected`) with that of the log's event before the cursor;
     `anchor` is None if the log has no event there.
 
-    The GTID is not compared, because another event of the transaction has it.
+    The GTID is not compared: the first event of a transaction has it, and not the one before the
+    cursor.
     """
     if anchor is not None and replace(anchor, gtid=expected.gtid) == expected:
         return AnchorReading.SAME
@@ -306,9 +314,9 @@ def compare_anchor(expected: Anchor, anchor: Anchor | None) -> AnchorReading:
 def compare_set(
     recorded: Sequence[SetAnchor], anchors: Mapping[str, SetAnchor]
 ) -> tuple[SetReading, str]:
-    """Compare the recorded transactions (the last of each GTID source, the last one read first)
-    with `anchors`, by GTID the transactions that the log has. Return the result and, if a
-    transaction differs, its GTID.
+    """Compare recorded transactions with the log's. `recorded`: the last transaction of each GTID
+    source, the newest first. `anchors`: those transactions that the log has, by GTID. Return the
+    result and, if a transaction differs, its GTID.
 
     The log must have the last transaction that was read: if that is the same, so is everything
     before it. Those of other GTID sources may be purged, but must not differ.

@@ -195,7 +195,7 @@ class ReadingCursor(SSCursor):
 
 class Answer:
     """The answer to one statement. `definitions`: the types of its columns. `sequence`: the
-    sequence number of the first row's packet. `left`: `leave` closed the connection before the
+    sequence number of the first row's packet. `closed`: `leave` closed the connection before the
     answer's end."""
 
     def __init__(self, connection: pymysql.Connection[Cursor], statement: str) -> None:
@@ -212,7 +212,7 @@ class Answer:
         columns = self._stream._read_packet().read_length_encoded_integer()
         self.definitions = self._definitions(columns)
         self.sequence: int = self._stream._next_seq_id
-        self.left = False
+        self.closed = False
         self._receiver: Receiver | None = Receiver(self._stream._sock, ANSWER)
 
     def _definitions(self, count: int) -> list[Definition]:
@@ -254,7 +254,7 @@ class Answer:
         self._receiver.close()
         self._receiver = None
         self._stream._force_close()
-        self.left = True
+        self.closed = True
         return True
 
 

@@ -69,7 +69,7 @@ def select_rows(
             )
     arrow_schema(structure)
     keys = frozenset((*structure.primary_key, *key))
-    raw = {
+    stored_expressions = {
         column: expression
         for column in structure.columns
         if (expression := stored(column, quoted(column.name), keyed=column.name in keys))
@@ -77,8 +77,8 @@ def select_rows(
     }
     if where is not None:
         where = cursor.mogrify(where, tuple(parameters)) if parameters else where
-    answer = cursor.ask(_statement(structure, raw, where, index_hint, order, limit))
-    columns = (*structure.columns, *(stored_as(column) for column in raw))
+    answer = cursor.ask(_statement(structure, stored_expressions, where, index_hint, order, limit))
+    columns = (*structure.columns, *(stored_as(column) for column in stored_expressions))
     if (differing := mismatched_column(columns, answer.definitions)) is not None:
         raise StructureMoved(
             f"{structure.name} no longer has the expected structure: the definition of "
@@ -86,7 +86,7 @@ def select_rows(
             hint="run again; a run reads the structure first",
         )
     batches = ResultBatches(columns, answer.definitions, answer.pieces(), sequence=answer.sequence)
-    return _checked(cursor, answer, batches, structure, tuple(raw), keys)
+    return _checked(cursor, answer, batches, structure, tuple(stored_expressions), keys)
 
 
 def quoted(name: str) -> str:
@@ -101,8 +101,8 @@ def quoted_table(name: TableName) -> str:
 def selected(column: Column, quoted: str) -> str:
     """Return the SQL expression for a column's value; `quoted` is the column's quoted name.
 
-    The server would send BIT and VECTOR as bytes without their length. A column that the log
-    calls BINARY may be MariaDB's INET6 or UUID, which SELECT prints as text.
+    `ResultBatches` reads a BIT from a number, and a VECTOR from bytes. A column that the log calls
+    BINARY may be MariaDB's INET6 or UUID, which SELECT prints as text.
     """
     match column.type:
         case "bit":
@@ -117,14 +117,14 @@ def selected(column: Column, quoted: str) -> str:
 
 def _statement(
     structure: TableStructure,
-    raw: Mapping[Column, str],
+    stored_expressions: Mapping[Column, str],
     where: str | None,
     index_hint: str,
     order: Sequence[str],
     limit: int | None,
 ) -> str:
     columns = [selected(column, quoted(column.name)) for column in structure.columns]
-    listed = ", ".join([*columns, *raw.values()])
+    listed = ", ".join([*columns, *stored_expressions.values()])
     return "".join(
         (
             f"select {listed} from {quoted_table(structure.name)}",
@@ -140,18 +140,18 @@ def _checked(
     answer: Answer,
     batches: ResultBatches,
     structure: TableStructure,
-    raw: Sequence[Column],
+    stored_columns: Sequence[Column],
     key: frozenset[str],
 ) -> Iterator[pa.RecordBatch]:
     """Yield the batches after checking their values, and check the server's warnings after the
-    last. `raw`: columns whose stored values follow the table's columns in a batch."""
+    last. `stored_columns`: columns whose stored values follow the table's columns in a batch."""
     width = len(structure.columns)
     try:
-        for batch in _until_left(answer, batches, structure.name):
-            for place, column in enumerate(raw, start=width):
+        for batch in _until_closed(answer, batches, structure.name):
+            for place, column in enumerate(stored_columns, start=width):
                 printed = batch.column(structure.names.index(column.name))
                 require_text(column, printed, batch.column(place), keyed=column.name in key)
-            rows = batch.select(range(width)) if raw else batch
+            rows = batch.select(range(width)) if stored_columns else batch
             _refuse_null_keys(rows, key)
             yield rows
     except ErrorPacket as error:
@@ -165,13 +165,13 @@ def _checked(
     answer.forget()
 
 
-def _until_left(
+def _until_closed(
     answer: Answer, batches: ResultBatches, table: TableName
 ) -> Iterator[pa.RecordBatch]:
     """Yield the batches. Raise ValueError if the connection was closed before the last."""
     remaining = iter(batches)
     while True:
-        if answer.left:
+        if answer.closed:
             raise ValueError(f"the reading of {table} was closed before its end")
         batch = next(remaining, None)
         if batch is None:
@@ -190,7 +190,7 @@ def _refuse_null_keys(batch: pa.RecordBatch, key: frozenset[str]) -> None:
             )
 
 
-_WHERE = "a row that was read from the source"
+_READ_ROW = "a row that was read from the source"
 
 
 def stored(column: Column, quoted: str, *, keyed: bool) -> str | None:
@@ -215,7 +215,7 @@ def require_text(column: Column, printed: pa.Array, values: pa.Array, *, keyed: 
     if column.type not in TEXT_TYPES:
         numbers = {int(value) for value in values.unique().to_pylist() if value is not None}
         if not all(is_canonical_number(column, number) for number in numbers):
-            raise ambiguous_key(column, _WHERE)
+            raise ambiguous_key(column, _READ_ROW)
         return
     charset = column.charset or "utf8mb4"
     decode, canonical = text_decoder(charset), is_canonical(charset)
@@ -228,7 +228,7 @@ def require_text(column: Column, printed: pa.Array, values: pa.Array, *, keyed: 
                 hint="correct those rows in the source, or exclude the table",
             )
         if keyed and not canonical(raw):
-            raise ambiguous_key(column, _WHERE)
+            raise ambiguous_key(column, _READ_ROW)
 
 
 def _decodes_to(text: str | None, raw: bytes, decode: Decoder) -> bool:

@@ -65,8 +65,8 @@ def payload_pieces(event: Event) -> Iterator[Bytes]:
         raise UnsupportedEvent(
             f"a transaction is compressed by algorithm {compression}, which this version does not "
             f"read, at {event.at}",
-            hint="it was not recorded; switch binlog_transaction_compression off, and start after "
-            "this transaction",
+            hint="switch binlog_transaction_compression off, and start after this transaction, "
+            "which was not recorded",
         )
     stream = pa.BufferReader(body)
     if compression == _ZSTD:
@@ -106,8 +106,8 @@ def plain_query(event: Event) -> Event:
 
 
 def plain_rows(event: Event) -> Bytes:
-    """Return the bytes of the row event for a compressed one, without a checksum. Only its rows are
-    compressed."""
+    """Return a compressed row event as the bytes of an uncompressed one, without a checksum. In a
+    compressed event only the rows are compressed."""
     kind = COMPRESSED_ROWS[event.type]
     reader = Reader(event.body, "a compressed row event")
     reader.take(8)
@@ -128,7 +128,8 @@ def _plain(event: Event, data: bytes) -> bytes:
         raise UnsupportedEvent(
             f"an event is compressed by algorithm {head >> 4 & 7}, which this version does not "
             f"read, at {event.at}",
-            hint="it was not recorded; switch log_bin_compress off",
+            hint="switch log_bin_compress off, and start after the event's transaction, which was "
+            "not recorded",
             at=str(event.at),
         )
     declared = int.from_bytes(data[1 : 1 + count], "big")

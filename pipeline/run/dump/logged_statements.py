@@ -29,7 +29,8 @@ _CHANGE_ROWS: Final = ("INSERT", "REPLACE", "UPDATE", "DELETE")
 before anything is parsed, because a heartbeat may log one every second."""
 
 _SURROGATES: Final = 0xDC00
-"""Code point that stands for an invalid byte 0; the byte's value is added to it."""
+"""An invalid byte b is decoded as the code point 0xDC00 + b, as `surrogateescape` does."""
+
 _IF_NOT_EXISTS: Final = re.compile(r"\bnot\b.*\bexists\b", re.IGNORECASE | re.DOTALL)
 
 
@@ -60,16 +61,16 @@ def dialect_of_writer(facts: ServerFacts, writer: Description | None) -> ServerD
     )
 
 
-def all_statements(group: TransactionGroup, facts: ServerDialect) -> list[LoggedStatement]:
+def all_statements(group: TransactionGroup, dialect: ServerDialect) -> list[LoggedStatement]:
     """Return a group's statements in the order of the log. These are statements that may change a
     structure, and statements that are logged instead of rows (`for_rows`)."""
     statements = []
     for number, query in group.statements:
         row = group.transactions[number]
-        context = context_of(query, facts)
+        context = context_of(query, dialect)
         text = statement_text(query.raw, context.client_charset)
-        # A DROP TABLE inside a transaction changes a structure, too: MariaDB logs it for a
-        # CREATE OR REPLACE TABLE … SELECT that failed.
+        # A statement inside a transaction does not always stand for rows: MariaDB logs a DROP TABLE
+        # there for a CREATE OR REPLACE TABLE … SELECT that failed.
         for_rows = query.for_rows and (
             text[:8].upper().startswith(_CHANGE_ROWS)
             or isinstance(read_change(text, context), NotUnderstood)
@@ -99,7 +100,7 @@ def with_view_noted(
 
     If these structures do not have the database's views, ask the server whether it has such a view
     now. The statement may still have created a table that a view replaced later. In this case the
-    history lacks the table, and its rows in the log stop it.
+    history lacks the table, which is quarantined at its first rows in the log.
     """
     if not _IF_NOT_EXISTS.search(logged.text):
         return logged
@@ -117,18 +118,18 @@ def with_view_noted(
     return replace(logged, context=replace(logged.context, finds_view=True))
 
 
-def context_of(query: Query, facts: ServerDialect) -> StatementContext:
-    """Return the session's facts from the statement's event. `facts`: the server's dialect."""
-    context = read_context(query.status, facts, query.database)
+def context_of(query: Query, dialect: ServerDialect) -> StatementContext:
+    """Return the session's facts from the statement's event."""
+    context = read_context(query.status, dialect, query.database)
     return replace(context, thread_specific=query.thread_specific, error=query.error)
 
 
 def statement_text(raw: bytes, charset: str) -> str:
     """Return a statement's text, decoded from its client's character set; `binary` means utf8mb4.
 
-    Each invalid byte becomes a surrogate. Inside a literal this changes nothing; inside a name it
-    makes a name that no server has. After an invalid byte, decoding continues by characters: the
-    second byte of a character may look like a backslash or a quote.
+    Each invalid byte becomes a surrogate. In a literal it does not affect parsing; a name with a
+    surrogate is the name of no table or column. The bytes after it are decoded in the character set
+    again, because the second byte of a character may look like a backslash or a quote.
     """
     decode = text_decoder(_DEFAULT_CHARSET if charset == "binary" else charset)
     parts = []
