@@ -48,7 +48,8 @@ def why_dead(run: RunUnderWay, lease: LeaseView | None, now: datetime) -> str | 
     holds = lease is not None and lease.dagster_run == run.run_id
     if lease is not None and lease.live and holds:
         return None
-    # After a release, only a newer lease of the same run can show that it died.
+    # A run that released its lease may be between two steps. It can only be called dead if it took
+    # another lease afterwards.
     if run.released and not (holds and lease is not None and lease.token != run.token):
         return None
     if holds or run.token is not None:
@@ -91,7 +92,7 @@ def report_dead(
     return reported
 
 
-def take_over(
+def tag_and_report_dead(
     instance: dg.DagsterInstance,
     lease: Lease,
     previous: LeaseView | None,
@@ -119,7 +120,7 @@ def own_runs(instance: dg.DagsterInstance, source: str, runs: Collection[str]) -
     return [run.run_id for run in records]
 
 
-def let_go(instance: dg.DagsterInstance, lease: Lease) -> None:
+def tag_released(instance: dg.DagsterInstance, lease: Lease) -> None:
     """Tag the run that released its lease and may continue with other steps."""
     if lease.dagster_run is not None:
         tags = {lease_tag(lease.source): f"{lease.token} {RELEASED}"}

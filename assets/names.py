@@ -39,14 +39,14 @@ class SourceNames:
     """The names of one source.
 
     `prefix`: the first parts of each mirror's key. `group`: the group of its assets; None stands
-    for the source's name. `translated` returns the key that a translator chose; None if there is no
-    translator. `mirrors`: the names of mirrors in the lake.
+    for the source's name. `translated_key` returns the key that a translator chose; None if there
+    is no translator. `mirrors`: the names of mirrors in the lake.
     """
 
     source: str
     prefix: tuple[str, ...] = (SOURCE_PART,)
     group: str | None = None
-    translated: Callable[[TableName], dg.AssetKey] | None = field(default=None, compare=False)
+    translated_key: Callable[[TableName], dg.AssetKey] | None = field(default=None, compare=False)
     mirrors: MirrorNames | None = field(default=None, compare=False)
 
     @property
@@ -79,7 +79,7 @@ class SourceNames:
         return self.captured, self.merged, self.acknowledged
 
     def table(self, table: TableName) -> dg.AssetKey:
-        return self.default(table) if self.translated is None else self.translated(table)
+        return self.default(table) if self.translated_key is None else self.translated_key(table)
 
     def default(self, table: TableName) -> dg.AssetKey:
         """Return a mirror's key without a translator."""

@@ -26,7 +26,7 @@ from typing import Any, Final
 import dagster as dg
 
 from lockstep.assets.coverage import note_coverage
-from lockstep.assets.dead_runs import let_go, own_runs, take_over
+from lockstep.assets.dead_runs import own_runs, tag_and_report_dead, tag_released
 from lockstep.assets.declared import Declaration
 from lockstep.assets.forms import evaluated, failing
 from lockstep.assets.names import UNTIL_TAG, WAITS_TAG, SourceNames, is_own_job, job_name
@@ -330,7 +330,7 @@ def sessions_resource(
         progress = LoggedProgress(context.log)
 
         def on_lease(lease: Lease, previous: LeaseView | None) -> None:
-            dead = take_over(instance, lease, previous, datetime.now(UTC))
+            dead = tag_and_report_dead(instance, lease, previous, datetime.now(UTC))
             for run_id in dead:
                 progress.note(f"Run {run_id} had died; it is reported as failed.")
             ended = [*own_runs(instance, lease.source, dead), *died_elsewhere(previous)]
@@ -344,7 +344,7 @@ def sessions_resource(
 
         def on_release(lease: Lease) -> None:
             if not is_own_job(run.job_name):  # a run of our own jobs ends with its lease
-                let_go(instance, lease)
+                tag_released(instance, lease)
 
         def on_captured(run_record: RunRecord) -> Callable[[], None]:
             source = run_record.source

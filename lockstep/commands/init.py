@@ -13,7 +13,7 @@ from lockstep.grammar import UsageError
 from lockstep.pipeline.model.json_values import parts
 from lockstep.pipeline.values.errors import ConfigurationError
 from lockstep.pipeline.values.survey import is_loopback
-from lockstep.resources.config.example import file_of_source, password_of
+from lockstep.resources.config.example import default_password, file_of_source
 from lockstep.streams import writing
 
 Ask = Callable[[str, str], str]
@@ -61,9 +61,9 @@ def configuration(arguments: argparse.Namespace, ask: Ask | None) -> str:
     host = chosen("host", "Host of the MySQL server?", "" if ask is None else "127.0.0.1")
     user = chosen("user", "MySQL account that reads the log?", "" if ask is None else "lockstep")
     password = chosen(
-        "password", "Where is its password (env:NAME or file:PATH)?", password_of(name)
+        "password", "Where is its password (env:NAME or file:PATH)?", default_password(name)
     )
-    # MySQL makes a certificate for itself, which nobody can verify; on this machine none is needed.
+    # MySQL's own certificate is self-signed and cannot be verified; loopback needs no TLS.
     tls = chosen("tls", "TLS (verify, required, off)?", "off" if is_loopback(host) else "verify")
     tables = arguments.tables or (
         ask("Which tables (patterns, separated by spaces)?", f"{name}.*").split() if ask else []

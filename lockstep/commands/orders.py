@@ -87,7 +87,7 @@ def _renames(words: Sequence[str]) -> tuple[tuple[str, str], ...]:
         if not (old and sign and new):
             raise UsageError(
                 f"--rename {word} does not name two columns.",
-                hint="write --rename OLD=NEW: the column's name where the table stopped, and its "
+                hint="write --rename OLD=NEW: the column's name when the table stopped, and its "
                 "present name",
             )
         renames.append((old, new))
@@ -110,8 +110,8 @@ def _values(ordered: RecordedOrder) -> dict[str, Any]:
 
 
 def _choose_start(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
-    """Record where the next run starts, which is used once. A choice that no run could carry out is
-    refused, and is not recorded."""
+    """Record where the next run starts. Only that run uses the choice. A choice that no run could
+    carry out is refused, and is not recorded."""
     place = place_argument(arguments.place, "PLACE", "start-at")
     text = reason(arguments)
     source = context.one_source(arguments.source).name

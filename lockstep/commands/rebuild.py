@@ -1,4 +1,5 @@
-"""`lockstep rebuild TABLE --as-of PLACE`: write a table as it was after any past transaction."""
+"""`lockstep rebuild TABLE --as-of PLACE`: write a table as it was after any past transaction.
+A place is a point in the source's log."""
 
 from __future__ import annotations
 
@@ -20,8 +21,9 @@ from lockstep.resources.lake.store.paths import LakePath, is_url
 
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
-    """Write the table at a path outside the lake, or with `--dry-run` show its origin. The exit
-    code is 2 if the lake does not have the table at that place."""
+    """Write the table to a folder outside the lake. With `--dry-run`, only show the Delta version
+    and the changes that it would be made from. The exit code is 2 if the lake does not
+    have them."""
     table = table_name(arguments.table)
     place = place_argument(arguments.as_of, "--as-of", "rebuild")
     with context.adapters() as adapters:
@@ -60,8 +62,8 @@ def _require_outside(chosen: Path, lake: Path) -> None:
     resolved = chosen.resolve()
     if resolved == lake.resolve() or lake.resolve() in resolved.parents:
         raise UsageError(
-            f"{chosen} lies in the lake, whose tables are kept as they are now.",
-            hint="name a place outside of it with `--into`",
+            f"{chosen} lies in the lake, whose mirrors show the current rows.",
+            hint="name a folder outside the lake with `--into`",
         )
 
 
@@ -75,22 +77,22 @@ def _lines(report: RebuildReport, *, planned: bool) -> Iterator[str]:
 
 
 def _made_from(report: RebuildReport) -> str:
-    origin = report.origin.changes
-    changes = f"{counted(len(origin.parts), 'batch', 'batches')} of its changelog"
-    if origin.parts:
-        changes += f", {origin.parts[0].batch} to {origin.parts[-1].batch}"
-        changes += f" ({counted(origin.images, 'row image')})"
-    if origin.base is None:
+    base, batches = report.origin.changes.base, report.origin.changes.parts
+    changes = f"{counted(len(batches), 'batch', 'batches')} of its changelog"
+    if batches:
+        changes += f", {batches[0].batch} to {batches[-1].batch}"
+        changes += f" ({counted(report.origin.changes.images, 'row image')})"
+    if base is None:
         return changes
-    base = f"{origin.base}, as of batch {origin.base.last_batch}"
-    return f"{base}, and {changes}" if origin.parts else base
+    version = f"{base}, as of batch {base.last_batch}"
+    return f"{version}, and {changes}" if batches else version
 
 
 def _values(report: RebuildReport) -> dict[str, Any]:
-    place = "at as position, gtid, committed_at, batch.id as batch, whole as whole_batch"
+    fields = "at as position, gtid, committed_at, batch.id as batch, whole as whole_batch"
     return {
         "table": report.table,
-        "as_of": parts(report.cut, place),
+        "as_of": parts(report.cut, fields),
         **origin_values(report.origin.changes),
         **parts(report, "into", "rows", "seconds"),
     }

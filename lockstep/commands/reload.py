@@ -15,7 +15,7 @@ from lockstep.pipeline.model.json_values import parts
 from lockstep.pipeline.model.table_state import Supplier, TableCondition
 from lockstep.pipeline.run.context import Unwatched, Workplace
 from lockstep.pipeline.run.dump.logged_statements import dialect_of
-from lockstep.pipeline.run.load.part import why_not_by_condition
+from lockstep.pipeline.run.load.part import refusal_by_condition
 from lockstep.pipeline.run.status.plan import loads_take
 from lockstep.pipeline.run.status.reloads import (
     Reload,
@@ -50,7 +50,7 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
             show_foreseen(context, work, reloads)
         else:
             with work.ledger.lock(source, holder("reload"), None) as lease:
-                reloads = give_all(context, work, lease, _foreseen(arguments, context, work))
+                reloads = record_reloads(context, work, lease, _foreseen(arguments, context, work))
     return Outcome(
         exits.DONE,
         {"source": source, "tables": {reload.table: reload_values(reload) for reload in reloads}},
@@ -76,7 +76,7 @@ def show_foreseen(context: CommandContext, work: Workplace, reloads: Sequence[Re
     )
 
 
-def give_all(
+def record_reloads(
     context: CommandContext, work: Workplace, lease: Lease, reloads: Sequence[Reload]
 ) -> list[Reload]:
     """Record reloads, print what the next run does, and return them as recorded."""
@@ -89,8 +89,8 @@ def give_all(
 
 
 def _source(arguments: argparse.Namespace, context: CommandContext, adapters: Adapters) -> str:
-    """Return the source whose ledger has the tables that are named without wildcards. If none or
-    several do, return the only source; raise `UsageError` if there are several sources."""
+    """Return the source that captured the tables that are named without wildcards. If this does not
+    give exactly one, return the only configured source; raise `UsageError` if there are several."""
     sources = set[str]()
     for named in filter(_is_name, arguments.tables):
         with suppress(NothingMatches):
@@ -119,8 +119,8 @@ def _foreseen(
             )
         else:
             chosen.append(table)
-    known, by = Reloading(work, chosen), (author(arguments), reason(arguments))
-    return [plan_reload(work, OrderRequest(table, *by), supplier, known) for table in chosen]
+    facts, by = Reloading(work, chosen), (author(arguments), reason(arguments))
+    return [plan_reload(work, OrderRequest(table, *by), supplier, facts) for table in chosen]
 
 
 def _chosen(work: Workplace, patterns: Sequence[str]) -> list[TableName]:
@@ -147,7 +147,7 @@ def _line(work: Workplace, reload: Reload) -> str:
 
 
 def _tell_given(context: CommandContext, work: Workplace, reload: Reload) -> None:
-    if not reload.reading:
+    if not reload.already_reading:
         asked = reload.asked
         context.say(
             f"{work.source.name}: recorded: reload {asked.table} ({asked.author}: {asked.reason})"
@@ -169,7 +169,7 @@ def _costs(work: Workplace, reloads: Sequence[Reload]) -> list[str]:
 def _require_one_table(arguments: argparse.Namespace) -> None:
     if len(arguments.tables) != 1 or arguments.since not in (None, Supplier.SOURCE):
         raise UsageError(
-            "--where is about rows of one table, as MySQL has them.",
+            "--where reads rows of one table from MySQL.",
             hint="name one table, database.table, without --from changelog or log",
         )
 
@@ -181,7 +181,7 @@ def _some_rows(
     then another run reads the rows. With `--dry-run`, only show what would be read."""
     work = adapters.workplace(source, Unwatched())
     order = _order(work, arguments)
-    if (refused := why_not_by_condition(work, order.table)) is not None:
+    if (refused := refusal_by_condition(work, order.table)) is not None:
         raise refused
     reload = plan_rows(work, order)
     if arguments.dry_run:
@@ -196,7 +196,7 @@ def read_parts(
     context: CommandContext, adapters: Adapters, work: Workplace, reloads: Sequence[Reload]
 ) -> tuple[int, dict[str, Any]]:
     """Make an ordinary run, then one for each reload of some rows, until one fails. Return the exit
-    code and JSON of the last run; `refreshed` has the tables that all of the runs read again."""
+    code and JSON of the last run, in which `refreshed` has the tables of all these reloads."""
     source = work.source.name
     orders = [reload.part for reload in reloads if reload.part is not None]
     context.say(*(_line(work, reload) for reload in reloads if reload.part is not None))
@@ -231,5 +231,6 @@ def _tell_refreshed(context: CommandContext, order: RereadRows, values: dict[str
     if refreshed is not None and order.table not in stopped:
         context.say(
             f"{order.table}: {counted(refreshed.read, 'row')} read again, "
-            f"{counted(refreshed.gone, 'row')} of the mirror gone at the source and deleted"
+            f"{counted(refreshed.gone, 'row')} deleted from the mirror because the source no "
+            "longer has them"
         )

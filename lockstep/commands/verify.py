@@ -9,7 +9,7 @@ from random import SystemRandom
 from typing import Any, Final
 
 from lockstep import exits
-from lockstep.commands.reload import give_all, read_parts, reload_values, show_foreseen
+from lockstep.commands.reload import read_parts, record_reloads, reload_values, show_foreseen
 from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import UsageError, table_name
 from lockstep.pipeline.model.json_values import parts
@@ -151,7 +151,7 @@ def _repaired(
         if str(repair.table) not in read
     ]
     with work.ledger.lock(work.source.name, holder("verify"), None) as lease:
-        given = give_all(context, work, lease, whole)
+        given = record_reloads(context, work, lease, whole)
     for repair in given:
         context.say(f"  then `lockstep verify {repair.table}`")
     return {"repaired": [repair.table for repair in given], "read_again": read}

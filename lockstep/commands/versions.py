@@ -1,4 +1,5 @@
-"""`lockstep versions`: the Delta versions at which all tables show a source as of one place."""
+"""`lockstep versions`: the Delta version of each table that shows the source as of one place, which
+is a point in the source's log. Read together, these versions are consistent."""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
 """Rules about the connection, other sessions, and replication.
 
+A dump is a stream of the binlog (COM_BINLOG_DUMP).
+
 The connection: one server, no proxy, TLS, clocks, limits. Sessions: variables that a session can
 set for itself, so that global values do not bind it. Replication: the server's replicas, the server
 as a replica, Galera, filters of the log.
@@ -74,7 +76,7 @@ def _tls(evidence: SourceEvidence) -> Iterator[Verdict]:
     elif evidence.survey.loopback:
         yield Fine("not encrypted, on this machine")
     else:
-        yield Fault("rows and the password's proof travel in plain text")
+        yield Fault("rows and the hashed password travel in plain text")
 
 
 def _clock(evidence: SourceEvidence) -> Iterator[Verdict]:
@@ -102,7 +104,9 @@ def _patience(evidence: SourceEvidence) -> Iterator[Verdict]:
 def _packets(evidence: SourceEvidence) -> Iterator[Verdict]:
     size = evidence.setting("max_allowed_packet")
     if size is not None and int(size) < _PACKET:
-        yield Fault(f"max_allowed_packet is {size} bytes: a longer row cannot be verified")
+        yield Fault(
+            f"max_allowed_packet is {size} bytes: `verify` cannot show a longer row that differs"
+        )
 
 
 CHECK_RULES: Final = about(
@@ -119,7 +123,7 @@ CHECK_RULES: Final = about(
         "proxy",
         "the greeting's version and connection id against the server's, version_comment",
         "warning",
-        "proxies do not carry dumps, or move them to another server",
+        "proxies either refuse binlog dumps or move them to another server",
         "name the server itself as host and port",
         _proxy,
     ),
@@ -159,7 +163,7 @@ CHECK_RULES: Final = about(
         "max_allowed_packet",
         f"global variable, wanted: {_PACKET >> 20} MiB or more",
         "warning",
-        "`verify` cannot show longer rows that differ (a dump is not bound by it)",
+        "`verify` cannot show a longer row that differs (binlog dumps do not have this limit)",
         set_global("max_allowed_packet", "64 * 1024 * 1024"),
         _packets,
     ),
@@ -175,8 +179,8 @@ _SURPRISES: Final = {
     ),
     "binlog_format": (
         ("STATEMENT", "MIXED"),
-        "its changes are logged as statements: captured tables that one reaches are quarantined, "
-        "and one that may change any table stops a run",
+        "its changes are logged as statements: a statement that changes captured tables "
+        "quarantines them, and a statement that may change any table stops a run",
     ),
     "binlog_row_image": (
         ("MINIMAL", "NOBLOB"),
@@ -258,7 +262,7 @@ SESSION_RULES: Final = about(
 # -- replication -------------------------------------------------------------------------
 
 
-_OLD_REPLICA: Final = 3600
+_LARGEST_LAG: Final = 3600
 """Largest lag of a replica, in seconds, for which no warning is given."""
 
 
@@ -274,12 +278,12 @@ def _server_id(evidence: SourceEvidence) -> Iterator[Verdict]:
     for replica in clashing:
         where = f" at {replica.host}" if replica.host else ""
         yield Fault(
-            f"a replica{where} has an id that our dumps may have, {replica.server_id}: a server "
-            "may end one when the other connects"
+            f"a replica{where} has an id that our dumps may have, {replica.server_id}: the "
+            "server may disconnect one of the two when the other connects"
         )
     if not clashing and not taken and server != "0":
         dumps = f", {evidence.survey.dumps} dumps now" if evidence.survey.dumps else ""
-        yield Fine(f"server_id {server}, our dumps one of {within} each{dumps}")
+        yield Fine(f"server_id {server}; each of our dumps has an id from {within}{dumps}")
 
 
 def _is_replica(evidence: SourceEvidence) -> bool:
@@ -320,7 +324,7 @@ def _replica_state(evidence: SourceEvidence) -> Iterator[Verdict]:
         if not (channel.receives and channel.applies):
             stopped = "applies" if channel.receives else "receives"
             yield Fault(f"the server is a replica of {channel.source} and {stopped} nothing now")
-        elif channel.lag is not None and channel.lag > _OLD_REPLICA:
+        elif channel.lag is not None and channel.lag > _LARGEST_LAG:
             yield Fault(f"the server is {channel.lag} seconds behind {channel.source}")
         else:
             yield Fine(f"a replica of {channel.source} that keeps up")
@@ -375,7 +379,7 @@ REPLICATION_RULES: Final = about(
         "warning",
         "a server ends a dump when another one with the same id begins (MySQL goes by a "
         "UUID, which differs for each dump; MariaDB goes by the id)",
-        "give the other one an id outside that range",
+        "give the server or replica an id outside the range of our dumps",
         _server_id,
     ),
     CheckRule(

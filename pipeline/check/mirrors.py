@@ -1,7 +1,7 @@
 """Rules about mirrors, the Delta tables with the current rows of source tables.
 
 The columns: types, character sets, keys and names that a mirror cannot have. Most such faults would
-quarantine the table at its first row (it is no longer captured); `check` reports them before.
+quarantine the table (end its capture) at its first row; `check` reports them before.
 What is shown: settings that leave out, hash, mask or convert columns, or select rows. Retention:
 how long mirrors keep their versions.
 
@@ -44,7 +44,7 @@ _FLOATING: Final = ("float", "double")
 _DATES: Final = ("date", "datetime", "timestamp")
 _NO_ZEROS: Final = {"NO_ZERO_DATE", "NO_ZERO_IN_DATE"}
 MANY_COLUMNS: Final = 500
-"""Number of columns above which Spark plans a MERGE of a few rows longer than it runs it."""
+"""Number of columns above which Spark takes longer to plan a MERGE of a few rows than to run it."""
 
 
 def _types(evidence: SourceEvidence) -> Iterator[Verdict]:
@@ -126,7 +126,7 @@ def _key_dates(evidence: SourceEvidence) -> Iterator[Verdict]:
 def _folding(evidence: SourceEvidence) -> Iterator[Verdict]:
     folded = defaultdict(list)
     for structure in evidence.structures:
-        if not evidence.names.given(structure.name):
+        if not evidence.names.is_configured(structure.name):
             folded[mirror_path("", structure.name).lower()].append(str(structure.name))
     for names in folded.values():
         if len(names) > 1:
@@ -136,7 +136,7 @@ def _folding(evidence: SourceEvidence) -> Iterator[Verdict]:
             )
 
 
-def _meetings(evidence: SourceEvidence) -> Iterator[Verdict]:
+def _collisions(evidence: SourceEvidence) -> Iterator[Verdict]:
     tables = sorted(table.name for table in evidence.tables)
     for table, other in evidence.names.collisions(tables).items():
         name = evidence.names.of(table)
@@ -157,7 +157,7 @@ def _wide(evidence: SourceEvidence) -> Iterator[Verdict]:
             yield Fault(f"has {count:,} columns", str(structure.name))
 
 
-def _marks(evidence: SourceEvidence) -> Iterator[Verdict]:
+def _renamed_columns(evidence: SourceEvidence) -> Iterator[Verdict]:
     renamed = [
         f"{structure.name}.{column} is called {name}"
         for structure in evidence.structures
@@ -228,8 +228,8 @@ COLUMN_RULES: Final = about(
         f"({', '.join(sorted(AMBIGUOUS_SETS))}), and members of ENUM and SET in it that cannot be "
         "told apart",
         "warning",
-        "keys that differ in MySQL would be the same text in the lake: the first value that does "
-        "not come back byte for byte quarantines the table",
+        "keys that differ in MySQL would be the same text in the lake: the first key that "
+        "cannot be recovered exactly from its text quarantines the table",
         "convert the key's column to utf8mb4; give the members names that differ",
         _key_twins,
     ),
@@ -256,7 +256,7 @@ COLUMN_RULES: Final = about(
         "two tables cannot share a mirror: the table that has the mirror keeps it, and the other "
         "is quarantined",
         "give one of them another `into`, or exclude it",
-        _meetings,
+        _collisions,
     ),
     CheckRule(
         "columns of MERGE",
@@ -283,7 +283,7 @@ COLUMN_RULES: Final = about(
         "ok",
         "nothing: in the changelog the former get a leading `_`, and such characters become `%XX`",
         "nothing to do",
-        _marks,
+        _renamed_columns,
     ),
     CheckRule(
         "columns of mirrors",
@@ -353,7 +353,7 @@ def _images(evidence: SourceEvidence) -> Iterator[Verdict]:
             yield Fault(why, str(schema.name))
 
 
-def _keys(evidence: SourceEvidence) -> Iterator[Verdict]:
+def _privacy_keys(evidence: SourceEvidence) -> Iterator[Verdict]:
     for version in evidence.shaped:
         if version.shown_as is None or version.shown_as.key is None:
             continue
@@ -385,7 +385,7 @@ SHAPE_RULES: Final = about(
         _patterns,
     ),
     CheckRule(
-        "images of conditions",
+        "row images for conditions",
         "binlog_row_image where rows is set",
         "refusal",
         "the condition on rows needs whole images: an image without the condition's columns "
@@ -395,11 +395,11 @@ SHAPE_RULES: Final = about(
     ),
     CheckRule(
         "privacy key",
-        "the fingerprint of the key under [privacy], and those that the lake is hashed with",
+        "the fingerprint of the key under [privacy], against that of the key that hashed the lake",
         "refusal",
         "hashes of two keys cannot be compared: runs read nothing",
         "give the key that the lake is hashed with",
-        _keys,
+        _privacy_keys,
         ConfigurationError,
     ),
 )

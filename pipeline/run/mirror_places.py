@@ -158,7 +158,7 @@ def give_new_mirror(work: Workplace, lease: Lease, table: TableName, why: str) -
     if plan.misplaced_mirror(state) is not None:
         # If the mirror gets another name, its folders are numbered from 1 again.
         generation = number = 1
-    name, fold = plan.mirror_name(table), plan.mirrors.given(table)
+    name, fold = plan.mirror_name(table), plan.mirrors.is_configured(table)
     mirror = free_place(plan.name, name, generation, taken, number, fold=fold)
     while work.mirrors.version(mirror) is not None:
         taken.add(mirror)

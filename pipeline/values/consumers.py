@@ -2,8 +2,9 @@
 
 A batch holds the changes that one run captured; it is acknowledged once all mirrors have
 them. A consumer reads acknowledged batches, in order and whole, hence whole transactions.
-Each portion is a delivery. Deliveries are acknowledged oldest first, or rolled back newest
-first; the batches of a delivery that was rolled back are delivered again under a new id.
+The batches that it gets at once are a delivery. Deliveries are acknowledged oldest first, or
+rolled back newest first; the batches of a delivery that was rolled back are delivered again
+under a new id.
 
     get ──▶ out ──ack──▶ acknowledged
              └──rollback──▶ rolled back
@@ -33,9 +34,10 @@ the batch with that id, which must be acknowledged."""
 
 @dataclass(frozen=True, slots=True)
 class Consumer:
-    """A consumer's state. `cursor`: the newest batch that it acknowledged, or None. `behind`:
-    number of acknowledged batches of the source after that; `changes`: number of their row images.
-    `out`: number of its deliveries that are neither acknowledged nor rolled back."""
+    """A consumer's state. `cursor`: the id of the last batch before its cursor, or None if that is
+    before the first batch. `behind`: number of acknowledged batches of the source after the cursor;
+    `changes`: number of their row images. `out`: number of its deliveries that are neither
+    acknowledged nor rolled back."""
 
     source: str
     name: str

@@ -76,8 +76,8 @@ class MirrorNames:
         into = self._into(table)
         return table if into is None else into.filled(self.source, table)
 
-    def given(self, table: TableName) -> bool:
-        """Return whether the settings name the table's mirror."""
+    def is_configured(self, table: TableName) -> bool:
+        """Return whether the setting `into` names the table's mirror."""
         return self._into(table) is not None
 
     def folded(self, table: TableName) -> TableName:
@@ -91,7 +91,9 @@ class MirrorNames:
         only in case."""
         if self.folded(one) != self.folded(other):
             return False
-        return self.of(one) == self.of(other) or self.given(one) or self.given(other)
+        return (
+            self.of(one) == self.of(other) or self.is_configured(one) or self.is_configured(other)
+        )
 
     def collisions(self, tables: Iterable[TableName]) -> dict[TableName, TableName]:
         """Return each table whose mirror's name is already taken, with the earlier table that has

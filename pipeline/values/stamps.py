@@ -21,8 +21,9 @@ has for the last change of the row, and every write sets them like the table's o
 
 @dataclass(frozen=True, slots=True)
 class Stamp:
-    """The stamps of a change that concerns all rows of a table: they were read from the source, or
-    deleted. `sequence` is the change's number; `gtid` is None if the server gave it none."""
+    """The values of the columns `STAMPS` for a change to all rows of a table: Lockstep read all of
+    them from the source, or the source deleted them. `sequence` is the change's number; `gtid` is
+    None if the server gave it none."""
 
     sequence: int
     committed_at: datetime | None = None

@@ -15,7 +15,7 @@ _HEADER: Final = re.compile(r"(?:# )?\[{1,2}(?P<name>[a-z.]+)\]{1,2} ")
 _KEY: Final = re.compile(r"(?:# )?(?P<name>[a-z_]+) = .*?(?P<comment># \w.*)")
 
 
-def password_of(name: str) -> str:
+def default_password(name: str) -> str:
     """Return the default reference to a source's password."""
     return f"env:{name.upper()}_PASSWORD"
 
@@ -41,7 +41,7 @@ def file_of_source(
         "host": host,
         "port": port,
         "user": user,
-        "password": password or password_of(name),
+        "password": password or default_password(name),
         "tls": tls,
         "tables": list(tables),
         "start": start or "snapshot",

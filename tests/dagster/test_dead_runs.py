@@ -10,7 +10,7 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from lockstep.assets.dead_runs import GRACE, RunUnderWay, take_over, why_dead
+from lockstep.assets.dead_runs import GRACE, RunUnderWay, tag_and_report_dead, why_dead
 from lockstep.assets.names import SOURCE_TAG, job_name, lease_tag
 from lockstep.assets.sensors import why_busy
 from lockstep.pipeline.values.decisions import Lease, LeaseView
@@ -116,7 +116,7 @@ def test_whoever_takes_the_lock_reports_the_run_that_had_it(tmp_path: Path) -> N
         hung, taker = started(stand, 7), started(stand, None)
         seen = replace(LIVE, dagster_run=hung)
         lease = Lease("shop", 8, "host, process 2", taker)
-        assert take_over(stand.instance, lease, seen, NOW) == [hung]
+        assert tag_and_report_dead(stand.instance, lease, seen, NOW) == [hung]
         assert (status(stand, hung), status(stand, taker)) == (
             dg.DagsterRunStatus.FAILURE,
             dg.DagsterRunStatus.STARTED,

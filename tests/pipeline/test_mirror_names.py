@@ -41,7 +41,7 @@ def test_tables_have_places_of_their_own_or_are_told_to_meet(
     names = names_of(*rules)
     met = names.collisions(tables)
     kept = [table for table in tables if table not in met]
-    given_names = [table for table in kept if names.given(table)]
+    given_names = [table for table in kept if names.is_configured(table)]
     paths = {table: mirror_path("shop", names.of(table)) for table in kept}
     assert len({*paths.values()}) == len(kept)
     for table in given_names:

@@ -317,7 +317,7 @@ CASES: list[tuple[str, SourceEvidence, str]] = [
     ("columns and rows", shown(EMAIL, exclude_columns=("id",)), "refusal"),
     ("columns and rows", shown(EMAIL, **EMAILS), "ok"),
     ("names of columns", shown(EMAIL, exclude_columns=("mail",)), "refusal"),
-    ("images of conditions", in_part(shown(EMAIL, rows="id > 5")), "refusal"),
+    ("row images for conditions", in_part(shown(EMAIL, rows="id > 5")), "refusal"),
     ("privacy key", hashed_with(b"another key"), "refusal"),
     ("privacy key", hashed_with(b"a key"), "ok"),
     ("session sql_log_bin", odd("sql_log_bin", "OFF"), "warning"),

@@ -190,7 +190,7 @@ class Foresight(Chance):
         if name not in self.unforeseen:
             if told.origin is not None:
                 assert (name, ("changelog", told.origin.told)) in done.supplied
-            assert (name in done.asked) == (told.rows is not None or told.reading)
+            assert (name in done.asked) == (told.rows is not None or told.already_reading)
             assert told.rows in (None, done.rows[name]) or self.prepared
         return True
 

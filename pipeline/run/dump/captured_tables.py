@@ -556,7 +556,7 @@ class CapturedTables:
         if self._names.rules:
             self._holders.setdefault(self._names.folded(table), table)
         # Not a folder that another table has or had: readers of its old versions would see both.
-        name, fold = self._names.of(table), self._names.given(table)
+        name, fold = self._names.of(table), self._names.is_configured(table)
         mirror = free_place(self._source, name, 1, self._folders, fold=fold)
         self._folders.add(mirror)
         return new_table(self._source, table, mirror)

@@ -98,7 +98,7 @@ class PartRead:
         self.gone.close()
 
 
-def why_not_by_condition(work: Workplace, table: TableName) -> ConditionRefused | None:
+def refusal_by_condition(work: Workplace, table: TableName) -> ConditionRefused | None:
     """Return the reason if rows of the table cannot be read by a condition now, otherwise None."""
     source = work.source.name
     state = work.ledger.table_states(source).get(table)
@@ -131,7 +131,7 @@ def read_part(work: Workplace, order: RereadRows) -> PartRead:
     `ConditionRefused` if they cannot be read by a condition, `RowsNotRead` if a later attempt may
     succeed."""
     table = order.table
-    if (refused := why_not_by_condition(work, table)) is not None:
+    if (refused := refusal_by_condition(work, table)) is not None:
         raise refused
     if work.ledger.unfinished(work.source.name) or table in work.ledger.pending(work.source.name):
         raise RowsNotRead(f"changes of {table} wait to be merged", hint=AGAIN.format(table))
@@ -184,7 +184,7 @@ def _schema_and_shown_version(
     `RowsNotRead` if the two differ."""
     table = state.table
     schemas = [schema for schema in work.server.baseline([table]).tables if schema.name == table]
-    assert state.mirror_version is not None, "why_not_by_condition checked it"
+    assert state.mirror_version is not None, "refusal_by_condition checked it"
     version = work.ledger.schema_version(work.source.name, table, state.mirror_version)
     shown = version.schema
     if not schemas or shown is None or row_structure(schemas[0]) != row_structure(shown):

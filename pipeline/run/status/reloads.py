@@ -16,7 +16,7 @@ from lockstep.pipeline.model.table_state import OrderKind, Supplier, TableOrder,
 from lockstep.pipeline.run.agreement.lake_logs import foreign_mirrors
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.follow_pasts import Pasts, find_pasts
-from lockstep.pipeline.run.load.part import why_not_by_condition
+from lockstep.pipeline.run.load.part import refusal_by_condition
 from lockstep.pipeline.run.reports import VerifyReport
 from lockstep.pipeline.run.status.table_commands import OrderRequest
 from lockstep.pipeline.run.table_plans import (
@@ -49,7 +49,7 @@ class Reload:
     `supplier`: the one that is used. `next`: a sentence on what the next run does. `why`: why rows
     come from MySQL although nobody asked for that. `rows`: the server's estimate of the rows to
     read; None if none are read. `stopped`: the table is stopped, and the reload resumes it.
-    `reading`: its rows are already being read, so nothing has to be recorded. `origin`: the
+    `already_reading`: its rows are already being read, so nothing has to be recorded. `origin`: the
     changelog that the mirror is written from; None if rows are read. `part`: the only rows that are
     read; None for all. `order`, `load`: set once the reload is recorded: the order that stops or
     resumes the table, or else the number of the load."""
@@ -61,7 +61,7 @@ class Reload:
     why: str = ""
     rows: int | None = None
     stopped: bool = False
-    reading: bool = False
+    already_reading: bool = False
     origin: ChangelogOrigin | None = None
     part: RereadRows | None = None
     order: TableOrder | None = None
@@ -183,7 +183,7 @@ def plan_reload(
     if reads:
         sentence = f"{table} is being read from the source already; the next run continues"
         load = facts.loads[table].id if table in facts.loads else None
-        return Reload(asked, supplier, Supplier.SOURCE, sentence, reading=True, load=load)
+        return Reload(asked, supplier, Supplier.SOURCE, sentence, already_reading=True, load=load)
     resumes = "; this also resumes the table" if stopped else ""
     sentence = f"the next run rewrites the mirror of {table}"
     if supplier is not Supplier.SOURCE and isinstance(origin, ChangelogOrigin):
@@ -203,7 +203,7 @@ def plan_rows(work: Workplace, order: RereadRows, facts: Reloading | None = None
     """Return the reload of the rows that meet a condition; a run to which its `part` is given
     carries it out. If these rows cannot be merged alone, return the reload of all rows."""
     table, condition = order.table, order.condition
-    refused = why_not_by_condition(work, table)
+    refused = refusal_by_condition(work, table)
     reach = ReadingReach(by_condition=None if refused is None else refused.message)
     have = Have(table, Standing.FOLLOWING, reason=order.reason)
     decided = plan(have, Want(rows=condition, author=order.author), reach)
@@ -298,7 +298,7 @@ def give_reload(work: Workplace, lease: Lease, reload: Reload) -> Reload:
     """Record a reload. A table that is read from MySQL is still followed, unless it is stopped. A
     table whose mirror is written from its changelog stops until the next run."""
     asked, table = reload.asked, reload.table
-    if reload.reading:
+    if reload.already_reading:
         return reload
     with_past = reload.supplier is Supplier.LOG
     if with_past or (reload.supplier is Supplier.SOURCE and not reload.stopped):
