@@ -1,10 +1,11 @@
-"""The catalogue: a file beside lockstep.toml that lists the captured tables, so that Dagster can
-load its definitions while all servers are down.
+"""The catalogue: a file beside lockstep.toml that lists the captured tables, so that
+Dagster can load its definitions while all servers are down.
 
-`.lockstep/catalogue.json` is `{"sources": {name: {"tables": [entry, …]}}}`. It only serves
-Dagster's page, and may be missing or old. A table keeps its index in the list, because Dagster's
-names of outputs contain it: new tables are appended, and a table that has lost its mirror (the
-Delta table with its current rows) stays in the list without being shown.
+`.lockstep/catalogue.json` is `{"sources": {name: {"tables": [entry, …]}}}`. It only
+serves Dagster's page, and may be missing or old. A table keeps its index in the list,
+because Dagster's names of outputs contain it: new tables are appended, and a table that
+has lost its mirror (the Delta table with its current rows) stays in the list without
+being shown.
 """
 
 from __future__ import annotations
@@ -30,10 +31,10 @@ FILE = "catalogue.json"
 
 @dataclass(frozen=True, slots=True)
 class CatalogueEntry:
-    """A captured table. `mirror`, `changelog`: paths relative to the lake. `dropped`: it was
-    dropped at the source. `ended`: its mirror was removed, or it may not have one. `reported`: a
-    digest of the state that was last reported to Dagster, or "". `key`: the parts of its asset's
-    key, if a translator chose them."""
+    """A captured table. `mirror`, `changelog`: paths relative to the lake. `dropped`:
+    it was dropped at the source. `ended`: its mirror was removed, or it may not have
+    one. `reported`: a digest of the state that was last reported to Dagster, or "".
+    `key`: the parts of its asset's key, if a translator chose them."""
 
     database: str
     name: str
@@ -53,12 +54,14 @@ _ENTRY: Final = TypeAdapter(CatalogueEntry)
 
 
 def read_catalogue(folder: Path, source: str) -> tuple[CatalogueEntry, ...]:
-    """Return the source's tables in their fixed order; none if the file is missing or damaged."""
+    """Return the source's tables in their fixed order; none if the file is missing or
+    damaged."""
     return _entries(read_object(folder / FILE), source)
 
 
 def fingerprint(catalogue: Mapping[str, Sequence[CatalogueEntry]]) -> str:
-    """Return 16 hex digits that change whenever Dagster's definitions of the tables change."""
+    """Return 16 hex digits that change whenever Dagster's definitions of the tables
+    change."""
     declared = {
         source: [asdict(replace(entry, reported="", key=())) for entry in catalogue[source]]
         for source in sorted(catalogue)
@@ -87,9 +90,9 @@ def entries_of(
 def joined(
     entries: Sequence[CatalogueEntry], updates: Iterable[CatalogueEntry], *, complete: bool
 ) -> tuple[CatalogueEntry, ...]:
-    """Return the entries, updated in their places, then new entries by name. An update without
-    `reported` keeps the old digest. `complete`: the updates have all tables, so a table without one
-    was dropped at the source."""
+    """Return the entries, updated in their places, then new entries by name. An update
+    without `reported` keeps the old digest. `complete`: the updates have all tables, so
+    a table without one was dropped at the source."""
     new = {entry.table: entry for entry in updates}
     merged = []
     for old in entries:
@@ -101,7 +104,8 @@ def joined(
 def update_catalogue(
     folder: Path, source: str, updates: Iterable[CatalogueEntry], *, complete: bool
 ) -> bool:
-    """Update the source's entries, and return whether Dagster's definitions of them change."""
+    """Update the source's entries, and return whether Dagster's definitions of them
+    change."""
     with changing_object(folder / FILE) as content:
         before = _entries(content, source)
         after = joined(before, updates, complete=complete)
@@ -110,7 +114,8 @@ def update_catalogue(
 
 
 def note_keys(folder: Path, source: str, keys: Mapping[TableName, tuple[str, ...]]) -> None:
-    """Record the keys that a translator chose; do not touch the file if they are unchanged."""
+    """Record the keys that a translator chose; do not touch the file if they are
+    unchanged."""
     if all(entry.key == keys.get(entry.table, ()) for entry in read_catalogue(folder, source)):
         return
     with changing_object(folder / FILE) as content:

@@ -1,8 +1,8 @@
-"""The asset checks of a source as a whole. The facts are gathered once, and each check is a
-function of them. A new check is a row of `CHECKS`.
+"""The asset checks of a source as a whole. The facts are gathered once, and each check
+is a function of them. A new check is a row of `CHECKS`.
 
-Checks report the ledger's records and never block a run. Conditions that must hold before a batch
-is acknowledged are enforced by the ledger itself.
+Checks report the ledger's records and never block a run. Conditions that must hold
+before a batch is acknowledged are enforced by the ledger itself.
 """
 
 from __future__ import annotations
@@ -51,11 +51,12 @@ _BATCHES = 20
 
 @dataclass(frozen=True, slots=True)
 class CheckedSource:
-    """The facts that the checks judge. `pause`: the longest time between two scheduled runs, or
-    None. `keep`: how long versions of mirrors are kept. `following`: the tables that follow the
-    source and lack nothing. `accounts`: numbers of rows read and written in the newest acknowledged
-    batches, oldest first. `consumers`: each with the time since which it has changes to read, or
-    None if it has acknowledged everything."""
+    """The facts that the checks judge. `pause`: the longest time between two scheduled
+    runs, or None. `keep`: how long versions of mirrors are kept. `following`: the
+    tables that follow the source and lack nothing. `accounts`: numbers of rows read and
+    written in the newest acknowledged batches, oldest first. `consumers`: each with the
+    time since which it has changes to read, or None if it has acknowledged
+    everything."""
 
     source: str
     now: datetime
@@ -128,8 +129,9 @@ def _accounts(ledger: Ledger, source: str, following: frozenset[TableName]) -> t
 
 
 def _behind_since(ledger: Ledger, consumer: Consumer) -> datetime | None:
-    """Return the time at which the batch at the consumer's cursor was acknowledged by its run, or
-    at which the consumer was created if it has no cursor. Return None if it has nothing to read."""
+    """Return the time at which the batch at the consumer's cursor was acknowledged by
+    its run, or at which the consumer was created if it has no cursor. Return None if it
+    has nothing to read."""
     if not consumer.behind:
         return None
     if consumer.cursor is None:
@@ -143,7 +145,8 @@ def _behind_since(ledger: Ledger, consumer: Consumer) -> datetime | None:
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """The result of one check: the fields of `dg.AssetCheckResult` that depend on the facts."""
+    """The result of one check: the fields of `dg.AssetCheckResult` that depend on the
+    facts."""
 
     passed: bool
     severity: dg.AssetCheckSeverity
@@ -255,8 +258,8 @@ def _adding_up(checked: CheckedSource) -> CheckResult:
 
 
 def _old_proofs(checked: CheckedSource) -> CheckResult:
-    """Judge how long ago each table that follows was last proven equal, completely or by
-    samples."""
+    """Judge how long ago each table that follows was last proven equal, completely or
+    by samples."""
     following, keep = checked.following, checked.keep.total_seconds()
     newest: dict[TableName, float] = {}
     for proof in checked.proofs:

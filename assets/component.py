@@ -1,5 +1,5 @@
-"""Lockstep as a component of a `dg` project: `defs.yaml` names a lockstep.toml. Other projects
-import it by `lockstep.location`."""
+"""Lockstep as a component of a `dg` project: `defs.yaml` names a lockstep.toml. Other
+projects import it by `lockstep.location`."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ class SourceParams(BaseModel):
         return self
 
     def configuration(self, name: str) -> str:
-        """Return the text of lockstep.toml with a source of that name. Raise ValueError if it would
-        be invalid."""
+        """Return the text of lockstep.toml with a source of that name. Raise ValueError
+        if it would be invalid."""
         options = self.model_dump() | {
             "name": name,
             "password": self.password or None,
@@ -74,10 +74,10 @@ class SourceParams(BaseModel):
 
 
 class SourceScaffolder(dg.Scaffolder[SourceParams]):
-    """The `dg scaffold` of the component. It writes defs.yaml into the package, and lockstep.toml
-    into the project's folder, beside which the lake, the ledger and `.lockstep` are created. An
-    existing file is kept. A project has one component for all its sources, because they share one
-    ledger, one lake and one set of sensors."""
+    """The `dg scaffold` of the component. It writes defs.yaml into the package, and
+    lockstep.toml into the project's folder, beside which the lake, the ledger and
+    `.lockstep` are created. An existing file is kept. A project has one component for
+    all its sources, because they share one ledger, one lake and one set of sensors."""
 
     @classmethod
     def get_scaffold_params(cls) -> type[SourceParams]:
@@ -104,8 +104,8 @@ Translation = Annotated[
 
 @dg.scaffold_with(SourceScaffolder)
 class LockstepComponent(dg.Component, dg.Model, dg.Resolvable):
-    """Mirrors of MySQL tables in Delta Lake, declared by one lockstep.toml: the steps of a run,
-    each mirror, checks, schedules and sensors."""
+    """Mirrors of MySQL tables in Delta Lake, declared by one lockstep.toml: the steps
+    of a run, each mirror, checks, schedules and sensors."""
 
     config: str = Field(_FILE, description="the configuration, from the folder of defs.yaml")
     translation: Translation | None = Field(
@@ -113,8 +113,8 @@ class LockstepComponent(dg.Component, dg.Model, dg.Resolvable):
     )
 
     def get_asset_spec(self, table: MirroredTable) -> dg.AssetSpec:
-        """Return the asset of a mirror, changed by `translation` if that is set. Subclasses may
-        override it, as `LockstepTranslator.get_asset_spec`."""
+        """Return the asset of a mirror, changed by `translation` if that is set.
+        Subclasses may override it, as `LockstepTranslator.get_asset_spec`."""
         return table.spec if self.translation is None else self.translation(table.spec, table)
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:

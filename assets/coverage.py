@@ -1,8 +1,9 @@
-"""Reports to Dagster which partitions of a source's past were read. A partition is an hour or a day
-of commit time.
+"""Reports to Dagster which partitions of a source's past were read. A partition is an
+hour or a day of commit time.
 
-`.lockstep/coverage.json` keeps which of them were reported. It only serves Dagster's page. If it is
-lost, the beginning is taken from the first batch, and all partitions are reported again.
+`.lockstep/coverage.json` keeps which of them were reported. It only serves Dagster's
+page. If it is lost, the beginning is taken from the first batch, and all partitions are
+reported again.
 """
 
 from __future__ import annotations
@@ -30,14 +31,15 @@ from lockstep.resources.config import Settings
 FILE: Final = "coverage.json"
 
 _MOST_REPORTED: Final = 200
-"""Largest number of partitions that one run reports; Dagster takes milliseconds for each."""
+"""Largest number of partitions that one run reports; Dagster takes milliseconds for
+each."""
 
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """The time whose partitions were reported. `begins`: the beginning of the partition with the
-    first captured transaction; it can only move to an earlier time. `until`: the end of the last
-    reported partition."""
+    """The time whose partitions were reported. `begins`: the beginning of the partition
+    with the first captured transaction; it can only move to an earlier time. `until`:
+    the end of the last reported partition."""
 
     begins: datetime
     until: datetime
@@ -45,8 +47,8 @@ class Coverage:
     def unreported(
         self, moment: datetime, partitions: Partitions, limit: int
     ) -> Iterator[datetime]:
-        """Yield the beginnings of the partitions that had ended by the moment and were not reported
-        yet: the oldest first, at most `limit`."""
+        """Yield the beginnings of the partitions that had ended by the moment and were
+        not reported yet: the oldest first, at most `limit`."""
         begin = self.until
         for _ in range(limit):
             if begin + partitions.length > moment:
@@ -56,7 +58,8 @@ class Coverage:
 
 
 def read_coverage(folder: Path, source: str) -> Coverage | None:
-    """Return the source's coverage; None if nothing was captured yet or the file is damaged."""
+    """Return the source's coverage; None if nothing was captured yet or the file is
+    damaged."""
     entry = read_object(folder / FILE).get(source, {})
     try:
         return Coverage(*(datetime.fromisoformat(entry[key]) for key in ("begins", "until")))
@@ -65,11 +68,11 @@ def read_coverage(folder: Path, source: str) -> Coverage | None:
 
 
 def coverage_from(before: Coverage | None, first: datetime, partitions: Partitions) -> Coverage:
-    """Return the coverage from which a run continues to report. `before`: the coverage in the file,
-    if there is one; `first`: the commit time of the first captured transaction. If the file has
-    none, or begins after the partition of `first`, all partitions are reported again. Otherwise
-    `before` is rounded down to whole partitions, whose length may have been changed in the settings
-    meanwhile."""
+    """Return the coverage from which a run continues to report. `before`: the coverage
+    in the file, if there is one; `first`: the commit time of the first captured
+    transaction. If the file has none, or begins after the partition of `first`, all
+    partitions are reported again. Otherwise `before` is rounded down to whole
+    partitions, whose length may have been changed in the settings meanwhile."""
     begin = partitions.begin_of(first)
     if before is None or begin < partitions.begin_of(before.begins):
         return Coverage(begin, begin)
@@ -84,9 +87,10 @@ def write_coverage(folder: Path, source: str, coverage: Coverage) -> None:
 def note_coverage(
     events: Events, settings: Settings, work: Workplace, began: datetime | None
 ) -> None:
-    """Report the partitions that have ended and were read completely. `began`: the time at which
-    this run asked the server for the end of the log, by this machine's clock. All partitions before
-    that time were read; if it is None, all partitions before the last captured commit were."""
+    """Report the partitions that have ended and were read completely. `began`: the time
+    at which this run asked the server for the end of the log, by this machine's clock.
+    All partitions before that time were read; if it is None, all partitions before the
+    last captured commit were."""
     source, partitions = work.source.name, settings.file.dagster.partitions
     cursor = work.ledger.cursors(source).acknowledged
     folder = settings.state_folder
@@ -106,9 +110,9 @@ def note_coverage(
 
 
 def _first_commit(work: Workplace, before: Coverage | None) -> datetime | None:
-    """Return the earliest commit time of the source's first batch, or None if it is unknown. A
-    server's clock may be wrong, so the time is limited to the span from the creation of the log
-    file to the capture of the batch."""
+    """Return the earliest commit time of the source's first batch, or None if it is
+    unknown. A server's clock may be wrong, so the time is limited to the span from the
+    creation of the log file to the capture of the batch."""
     batch = next(iter(work.ledger.live_batches(work.source.name, limit=1)), None)
     if batch is None or batch.end is None or batch.anchor is None:
         return None
@@ -123,8 +127,8 @@ def _first_commit(work: Workplace, before: Coverage | None) -> datetime | None:
 
 
 def _first_transaction(work: Workplace, batch: Batch) -> datetime | None:
-    """Return the earliest commit time of a batch's transactions; None if it has none, or if their
-    files are missing or damaged."""
+    """Return the earliest commit time of a batch's transactions; None if it has none,
+    or if their files are missing or damaged."""
     parts = content_of(work.ledger, batch.source, batch.id).source_parts
     transactions = [part for part in parts if part.table is SourceTable.TRANSACTIONS]
     files = [file for part in transactions for file in part.files]

@@ -1,12 +1,12 @@
 """Detection of Dagster runs whose process died, and their report as failed.
 
-A run that was killed stays "started" in Dagster for ever. The next run of the source, or a sensor,
-reports it as failed. Leases in the ledger tell which runs died: a run holds the lease of its source
-while it works. A run is dead if its lease is no longer held, or if within `GRACE` it neither took a
-lease nor said that it waits for one.
+A run that was killed stays "started" in Dagster for ever. The next run of the source,
+or a sensor, reports it as failed. Leases in the ledger tell which runs died: a run
+holds the lease of its source while it works. A run is dead if its lease is no longer
+held, or if within `GRACE` it neither took a lease nor said that it waits for one.
 
-If the steps of a run are separate processes, each takes a lease and releases it. Such a run does
-not count as dead between two steps, nor during steps that are not Lockstep's.
+If the steps of a run are separate processes, each takes a lease and releases it. Such a
+run does not count as dead between two steps, nor during steps that are not Lockstep's.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ _UNDER_WAY = [
 
 @dataclass(frozen=True, slots=True)
 class RunUnderWay:
-    """A Dagster run that has not ended. `token`: the token of its lease, or None. `since`: the time
-    at which its process began, or last said that it waits for the lock. `released`: the run
-    released that lease."""
+    """A Dagster run that has not ended. `token`: the token of its lease, or None.
+    `since`: the time at which its process began, or last said that it waits for the
+    lock. `released`: the run released that lease."""
 
     run_id: str
     token: int | None
@@ -48,8 +48,8 @@ def why_dead(run: RunUnderWay, lease: LeaseView | None, now: datetime) -> str | 
     holds = lease is not None and lease.dagster_run == run.run_id
     if lease is not None and lease.live and holds:
         return None
-    # A run that released its lease may be between two steps. It can only be called dead if it took
-    # another lease afterwards.
+    # A run that released its lease may be between two steps. It can only be called dead
+    # if it took another lease afterwards.
     if run.released and not (holds and lease is not None and lease.token != run.token):
         return None
     if holds or run.token is not None:
@@ -98,14 +98,16 @@ def tag_and_report_dead(
     previous: LeaseView | None,
     now: datetime,
 ) -> list[str]:
-    """Tag the run that took the lease, and report dead runs of the source; return their ids."""
+    """Tag the run that took the lease, and report dead runs of the source; return their
+    ids."""
     source = lease.source
     if lease.dagster_run is not None:
         instance.add_run_tags(
             lease.dagster_run, {SOURCE_TAG: source, lease_tag(source): str(lease.token)}
         )
     others = [run for run in runs_under_way(instance, source) if run.run_id != lease.dagster_run]
-    # This run holds the lock now, so the previous lease is not held, whatever its view says.
+    # This run holds the lock now, so the previous lease is not held, whatever its view
+    # says.
     ended = previous and LeaseView(
         previous.token, previous.holder, previous.dagster_run, previous.taken_at, live=False
     )

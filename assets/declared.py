@@ -1,7 +1,7 @@
 """The attributes that all assets of Lockstep share, and the translator class.
 
-Other projects use a translator to change the assets of mirrors (the Delta tables with the current
-rows of MySQL tables), as with dagster-dlt and dagster-dbt.
+Other projects use a translator to change the assets of mirrors (the Delta tables with
+the current rows of MySQL tables), as with dagster-dlt and dagster-dbt.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from lockstep.resources.config import Settings
 
 @dataclass(frozen=True, slots=True)
 class MirroredTable:
-    """A MySQL table whose mirror is an asset. `spec`: the asset as Lockstep declares it, without
-    metadata if only its key is needed."""
+    """A MySQL table whose mirror is an asset. `spec`: the asset as Lockstep declares
+    it, without metadata if only its key is needed."""
 
     source: str
     database: str
@@ -32,8 +32,8 @@ class MirroredTable:
 class LockstepTranslator:
     """The translator that changes nothing. Subclass it and override `get_asset_spec`.
 
-    A mirror's key may depend only on the source, the database and the table, because each run calls
-    the method again and must get the same key.
+    A mirror's key may depend only on the source, the database and the table, because
+    each run calls the method again and must get the same key.
     """
 
     def get_asset_spec(self, table: MirroredTable) -> dg.AssetSpec:
@@ -65,7 +65,8 @@ class Declaration:
         return replace(defaults, names=replace(names, translated_key=key_of))
 
     def translated(self, table: TableName, spec: dg.AssetSpec) -> dg.AssetSpec:
-        """Return the translator's asset for a mirror. `spec`: the asset as Lockstep declares it."""
+        """Return the translator's asset for a mirror. `spec`: the asset as Lockstep
+        declares it."""
         mirrored = MirroredTable(self.names.source, table.database, table.name, spec)
         return self.translator.get_asset_spec(mirrored)
 
@@ -82,9 +83,9 @@ class Declaration:
 
 
 def names_as_loaded(settings: Settings, source: str) -> SourceNames:
-    """Return the names of a source's assets, with the keys of mirrors from the time when Dagster
-    last loaded the definitions. These keys are read from the catalogue, because the command line
-    cannot import a project's translator."""
+    """Return the names of a source's assets, with the keys of mirrors from the time
+    when Dagster last loaded the definitions. These keys are read from the catalogue,
+    because the command line cannot import a project's translator."""
     entries = read_catalogue(settings.state_folder, source)
     keys = {entry.table: dg.AssetKey(entry.key) for entry in entries if entry.key}
     names = _default_names(settings, source)

@@ -1,7 +1,8 @@
-"""The Dagster definitions of one lockstep.toml: assets, checks, jobs, schedules and sensors.
+"""The Dagster definitions of one lockstep.toml: assets, checks, jobs, schedules and
+sensors.
 
-Dagster loads `defs`, which finds the configuration by LOCKSTEP_CONFIG or in the working directory.
-Loading connects to nothing: MySQL, Postgres and the lake may all be down.
+Dagster loads `defs`, which finds the configuration by LOCKSTEP_CONFIG or in the working
+directory. Loading connects to nothing: MySQL, Postgres and the lake may all be down.
 """
 
 from __future__ import annotations
@@ -99,10 +100,10 @@ def definitions_of(
     notify: Notify | None = None,
     translator: LockstepTranslator | None = None,
 ) -> dg.Definitions:
-    """Return the definitions of one lockstep.toml. They can be merged with others, because they
-    have no executor and only one resource, `lockstep_sessions`. `notify` receives each trouble that
-    needs a person, once. `translator` changes the assets of mirrors (the Delta tables with the
-    current rows of MySQL tables)."""
+    """Return the definitions of one lockstep.toml. They can be merged with others,
+    because they have no executor and only one resource, `lockstep_sessions`. `notify`
+    receives each trouble that needs a person, once. `translator` changes the assets of
+    mirrors (the Delta tables with the current rows of MySQL tables)."""
     try:
         settings = load_settings(config)
     except LockstepError as error:
@@ -146,10 +147,10 @@ def build(
 ) -> dg.Definitions:
     """Return everything that Dagster shows of these settings.
 
-    `catalogue`: the mirrors to declare, by source. `coverages`: the partitions of sources that have
-    a past. `open_site` opens the adapters of a run, a schedule or a sensor. `record` creates the
-    record that a run fills. `open_upkeep` opens the adapters of upkeep; without it there is no job
-    of upkeep.
+    `catalogue`: the mirrors to declare, by source. `coverages`: the partitions of
+    sources that have a past. `open_site` opens the adapters of a run, a schedule or a
+    sensor. `record` creates the record that a run fills. `open_upkeep` opens the
+    adapters of upkeep; without it there is no job of upkeep.
     """
     declarations = {
         source.name: Declaration.of(settings, source.name, translator)
@@ -201,8 +202,9 @@ def build(
 def _without_colliding(
     names: SourceNames, entries: Sequence[CatalogueEntry]
 ) -> Sequence[CatalogueEntry]:
-    """Return the entries. If two tables' mirrors would have one name, mark one of them as ended, so
-    that it is not shown. The table whose mirror already has that name keeps it."""
+    """Return the entries. If two tables' mirrors would have one name, mark one of them
+    as ended, so that it is not shown. The table whose mirror already has that name
+    keeps it."""
     mirrors = names.mirrors
     if mirrors is None or not mirrors.rules:
         return entries
@@ -216,8 +218,8 @@ def _without_colliding(
 
 
 def _refuse_shared_keys(declarations: Mapping[str, Declaration], catalogue: Catalogue) -> None:
-    """Raise an error that names both tables if two mirrors have one key. Dagster's own error names
-    neither."""
+    """Raise an error that names both tables if two mirrors have one key. Dagster's own
+    error names neither."""
     tables: dict[dg.AssetKey, str] = {}
     for source, declared in declarations.items():
         for entry in catalogue.get(source, ()):
@@ -252,9 +254,9 @@ def _asset_job(
 
 
 def source_checks(settings: Settings, declared: Declaration) -> dg.AssetChecksDefinition:
-    """Return the checks of a source, which belong to the asset of the step that acknowledges. One
-    op performs all of them, so that a run has one step for all checks. They can also be selected
-    one by one."""
+    """Return the checks of a source, which belong to the asset of the step that
+    acknowledges. One op performs all of them, so that a run has one step for all
+    checks. They can also be selected one by one."""
     names = declared.names
 
     def checks(context: dg.AssetCheckExecutionContext) -> Iterator[dg.AssetCheckResult]:
@@ -279,11 +281,12 @@ def source_checks(settings: Settings, declared: Declaration) -> dg.AssetChecksDe
 
 # -- every mirror as an asset with its checks, which can be materialized alone --------------------
 #
-# Materializing mirrors merges the captured changes of these tables and performs their checks; it
-# captures and acknowledges nothing. All mirrors of a source share one op, so that 5,000 tables load
-# in seconds. The op logs materializations of changed mirrors, as a run does, instead of yielding
-# outputs, which takes several times as long for so many. The same op performs the checks: in
-# another op, the check of a mirror without an output would stay planned for ever.
+# Materializing mirrors merges the captured changes of these tables and performs their
+# checks; it captures and acknowledges nothing. All mirrors of a source share one op, so
+# that 5,000 tables load in seconds. The op logs materializations of changed mirrors, as
+# a run does, instead of yielding outputs, which takes several times as long for so
+# many. The same op performs the checks: in another op, the check of a mirror without an
+# output would stay planned for ever.
 
 DROPPED_TAG = "lockstep/dropped"
 
@@ -298,7 +301,8 @@ _TABLE_CHECKS = (
 def mirrors(
     settings: Settings, declared: Declaration, entries: Sequence[CatalogueEntry]
 ) -> list[dg.AssetsDefinition]:
-    """Return the definition of all mirrors in the catalogue; an empty list if there are none."""
+    """Return the definition of all mirrors in the catalogue; an empty list if there are
+    none."""
     shown = {number: entry for number, entry in enumerate(entries, 1) if not entry.ended}
     if not shown:
         return []
@@ -389,10 +393,11 @@ def _mirror_spec(
 
 # -- a source's past as partitions, which the page or a schedule can replay -----------------------
 #
-# The three steps of a run have no partitions, because they move the position. A partition is a past
-# hour (or day) of commit time in UTC; `lockstep replay` takes any span. One run replays a range of
-# partitions. It reports each partition as soon as its work is committed, so that after a replay
-# that was cancelled or failed, only the other partitions have to be requested again.
+# The three steps of a run have no partitions, because they move the position. A
+# partition is a past hour (or day) of commit time in UTC; `lockstep replay` takes any
+# span. One run replays a range of partitions. It reports each partition as soon as its
+# work is committed, so that after a replay that was cancelled or failed, only the other
+# partitions have to be requested again.
 
 _RANGE: Final = ("dagster/asset_partition_range_start", "dagster/asset_partition_range_end")
 
@@ -406,8 +411,8 @@ def partitions_of(settings: Settings, coverage: Coverage) -> dg.TimeWindowPartit
 
 
 def replayed(settings: Settings, declared: Declaration, coverage: Coverage) -> dg.AssetsDefinition:
-    """Return the asset of the source's past. Materializing partitions reads them again and corrects
-    the lake."""
+    """Return the asset of the source's past. Materializing partitions reads them again
+    and corrects the lake."""
     names, partitions = declared.names, partitions_of(settings, coverage)
 
     def read_again(context: dg.AssetExecutionContext) -> Iterator[Any]:
@@ -493,9 +498,9 @@ def replay_metadata(report: ReplayReport) -> Metadata:
 
 # -- upkeep ------------------------------------------------------------------------------------
 #
-# Upkeep is not an asset: it changes no row, so assets that depend on mirrors stay up to date. It
-# also deletes records of old runs, which Dagster itself keeps for ever: a source that runs every
-# minute has forty thousand a month.
+# Upkeep is not an asset: it changes no row, so assets that depend on mirrors stay up to
+# date. It also deletes records of old runs, which Dagster itself keeps for ever: a
+# source that runs every minute has forty thousand a month.
 
 _AT_ONCE = 100
 """Number of runs that are fetched from Dagster at once."""
@@ -504,7 +509,8 @@ _ENDED = [dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRu
 
 
 def upkeep_job(settings: Settings, source: str, open_site: OpenUpkeep) -> dg.JobDefinition:
-    """Return the job of upkeep, which takes the source's lock only to record what it wrote."""
+    """Return the job of upkeep, which takes the source's lock only to record what it
+    wrote."""
     keep = settings.file.upkeep.dagster_runs
 
     def perform(context: dg.OpExecutionContext) -> None:
@@ -554,9 +560,9 @@ def _upkeep_schedule(source: str, cron: str) -> dg.ScheduleDefinition:
 
 
 def delete_runs(instance: dg.DagsterInstance, source: str, before: datetime) -> int:
-    """Delete Dagster's records and events of ended runs of the source's jobs that were created
-    before that moment, and return their number. The newest run of each job is kept, because
-    Dagster's pages show the last materializations of assets from it."""
+    """Delete Dagster's records and events of ended runs of the source's jobs that were
+    created before that moment, and return their number. The newest run of each job is
+    kept, because Dagster's pages show the last materializations of assets from it."""
     return sum(_delete_runs(instance, job_name(source, job), before) for job in JOBS)
 
 

@@ -1,5 +1,5 @@
-"""JSON files in `.lockstep`, which all processes of one lockstep.toml share. They are locked while
-they are changed, and replaced atomically."""
+"""JSON files in `.lockstep`, which all processes of one lockstep.toml share. They are
+locked while they are changed, and replaced atomically."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from lockstep.resources.private import make_private
 
 
 def read_object(path: Path) -> dict[str, Any]:
-    """Return the JSON object in a file; an empty one if the file is missing or has no object."""
+    """Return the JSON object in a file; an empty one if the file is missing or has no
+    object."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -26,7 +27,8 @@ def read_object(path: Path) -> dict[str, Any]:
 
 @contextmanager
 def changing_object(path: Path) -> Iterator[dict[str, Any]]:
-    """Yield the file's object to one process at a time; write it if the process changed it."""
+    """Yield the file's object to one process at a time; write it if the process changed
+    it."""
     make_private(path.parent)
     with exclusive_lock(path.with_name(f"{path.name}.lock")):
         content = read_object(path)

@@ -1,4 +1,5 @@
-"""Adapters for Dagster: annotations that it can compare, and our errors as its failures."""
+"""Adapters for Dagster: annotations that it can compare, and our errors as its
+failures."""
 
 from __future__ import annotations
 
@@ -14,10 +15,11 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def evaluated(function: Function) -> Function:
-    """Evaluate the function's annotations, without type arguments, and return the function.
+    """Evaluate the function's annotations, without type arguments, and return the
+    function.
 
-    Our modules do not evaluate annotations (`from __future__ import annotations`), but Dagster
-    compares the annotations of contexts and results with its own classes.
+    Our modules do not evaluate annotations (`from __future__ import annotations`), but
+    Dagster compares the annotations of contexts and results with its own classes.
     """
     hints = get_type_hints(function)
     function.__annotations__ = {name: get_origin(hint) or hint for name, hint in hints.items()}
@@ -26,8 +28,8 @@ def evaluated(function: Function) -> Function:
 
 @contextmanager
 def failing() -> Iterator[None]:
-    """Turn our errors into Dagster failures with message and hint. Dagster may retry only failures
-    that need no person."""
+    """Turn our errors into Dagster failures with message and hint. Dagster may retry
+    only failures that need no person."""
     try:
         yield
     except LockstepError as error:

@@ -1,6 +1,6 @@
 """The folder in which Dagster keeps its runs: DAGSTER_HOME or, if that is not set,
-`.lockstep/dagster` beside lockstep.toml. `make ui` and the demo share it. This module does not
-import Dagster."""
+`.lockstep/dagster` beside lockstep.toml. `make ui` and the demo share it. This module
+does not import Dagster."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ nux:
 
 
 def dagster_home(state_folder: Path) -> Path:
-    """Return the folder; create it with a dagster.yaml (telemetry off) if it is missing."""
+    """Return the folder; create it with a dagster.yaml (telemetry off) if it is
+    missing."""
     home = Path(os.environ.get("DAGSTER_HOME") or state_folder / "dagster").absolute()
     make_private(home)
     file = home / "dagster.yaml"

@@ -1,10 +1,11 @@
-"""Names in Dagster: asset keys for people, and generated names of jobs, ops and outputs.
+"""Names in Dagster: asset keys for people, and generated names of jobs, ops and
+outputs.
 
-Names of jobs, ops and outputs must match `[A-Za-z0-9_]+` and must not collide, so they do not
-contain names of tables. Jobs and ops begin with `lockstep_`, because Dagster lists them among the
-jobs and ops of other projects. The key of a mirror (the Delta table with a table's current rows)
-has parts for source, database and table, as in other integrations; a translator may choose another
-key.
+Names of jobs, ops and outputs must match `[A-Za-z0-9_]+` and must not collide, so they
+do not contain names of tables. Jobs and ops begin with `lockstep_`, because Dagster
+lists them among the jobs and ops of other projects. The key of a mirror (the Delta
+table with a table's current rows) has parts for source, database and table, as in other
+integrations; a translator may choose another key.
 """
 
 from __future__ import annotations
@@ -22,9 +23,10 @@ SOURCE_TAG = "lockstep/source"
 LEASE_TAG = "lockstep/lease"
 UNTIL_TAG = "lockstep/until"
 WAITS_TAG = "lockstep/waits"
-"""Tags of Dagster runs. `LEASE_TAG` + "." + source has the lease's token, followed by `RELEASED`
-after the run released it; `UNTIL_TAG` has a place, in the form that `--until` accepts; `WAITS_TAG`
-has the last moment at which the run still waited for the lock."""
+"""Tags of Dagster runs. `LEASE_TAG` + "." + source has the lease's token, followed by
+`RELEASED` after the run released it; `UNTIL_TAG` has a place, in the form that
+`--until` accepts; `WAITS_TAG` has the last moment at which the run still waited for the
+lock."""
 RELEASED = "released"
 
 SOURCE_PART = "{source}"
@@ -38,9 +40,10 @@ _KEPT = frozenset(ascii_letters + digits + "_-")
 class SourceNames:
     """The names of one source.
 
-    `prefix`: the first parts of each mirror's key. `group`: the group of its assets; None stands
-    for the source's name. `translated_key` returns the key that a translator chose; None if there
-    is no translator. `mirrors`: the names of mirrors in the lake.
+    `prefix`: the first parts of each mirror's key. `group`: the group of its assets;
+    None stands for the source's name. `translated_key` returns the key that a
+    translator chose; None if there is no translator. `mirrors`: the names of mirrors in
+    the lake.
     """
 
     source: str
@@ -87,8 +90,8 @@ class SourceNames:
         return dg.AssetKey([*self._prefix, _escaped(name.database), _escaped(name.name)])
 
     def op(self, word: str) -> str:
-        """Return the name of an op. `word` must not contain `_`, so that names of two sources never
-        collide."""
+        """Return the name of an op. `word` must not contain `_`, so that names of two
+        sources never collide."""
         return f"{job_name(self.source)}_{word}"
 
     @property
@@ -96,15 +99,16 @@ class SourceNames:
         return tuple(self.source if part == SOURCE_PART else part for part in self.prefix)
 
     def _key(self, name: str) -> dg.AssetKey:
-        """Return a step's key. Its number of parts differs from that of a mirror's key, so no
-        mirror can have the same key."""
+        """Return a step's key. Its number of parts differs from that of a mirror's key,
+        so no mirror can have the same key."""
         own = () if SOURCE_PART in self.prefix else (_OWN_PART, self.source)
         return dg.AssetKey([*self._prefix, *own, name])
 
 
 def output_name(letter: str, number: int) -> str:
-    """Return the name of the output (`t000001`) for the table with that number in the catalogue.
-    `letter`: "t" for the table itself, another letter for one of its checks."""
+    """Return the name of the output (`t000001`) for the table with that number in the
+    catalogue. `letter`: "t" for the table itself, another letter for one of its
+    checks."""
     return f"{letter}{number:06d}"
 
 
@@ -117,8 +121,9 @@ def job_name(source: str, job: str = "") -> str:
 
 
 def is_own_job(name: str) -> bool:
-    """Return whether a job is one of Lockstep's, which run in one process with one lease. Other
-    jobs are those of other projects, and assets that a person selected on the page."""
+    """Return whether a job is one of Lockstep's, which run in one process with one
+    lease. Other jobs are those of other projects, and assets that a person selected on
+    the page."""
     return name.startswith("lockstep_")
 
 
@@ -127,8 +132,9 @@ def lease_tag(source: str) -> str:
 
 
 def _escaped(name: str) -> str:
-    """Return the name with each byte as `.XX` that is not an ASCII letter, a digit, `_` or `-`,
-    because Dagster refuses other characters in an asset's `deps`. Different names stay different.
+    """Return the name with each byte as `.XX` that is not an ASCII letter, a digit, `_`
+    or `-`, because Dagster refuses other characters in an asset's `deps`. Different
+    names stay different.
     """
     return "".join(
         letter if letter in _KEPT else "".join(f".{byte:02X}" for byte in letter.encode())

@@ -1,8 +1,10 @@
-"""Notifications of people: once when a source needs a person, and once when it no longer does.
+"""Notifications of people: once when a source needs a person, and once when it no
+longer does.
 
-`.lockstep/notified.json` keeps the last trouble that each address was notified of: `{source:
-{reference of an address: trouble}}`. It is not in the ledger, because people are also notified when
-the ledger cannot be reached. If sending to an address fails, the next run tries again.
+`.lockstep/notified.json` keeps the last trouble that each address was notified of:
+`{source: {reference of an address: trouble}}`. It is not in the ledger, because people
+are also notified when the ledger cannot be reached. If sending to an address fails, the
+next run tries again.
 """
 
 from __future__ import annotations
@@ -30,8 +32,9 @@ Note = Callable[[str], None]
 
 
 def look_at(site: Site, source: SourceSettings, now: datetime) -> tuple[Standing, Verdict]:
-    """Return the facts about a source and the verdict on it, even if its server does not answer or
-    its settings are wrong. Raise `LockstepError` if the ledger cannot be reached."""
+    """Return the facts about a source and the verdict on it, even if its server does
+    not answer or its settings are wrong. Raise `LockstepError` if the ledger cannot be
+    reached."""
     ledger = site.ledger()
     work: Workplace | LockstepError
     try:
@@ -49,8 +52,8 @@ def trouble_sentence(source: str, trouble: Verdict) -> str:
 
 
 def notify_people(settings: Settings, site: Site, sources: Iterable[str], note: Note) -> None:
-    """Notify the addresses of `[notify]` whose last notification about one of these sources is
-    outdated. Raise nothing: errors become notes."""
+    """Notify the addresses of `[notify]` whose last notification about one of these
+    sources is outdated. Raise nothing: errors become notes."""
     if not settings.notify:
         return
     for name in sources:
@@ -64,13 +67,14 @@ def notify_people(settings: Settings, site: Site, sources: Iterable[str], note: 
 
 
 def tell(settings: Settings, source: str, verdict: Verdict, note: Note) -> None:
-    """Notify each address of a source's trouble, or of its end, if the address does not know yet.
-    Send nothing while a run has the source, because the run may end the trouble."""
+    """Notify each address of a source's trouble, or of its end, if the address does not
+    know yet. Send nothing while a run has the source, because the run may end the
+    trouble."""
     if not settings.notify or verdict.state is State.BUSY:
         return
     try:
-        # The file is locked until all is sent, so that a run that ends meanwhile does not send the
-        # same again.
+        # The file is locked until all is sent, so that a run that ends meanwhile does
+        # not send the same again.
         with changing_object(settings.state_folder / FILE) as content:
             before = content.get(source)
             troubles = before if isinstance(before, dict) else {}
@@ -84,8 +88,8 @@ def tell(settings: Settings, source: str, verdict: Verdict, note: Note) -> None:
 def _notify(
     settings: Settings, source: str, verdict: Verdict, troubles: dict[str, str], note: Note
 ) -> dict[str, str]:
-    """Send to each address whose last trouble is not the present one. Return the last trouble of
-    each address afterwards."""
+    """Send to each address whose last trouble is not the present one. Return the last
+    trouble of each address afterwards."""
     trouble = verdict.trouble if verdict.needs_a_person else ""
     if trouble:
         title, body = f"Lockstep: {source} needs a person", trouble_sentence(source, verdict)

@@ -1,9 +1,10 @@
-"""Reports to Dagster about runs that Dagster did not start: runs by a timer, a container or a
-person. Their events are made from the ledger (Lockstep's database).
+"""Reports to Dagster about runs that Dagster did not start: runs by a timer, a
+container or a person. Their events are made from the ledger (Lockstep's database).
 
-Each table and each step gets one materialization for everything that these runs did since the last
-report, so that the number of events does not grow with the number of runs. Tables are reported
-first, in the order of their names and some in each tick; the steps follow the last table.
+Each table and each step gets one materialization for everything that these runs did
+since the last report, so that the number of events does not grow with the number of
+runs. Tables are reported first, in the order of their names and some in each tick; the
+steps follow the last table.
 """
 
 from __future__ import annotations
@@ -63,12 +64,13 @@ from lockstep.pipeline.values.table import TableName
 from lockstep.resources.config import Settings
 
 _STRUCTURES = 200
-"""Largest number of structure changes that get an observation each; the newest do. A first run may
-find ten thousand tables. The capture step reports the number of all changes."""
+"""Largest number of structure changes that get an observation each; the newest do. A
+first run may find ten thousand tables. The capture step reports the number of all
+changes."""
 
 SECONDS = 15.0
-"""Time after which a tick reports no further table: Dagster ends a tick that takes a minute, and
-checks have to be reported, too."""
+"""Time after which a tick reports no further table: Dagster ends a tick that takes a
+minute, and checks have to be reported, too."""
 
 _SHOWN = 20
 """Number of a mirror's newest materializations that are searched for a version."""
@@ -76,9 +78,10 @@ _SHOWN = 20
 
 @dataclass(frozen=True, slots=True)
 class Reported:
-    """The point up to which a source is reported. `ledger`: the identity of the ledger that has
-    these leases. `token`: the token of the last lease that is reported completely. `through` and
-    `table`: the last lease and the last reported table of an unfinished report."""
+    """The point up to which a source is reported. `ledger`: the identity of the ledger
+    that has these leases. `token`: the token of the last lease that is reported
+    completely. `through` and `table`: the last lease and the last reported table of an
+    unfinished report."""
 
     ledger: str = ""
     token: int = 0
@@ -90,15 +93,15 @@ class Reported:
         return TypeAdapter(cls).validate_python(kept)
 
     def up_to(self, newest: LeaseView) -> int:
-        """Return the token of the last lease to report now. A lease that is still held is left out,
-        because its run may write more."""
+        """Return the token of the last lease to report now. A lease that is still held
+        is left out, because its run may write more."""
         return self.through or (newest.token - 1 if newest.live else newest.token)
 
 
 @dataclass(slots=True)
 class OtherRuns:
-    """A collector of one source's events and of sentences for the tick's message. The events stand
-    in for those that the steps of a Dagster run would have logged."""
+    """A collector of one source's events and of sentences for the tick's message. The
+    events stand in for those that the steps of a Dagster run would have logged."""
 
     log: Log
     instance: dg.DagsterInstance
@@ -113,8 +116,9 @@ class OtherRuns:
         self.events.append(event)
 
     def report(self, before: Reported, most: int) -> Reported:
-        """Add the events of at most `most` tables that are not reported yet, or of fewer if that
-        takes longer than `SECONDS`. Return the point up to which the source is then reported."""
+        """Add the events of at most `most` tables that are not reported yet, or of
+        fewer if that takes longer than `SECONDS`. Return the point up to which the
+        source is then reported."""
         work, ledger, source = self.work, self.work.ledger, self.work.source.name
         newest, identity = ledger.lease(source), ledger.identity()
         if before.ledger != identity:
@@ -149,9 +153,10 @@ class OtherRuns:
         return Reported(identity, through)
 
     def _tables(self, writes: Sequence[WritesOutsideDagster]) -> Iterator[TableMerge | None]:
-        """Add an event for each write and yield the write. Yield None without an event if the
-        table is gone, or if Dagster already shows that version: a Dagster run that was killed, or
-        a tick that ended before its cursor was stored, may have reported it."""
+        """Add an event for each write and yield the write. Yield None without an event
+        if the table is gone, or if Dagster already shows that version: a Dagster run
+        that was killed, or a tick that ended before its cursor was stored, may have
+        reported it."""
         work = self.work
         states = work.ledger.table_states(work.source.name)
         comments = comments_of(work, [write.last.intent.table for write in writes])
@@ -179,16 +184,18 @@ class OtherRuns:
             event = written_event(self.names, lake, work, merge, contents, end, column_comments)
             settled = write.last.settled_at
             if any(number > version and reported > settled for number, _, reported in shown):
-                # A Dagster run has reported a newer version, which must stay the latest one.
+                # A Dagster run has reported a newer version, which must stay the latest
+                # one.
                 self.log_event(dg.AssetObservation(event.asset_key, metadata=event.metadata))
             else:
                 self.log_event(event)
             yield merge
 
     def shown(self, key: dg.AssetKey, mirror: str) -> list[tuple[int, str | None, datetime]]:
-        """Return the versions of this mirror that Dagster shows, newest first: each with the
-        position up to which it has changes, and the time of its report. The folder is compared too,
-        because a mirror in another folder begins with version 0 again."""
+        """Return the versions of this mirror that Dagster shows, newest first: each
+        with the position up to which it has changes, and the time of its report. The
+        folder is compared too, because a mirror in another folder begins with version 0
+        again."""
         versions = []
         for record in self.instance.fetch_materializations(key, limit=_SHOWN).records:
             event = record.asset_materialization
@@ -231,7 +238,8 @@ class OtherRuns:
             page = page_path(self.settings.state_folder, source, f"run {run}")
             if run is not None and page.exists():  # unless the run was on another host
                 metadata["report"] = dg.MetadataValue.path(page)
-            # The data version is the same as that of the step `acknowledged` of a Dagster run.
+            # The data version is the same as that of the step `acknowledged` of a
+            # Dagster run.
             tags = {DATA_VERSION: "none" if cursor is None else str(cursor.batch)}
             self.log_event(
                 dg.AssetMaterialization(names.acknowledged, metadata=metadata, tags=tags)

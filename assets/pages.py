@@ -1,8 +1,8 @@
 """The metadata of a run's steps and of tables on Dagster's pages, made from reports.
 
-It has positions, counts and names, but no values of rows. Dagster plots numbers, so each
-step has the same numbers in every run, even if they are 0. A mirror is the Delta table with
-a table's current rows.
+It has positions, counts and names, but no values of rows. Dagster plots numbers, so
+each step has the same numbers in every run, even if they are 0. A mirror is the Delta
+table with a table's current rows.
 """
 
 from __future__ import annotations
@@ -76,8 +76,8 @@ def quarantine_table(tables: Sequence[StoppedTable]) -> dg.MetadataValue:
 
 
 def captured_metadata(report: CaptureReport, began: datetime) -> Metadata:
-    """Return the metadata of a capture. `began`: a moment before the run asked the server for
-    the end of its log."""
+    """Return the metadata of a capture. `began`: a moment before the run asked the
+    server for the end of its log."""
     metadata: Metadata = {
         "decision": f"{report.rule}: {report.reason}",
         "start": str(report.start),
@@ -106,8 +106,8 @@ def _without_none(metadata: Metadata) -> Metadata:
 
 
 def _lag_at_start(report: CaptureReport, began: datetime) -> Metadata:
-    """Return the age of the lake's newest change when the run began: 0 if there was nothing to
-    read, no entry if it is unknown."""
+    """Return the age of the lake's newest change when the run began: 0 if there was
+    nothing to read, no entry if it is unknown."""
     last = report.start.committed_at
     if report.batch is not None and last is None:
         return {}
@@ -134,8 +134,8 @@ def merged_metadata(report: MergeReport) -> Metadata:
 def acknowledged_metadata(
     report: AcknowledgeReport, now: datetime, merged: MergeReport | None = None
 ) -> Metadata:
-    """Return the metadata of an acknowledgement. `merged`: the merge of the same run, for the
-    summary."""
+    """Return the metadata of an acknowledgement. `merged`: the merge of the same run,
+    for the summary."""
     metadata = position_metadata(report.position, now)
     metadata["batches"] = ", ".join(map(str, report.acknowledged)) or "none"
     metadata["seconds"] = seconds(report.seconds)
@@ -203,7 +203,8 @@ def position_metadata(position: Position | None, now: datetime) -> Metadata:
 
 
 def summary(merged: MergeReport, report: AcknowledgeReport) -> str:
-    """Return the run's summary in Markdown: the changes of each table, and tables that stopped."""
+    """Return the run's summary in Markdown: the changes of each table, and tables that
+    stopped."""
     lines = []
     if merged.merged:
         lines += [
@@ -236,7 +237,8 @@ def rows_metadata(counts: RowCounts) -> Metadata:
 
 
 def held_sentence(held: Mapping[int, Sequence[object]]) -> str:
-    """Return a sentence about batches that are not acknowledged yet: each waits for tables."""
+    """Return a sentence about batches that are not acknowledged yet: each waits for
+    tables."""
     return "; ".join(
         f"batch {batch} waits for {', '.join(map(str, tables)) or 'its merge'}"
         for batch, tables in held.items()
@@ -253,8 +255,8 @@ def seconds(value: float) -> float:
 def declared_metadata(
     entry: CatalogueEntry, lake: LakePath, policies: LakePolicies | None
 ) -> Metadata:
-    """Return the metadata of a mirror's asset. `policies`: the policies of the table, or None if
-    the settings of its source cannot be read."""
+    """Return the metadata of a mirror's asset. `policies`: the policies of the table,
+    or None if the settings of its source cannot be read."""
     return {
         **({"policies": policies.words or "the defaults"} if policies else {}),
         **_address(entry.table, lake / entry.mirror),
@@ -274,10 +276,10 @@ def materialization(
     version: SchemaVersion | None,
     comments: Mapping[str, str],
 ) -> dg.AssetMaterialization:
-    """Return the event of one write of a mirror. `position`: the position in the log up to which
-    the mirror is now current; it becomes the mirror's data version. `change_bytes`: size of the
-    merged changes. `version`: the structure that the mirror shows, if known. `comments`: MySQL's
-    comments of the columns, by name."""
+    """Return the event of one write of a mirror. `position`: the position in the log up
+    to which the mirror is now current; it becomes the mirror's data version.
+    `change_bytes`: size of the merged changes. `version`: the structure that the mirror
+    shows, if known. `comments`: MySQL's comments of the columns, by name."""
     size, first, last = merge.size, merge.first_batch, merge.last_batch
     lineage = {
         name: [dg.TableColumnDep(names.log, f"{merge.table}.{name}")] for name, _ in merge.columns
@@ -317,7 +319,8 @@ def _address(table: TableName, folder: LakePath) -> Metadata:
 
 
 def _shape_metadata(version: SchemaVersion | None) -> Metadata:
-    """Return the columns and rows of the table that the settings hide or change in the mirror."""
+    """Return the columns and rows of the table that the settings hide or change in the
+    mirror."""
     shown_as = None if version is None else version.shown_as
     if version is None or shown_as is None:
         return {}
@@ -332,8 +335,9 @@ def _shape_metadata(version: SchemaVersion | None) -> Metadata:
 def _columns(
     merge: TableMerge, version: SchemaVersion | None, comments: Mapping[str, str]
 ) -> dg.TableSchema:
-    """Return the columns with their Spark SQL types. The description of a column consists of
-    MySQL's type, the way in which settings change its values (also a tag), and MySQL's comment.
+    """Return the columns with their Spark SQL types. The description of a column
+    consists of MySQL's type, the way in which settings change its values (also a tag),
+    and MySQL's comment.
     """
     columns = []
     source = schema = None
@@ -400,8 +404,8 @@ def keys_result(names: SourceNames, count: KeyCount) -> dg.AssetCheckResult:
 
 
 def evaluation_of(result: dg.AssetCheckResult) -> dg.AssetCheckEvaluation:
-    """Return the result of a check as an event, to be logged by a step or sensor whose op does not
-    declare the check."""
+    """Return the result of a check as an event, to be logged by a step or sensor whose
+    op does not declare the check."""
     assert result.asset_key is not None
     assert result.check_name is not None
     return dg.AssetCheckEvaluation(
@@ -415,7 +419,8 @@ def evaluation_of(result: dg.AssetCheckResult) -> dg.AssetCheckEvaluation:
 
 
 def structure_observation(names: SourceNames, change: StructureChange) -> dg.AssetObservation:
-    """Return how a statement changed a table's structure, without the statement's literals."""
+    """Return how a statement changed a table's structure, without the statement's
+    literals."""
     event = change.event
     metadata = {
         "change": event.kind.value,

@@ -1,7 +1,7 @@
 """The OpenLineage events of a run.
 
-START is sent after something was captured, so an idle run sends nothing. The last event is sent
-after the source's lock was released, so that a slow backend cannot delay a run.
+START is sent after something was captured, so an idle run sends nothing. The last event
+is sent after the source's lock was released, so that a slow backend cannot delay a run.
 """
 
 from __future__ import annotations
@@ -65,8 +65,9 @@ class RunEvents:
         self._sending.close()
 
     def end(self, work: Callable[[], Workplace], *, found_dead: bool) -> None:
-        """Send the last event. `work` opens the workplace from which tables are read. `found_dead`:
-        if this run lost its lease, the run or sensor that found it dead sends its end."""
+        """Send the last event. `work` opens the workplace from which tables are read.
+        `found_dead`: if this run lost its lease, the run or sensor that found it dead
+        sends its end."""
         lost = found_dead and isinstance(self._record.error, LeaseLost)
         result = None if lost else outcome(self._record)
         if result is not None:
@@ -120,8 +121,8 @@ class RunEvents:
 
 
 def died_elsewhere(previous: LeaseView | None) -> list[str]:
-    """Return the previous run if it was killed or hung outside Dagster. Dead Dagster runs are found
-    by `dead_runs`."""
+    """Return the previous run if it was killed or hung outside Dagster. Dead Dagster
+    runs are found by `dead_runs`."""
     if previous is None or previous.ended or previous.in_dagster or previous.dagster_run is None:
         return []
     return [previous.dagster_run]
@@ -130,7 +131,8 @@ def died_elsewhere(previous: LeaseView | None) -> list[str]:
 def tell_of_dead(
     settings: Settings, source: str, runs: Collection[str], note: Callable[[str], None]
 ) -> None:
-    """Send the end of dead runs, from a sensor or from a run that has no events of its own."""
+    """Send the end of dead runs, from a sensor or from a run that has no events of its
+    own."""
     if settings.file.lineage is None or not runs:
         return
     try:
@@ -143,8 +145,9 @@ def tell_of_dead(
 
 
 def outcome(record: RunRecord) -> tuple[str, str | None] | None:
-    """Return the type of a run's last event, and the reason if the run failed. Return None, so that
-    no event is sent, if the run had nothing to do or another run had the source."""
+    """Return the type of a run's last event, and the reason if the run failed. Return
+    None, so that no event is sent, if the run had nothing to do or another run had the
+    source."""
     captured, merged, error = record.captured, record.merged, record.error
     if record.acknowledged is not None:
         idle = (captured is None or captured.batch is None) and not (merged and merged.merged)

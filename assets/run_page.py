@@ -1,8 +1,9 @@
 """The HTML pages of a source's last runs, and the page of a span of the log.
 
 A page is one file without scripts or other resources. Pages of runs are
-`.lockstep/pages/<source>/<run>.html`. `pipeline.run.status.span_report` gathers the data of a page;
-the template escapes all texts. This module does not import Dagster, because `lockstep run` uses it.
+`.lockstep/pages/<source>/<run>.html`. `pipeline.run.status.span_report` gathers the
+data of a page; the template escapes all texts. This module does not import Dagster,
+because `lockstep run` uses it.
 """
 
 from __future__ import annotations
@@ -104,8 +105,8 @@ def quoted(text: str) -> str:
 
 
 def _stands(batches: tuple[Batch, ...]) -> str:
-    """Return the state of the oldest batch that is not acknowledged. If all are acknowledged,
-    return the time of the last acknowledgement."""
+    """Return the state of the oldest batch that is not acknowledged. If all are
+    acknowledged, return the time of the last acknowledgement."""
     slowest = min(batches, key=lambda batch: (batch.acknowledged_at is not None, batch.id))
     last = batches[-1].acknowledged_at
     return f"acknowledged {clock(last)}" if slowest.acknowledged_at and last else slowest.state
@@ -132,7 +133,8 @@ _MIRRORS: Final = 40
 """Largest number of writes in a waterfall; the longest are drawn."""
 
 _COLUMNS: Final = 80
-"""Largest number of columns of a plot. If there are more batches, neighbours share a column."""
+"""Largest number of columns of a plot. If there are more batches, neighbours share a
+column."""
 
 _LEAST: Final = 0.4
 """Smallest width of a bar in percent, so that it can be seen."""
@@ -152,8 +154,9 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class RowsBar:
-    """The rows of neighbouring batches, in percent of the highest column: `deleted` at the bottom,
-    then `updated`, `inserted` and `read`. `own`: the batches belong to the report."""
+    """The rows of neighbouring batches, in percent of the highest column: `deleted` at
+    the bottom, then `updated`, `inserted` and `read`. `own`: the batches belong to the
+    report."""
 
     label: str
     read: float
@@ -180,8 +183,9 @@ def waterfall(batches: Sequence[Batch], writes: Sequence[SettledWrite]) -> tuple
 def rows_over_time(
     batches: Sequence[Batch], rows: Iterable[CapturedRows], own: frozenset[int]
 ) -> tuple[tuple[RowsBar, ...], int]:
-    """Return a column for each batch (for each group of neighbouring batches if there are more than
-    `_COLUMNS`), and the number of rows of the highest column. `own`: ids of the report's batches.
+    """Return a column for each batch (for each group of neighbouring batches if there
+    are more than `_COLUMNS`), and the number of rows of the highest column. `own`: ids
+    of the report's batches.
     """
     by_batch: dict[int, list[CapturedRows]] = {}
     for row in rows:
@@ -222,8 +226,8 @@ Span = tuple[str, str, datetime, datetime]
 
 
 def _steps(batch: Batch, writes: Sequence[SettledWrite]) -> Iterable[Span]:
-    """Yield the spans of a batch: reading, publishing (up to the beginning of its first write) and
-    acknowledging."""
+    """Yield the spans of a batch: reading, publishing (up to the beginning of its first
+    write) and acknowledging."""
     own = [w for w in writes if w.intent.first_batch <= batch.id <= w.intent.last_batch]
     if batch.captured_at is None:
         return
@@ -278,8 +282,8 @@ def page_path(state_folder: Path, source: str, about: str) -> Path:
 
 
 def keep_page(path: Path, text: str) -> None:
-    """Write the page atomically and delete the oldest pages in its folder. Raise OSError if that
-    fails."""
+    """Write the page atomically and delete the oldest pages in its folder. Raise
+    OSError if that fails."""
     make_private(path.parent)
     replace_file(path, text)
     pages = sorted(path.parent.glob("*.html"), key=lambda page: page.stat().st_mtime_ns)
@@ -288,8 +292,8 @@ def keep_page(path: Path, text: str) -> None:
 
 
 def keep_page_of_run(settings: Settings, work: Workplace, run: str) -> Path | None:
-    """Write the page of a run and return its path. Return None if the run captured nothing, or,
-    with a note, if the page cannot be written."""
+    """Write the page of a run and return its path. Return None if the run captured
+    nothing, or, with a note, if the page cannot be written."""
     source = work.source.name
     try:
         report = report_of_run(work.ledger, source, run, work.clock())

@@ -1,13 +1,15 @@
-"""The three steps of a source's run as Dagster assets: captured → merged → acknowledged.
+"""The three steps of a source's run as Dagster assets: captured → merged →
+acknowledged.
 
-A mirror is the Delta table with a table's current rows. `merged` logs a materialization for each
-mirror that changed, and for no other. `acknowledged` depends on `merged`, not on mirrors: Dagster
-would skip it if a mirror yields nothing, but an idle run must still move the position. Mirrors
-depend on the source's log, an asset that Lockstep does not materialize. If they depended on a step,
-each run would mark all unchanged mirrors as stale.
+A mirror is the Delta table with a table's current rows. `merged` logs a materialization
+for each mirror that changed, and for no other. `acknowledged` depends on `merged`, not
+on mirrors: Dagster would skip it if a mirror yields nothing, but an idle run must still
+move the position. Mirrors depend on the source's log, an asset that Lockstep does not
+materialize. If they depended on a step, each run would mark all unchanged mirrors as
+stale.
 
-Each write of a mirror is reported soon after its commit, so that no commit is missing on Dagster's
-pages if the run fails or is cancelled later.
+Each write of a mirror is reported soon after its commit, so that no commit is missing
+on Dagster's pages if the run fails or is cancelled later.
 """
 
 from __future__ import annotations
@@ -76,8 +78,8 @@ SESSIONS = "lockstep_sessions"
 """The name of the resource that provides the run's sessions."""
 
 _LATE, _FAILED = 2, 3
-"""Numbers of scheduled intervals without an acknowledgement, after which Dagster's freshness policy
-warns or fails."""
+"""Numbers of scheduled intervals without an acknowledgement, after which Dagster's
+freshness policy warns or fails."""
 
 OpenSite = Callable[[], AbstractContextManager[Site]]
 
@@ -88,8 +90,8 @@ Step = Callable[
 
 @dataclass(slots=True)
 class RunSessions:
-    """The sessions of one Dagster run. A session holds the lease and the open adapters of one
-    source for all steps of the run."""
+    """The sessions of one Dagster run. A session holds the lease and the open adapters
+    of one source for all steps of the run."""
 
     make: Callable[[str], RunSession]
     _open: dict[str, RunSession] = field(default_factory=dict)
@@ -116,7 +118,8 @@ def session_of(
 def run_assets(
     settings: Settings, declared: Declaration
 ) -> list[dg.AssetsDefinition | dg.AssetSpec]:
-    """Return the assets of a source's run: its log, and the three steps that depend on it."""
+    """Return the assets of a source's run: its log, and the three steps that depend on
+    it."""
     names, source = declared.names, settings.source(declared.names.source)
     log = declared.spec(
         names.log,
@@ -223,8 +226,8 @@ def _acknowledge(
     metadata |= distance_metadata(lag, room) | requests_metadata(session.requests())
     with failing():
         require_no_stop(session)
-    # The data version changes only if a batch was acknowledged: assets that depend on this step
-    # are built from versions of mirrors that belong together.
+    # The data version changes only if a batch was acknowledged: assets that depend on
+    # this step are built from versions of mirrors that belong together.
     cursor = work.ledger.cursors(names.source).acknowledged
     version = dg.DataVersion("none" if cursor is None else str(cursor.batch))
     return dg.MaterializeResult(metadata=metadata, data_version=version)
@@ -238,13 +241,15 @@ def merge_and_log(
     *,
     only: frozenset[TableName] | None,
 ) -> MergeReport:
-    """Merge captured changes of all tables, or of `only`, and log each write after its commit."""
+    """Merge captured changes of all tables, or of `only`, and log each write after its
+    commit."""
     merges = MergeLog(context, settings, names, session)
     try:
         with failing():
             return merge_step(session, merges.add, only)
     finally:
-        # The events need the ledger; if it does not answer, the other error is the one to show.
+        # The events need the ledger; if it does not answer, the other error is the one
+        # to show.
         with suppress(LockstepError):
             merges.log()
 
@@ -258,8 +263,8 @@ _SECONDS: Final = 5.0
 
 @dataclass(slots=True)
 class MergeLog:
-    """A collector of a run's merges, which logs them as materializations. The first ones are logged
-    at once, later ones in groups."""
+    """A collector of a run's merges, which logs them as materializations. The first
+    ones are logged at once, later ones in groups."""
 
     context: dg.AssetExecutionContext
     settings: Settings
@@ -296,8 +301,9 @@ class MergeLog:
 
 
 class LoggedProgress:
-    """A `pipeline.run.context.Progress` that writes to a Dagster run's log: every note, and figures
-    once in ten seconds. Figures of the merge are left out, because its materializations show them.
+    """A `pipeline.run.context.Progress` that writes to a Dagster run's log: every note,
+    and figures once in ten seconds. Figures of the merge are left out, because its
+    materializations show them.
     """
 
     def __init__(self, log: Log, monotonic: Callable[[], float] = time.monotonic) -> None:
@@ -318,8 +324,8 @@ def sessions_resource(
     open_site: OpenSite,
     record: Callable[[str], RunRecord],
 ) -> dg.ResourceDefinition:
-    """Return the resource that opens the adapters of a Dagster run and a session for each of its
-    sources. They are closed when the run ends, also if it fails."""
+    """Return the resource that opens the adapters of a Dagster run and a session for
+    each of its sources. They are closed when the run ends, also if it fails."""
 
     @dg.resource(description="The source's lock and everything a step works through.")
     @evaluated
@@ -386,7 +392,8 @@ def sessions_resource(
                 yield opened
             finally:
                 opened.close()
-                # If Dagster has this run as finished while it still works, it was reported as dead.
+                # If Dagster has this run as finished while it still works, it was
+                # reported as dead.
                 dagster_run = instance.get_run_by_id(run.run_id)
                 found_dead = dagster_run is not None and dagster_run.is_finished
                 for source, events in run_events.items():
@@ -399,8 +406,8 @@ def sessions_resource(
 
 
 def _until(tags: Mapping[str, str]) -> Place | None:
-    """Return the end of the run from its tag, which a person may set on Dagster's page; None
-    without the tag."""
+    """Return the end of the run from its tag, which a person may set on Dagster's page;
+    None without the tag."""
     text = tags.get(UNTIL_TAG)
     if not text:
         return None

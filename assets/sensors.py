@@ -1,8 +1,9 @@
-"""Sensors that report troubles, dead runs, new tables and runs outside Dagster; and the schedule
-and the sensor that start runs.
+"""Sensors that report troubles, dead runs, new tables and runs outside Dagster; and the
+schedule and the sensor that start runs.
 
-Loading them needs no server. `pipeline.status.verdict` decides whether a source has a trouble,
-`notices` sends it to people, `other_runs` makes the events of runs outside Dagster.
+Loading them needs no server. `pipeline.status.verdict` decides whether a source has a
+trouble, `notices` sends it to people, `other_runs` makes the events of runs outside
+Dagster.
 """
 
 from __future__ import annotations
@@ -42,11 +43,12 @@ Notify = Callable[[str, Verdict], None]
 """A function that receives a source's name and its trouble."""
 
 Reload = Callable[[str, str], str]
-"""A function that has the page at an address reload a code location. Returns the error, or ""."""
+"""A function that has the page at an address reload a code location. Returns the error,
+or ""."""
 
 MOST = 200
-"""Largest number of tables in one tick: Dagster takes tens of milliseconds for each event, and a
-tick may take a minute."""
+"""Largest number of tables in one tick: Dagster takes tens of milliseconds for each
+event, and a tick may take a minute."""
 
 _PATIENCE = 30
 """Longest time, in seconds, that the page may take to answer."""
@@ -55,7 +57,8 @@ _PATIENCE = 30
 def _sensor(
     name: str, seconds: int, description: str, look: Look, job: str | None = None
 ) -> dg.SensorDefinition:
-    """Return a sensor that is on by default. A `LockstepError` becomes the tick's message."""
+    """Return a sensor that is on by default. A `LockstepError` becomes the tick's
+    message."""
 
     def tick(
         context: dg.SensorEvaluationContext,
@@ -77,8 +80,8 @@ def _sensor(
 def attention_sensor(
     settings: Settings, open_site: OpenSite, notify: Notify | None
 ) -> dg.SensorDefinition:
-    """Report each trouble once to `notify`, to the tick's log and to the addresses of `[notify]`.
-    The sensor's cursor keeps the last reported trouble of each source."""
+    """Report each trouble once to `notify`, to the tick's log and to the addresses of
+    `[notify]`. The sensor's cursor keeps the last reported trouble of each source."""
 
     def look(context: dg.SensorEvaluationContext) -> dg.SkipReason:
         before: dict[str, str] = json.loads(context.cursor or "{}")
@@ -132,9 +135,10 @@ def dead_run_sensor(settings: Settings, open_site: OpenSite) -> dg.SensorDefinit
 def new_table_sensor(
     settings: Settings, loaded: str, reload: Reload | None = None
 ) -> dg.SensorDefinition:
-    """Return the sensor that reloads the definitions when tables were created or dropped, or asks a
-    person to do so if the page's address is not configured. `loaded`: the fingerprint of the
-    catalogue from which these definitions were made."""
+    """Return the sensor that reloads the definitions when tables were created or
+    dropped, or asks a person to do so if the page's address is not configured.
+    `loaded`: the fingerprint of the catalogue from which these definitions were
+    made."""
     ask = reload or reload_location
 
     def look(_: dg.SensorEvaluationContext) -> dg.SkipReason:
@@ -184,8 +188,8 @@ def reload_location(address: str, location: str) -> str:
 def other_runs_sensor(
     settings: Settings, declared: Mapping[str, Declaration], open_site: OpenSite
 ) -> dg.SensorDefinition:
-    """Return the sensor that reports runs which Dagster did not start. Its cursor keeps, for each
-    source, the point up to which it is reported."""
+    """Return the sensor that reports runs which Dagster did not start. Its cursor
+    keeps, for each source, the point up to which it is reported."""
 
     def look(context: dg.SensorEvaluationContext) -> dg.SensorResult:
         cursor = json.loads(context.cursor or "{}")
@@ -227,8 +231,8 @@ def other_runs_sensor(
 
 
 def source_schedule(source: str, cron: str, open_site: OpenSite) -> dg.ScheduleDefinition:
-    """Return the schedule that starts the source's job by cron unless another run has the source.
-    It is switched on by default."""
+    """Return the schedule that starts the source's job by cron unless another run has
+    the source. It is switched on by default."""
 
     @dg.schedule(
         name=f"{job_name(source)}_schedule",
@@ -250,7 +254,8 @@ def source_schedule(source: str, cron: str, open_site: OpenSite) -> dg.ScheduleD
 
 
 def why_busy(source: str, lease: LeaseView | None) -> str | None:
-    """Return a sentence that names the holder of the source's lock, or None if nobody holds it."""
+    """Return a sentence that names the holder of the source's lock, or None if nobody
+    holds it."""
     if lease is None or not lease.live:
         return None
     run = f", run {lease.dagster_run}" if lease.dagster_run else ""
@@ -261,8 +266,8 @@ def why_busy(source: str, lease: LeaseView | None) -> str | None:
 
 
 def traffic_sensor(source: SourceSettings, open_site: OpenSite) -> dg.SensorDefinition:
-    """Return the sensor that starts the source's job once the unread log exceeds the limits of
-    `trigger`."""
+    """Return the sensor that starts the source's job once the unread log exceeds the
+    limits of `trigger`."""
     name, trigger = source.name, source.part.trigger
     assert trigger is not None, "the source has a trigger"
 
@@ -292,8 +297,8 @@ def why_now(
     room: Headroom | None,
     pause: timedelta | None,
 ) -> str | None:
-    """Return why a run should begin now, or None if it should not. If the server may soon purge
-    unread log, a run begins for any amount of it."""
+    """Return why a run should begin now, or None if it should not. If the server may
+    soon purge unread log, a run begins for any amount of it."""
     unread = lag.log_bytes
     if unread == 0:
         return None

@@ -1,7 +1,8 @@
-"""Reports of a run to Dagster about tables: writes, changed structures, and states of tables.
+"""Reports of a run to Dagster about tables: writes, changed structures, and states of
+tables.
 
-A table's state is reported only if it changed since the last report. The catalogue has a digest of
-the state that was reported last; if it is lost, states are reported again.
+A table's state is reported only if it changed since the last report. The catalogue has
+a digest of the state that was reported last; if it is lost, states are reported again.
 """
 
 from __future__ import annotations
@@ -44,7 +45,8 @@ class Log(Protocol):
 
 
 class Events(Protocol):
-    """A receiver of Dagster events: the context of a run's step, or a sensor's collector."""
+    """A receiver of Dagster events: the context of a run's step, or a sensor's
+    collector."""
 
     @property
     def log(self) -> Log: ...
@@ -53,8 +55,8 @@ class Events(Protocol):
 
 
 _SMALL = 100_000
-"""Largest number of rows of a mirror whose keys a run counts, which takes hundredths of a
-second."""
+"""Largest number of rows of a mirror whose keys a run counts, which takes hundredths of
+a second."""
 
 _FEW = 100
 """Largest number of events of one kind in a run: Dagster takes milliseconds for each."""
@@ -80,8 +82,9 @@ def note_tables(
     work: Workplace,
     changed: Collection[TableName] = (),
 ) -> None:
-    """Log a check's evaluation for each table whose state is new to Dagster (`news_of`), and
-    update the catalogue from the ledger. `changed`: tables that were just materialized."""
+    """Log a check's evaluation for each table whose state is new to Dagster
+    (`news_of`), and update the catalogue from the ledger. `changed`: tables that were
+    just materialized."""
     source = work.source.name
     standings = standings_of(work)
     last_reported = {
@@ -108,8 +111,9 @@ def note_tables(
 def check_keys(
     dagster_events: Events, names: SourceNames, work: Workplace, merged: Iterable[TableMerge]
 ) -> None:
-    """Count the keys of the small mirrors that were written, and log the results. If a mirror's
-    keys cannot be counted now, the next write or a click on its page counts them."""
+    """Count the keys of the small mirrors that were written, and log the results. If a
+    mirror's keys cannot be counted now, the next write or a click on its page counts
+    them."""
     sizes = {merge.table: merge.size for merge in merged}
     small = [
         table
@@ -135,10 +139,11 @@ def news_of(
 ) -> frozenset[TableName]:
     """Return the tables to report.
 
-    A table is reported if its state is not the one that Dagster shows, or if it was just
-    materialized (`changed`), because Dagster then shows its last evaluation as outdated. If more
-    than `_FEW` tables were materialized, only those that do not follow are reported again. At most
-    `_FEW` new tables that follow are reported now, the others by later runs.
+    A table is reported if its state is not the one that Dagster shows, or if it was
+    just materialized (`changed`), because Dagster then shows its last evaluation as
+    outdated. If more than `_FEW` tables were materialized, only those that do not
+    follow are reported again. At most `_FEW` new tables that follow are reported now,
+    the others by later runs.
     """
     different = {
         table for table, digest in digests.items() if last_reported.get(table, "") != digest
@@ -182,8 +187,9 @@ def written_event(
     end: Position | None,
     comments: Mapping[str, str],
 ) -> dg.AssetMaterialization:
-    """Return the materialization for a write of a mirror. `contents`: the merged content of each
-    batch; `end`: the end of the last batch; `comments`: MySQL's comments of the columns."""
+    """Return the materialization for a write of a mirror. `contents`: the merged
+    content of each batch; `end`: the end of the last batch; `comments`: MySQL's
+    comments of the columns."""
     parts = [part for content in contents for part in (*content.segments, content.snapshot)]
     size = sum(file.size for part in parts if part for file in part.files)
     version = work.ledger.schema_version(work.source.name, merge.table, merge.shows)

@@ -1,7 +1,8 @@
-"""The interfaces for people and programs: the command line, and the Python functions that read the
-lake. Rules about data belong to `pipeline`.
+"""The interfaces for people and programs: the command line, and the Python functions
+that read the lake. Rules about data belong to `pipeline`.
 
-The functions are imported at their first use, because the command line does not need them.
+The functions are imported at their first use, because the command line does not need
+them.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""The entry point of `lockstep`: it parses the command line, calls one command, and turns errors
-and signals into messages and exit codes.
+"""The entry point of `lockstep`: it parses the command line, calls one command, and
+turns errors and signals into messages and exit codes.
 
 Dagster, Spark and database drivers are imported only by the command that needs them.
 """
@@ -42,7 +42,8 @@ _SHARED_MODULES: Final = {
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code. `--help` and `--version` raise SystemExit."""
+    """Run one command and return its exit code. `--help` and `--version` raise
+    SystemExit."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     if {"-h", "--help", "--version"} & set(words):
         parse(words)
@@ -85,8 +86,8 @@ class CaughtSignals:
         self.last: signal.Signals | None = None
 
     def raise_if_caught(self) -> None:
-        """Raise KeyboardInterrupt if a signal was caught: a library's callback may have swallowed
-        the first KeyboardInterrupt."""
+        """Raise KeyboardInterrupt if a signal was caught: a library's callback may have
+        swallowed the first KeyboardInterrupt."""
         if self.last is not None:
             raise KeyboardInterrupt
 
@@ -120,7 +121,8 @@ def catch_signals() -> Iterator[CaughtSignals]:
 def program() -> NoReturn:
     """Run `main` and exit without the interpreter's clean-up, which takes a sixth of a
     short command's time."""
-    # gRPC reads this at import; otherwise it prints each attempt to reach Spark on the terminal.
+    # gRPC reads this at import; otherwise it prints each attempt to reach Spark on the
+    # terminal.
     os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
     code = main()
     atexit._run_exitfuncs()
@@ -143,8 +145,8 @@ def _refused(error: LockstepError, streams: Streams, log: JsonLog) -> Outcome:
 
 
 def _interrupted(number: signal.Signals | None, streams: Streams, log: JsonLog) -> Outcome:
-    """Report the interruption. `number`: None if KeyboardInterrupt was raised without a signal that
-    we caught."""
+    """Report the interruption. `number`: None if KeyboardInterrupt was raised without a
+    signal that we caught."""
     terminated = number is signal.SIGTERM
     kind = "Terminated" if terminated else "Interrupted"
     code = exits.TERMINATED if terminated else exits.INTERRUPTED
@@ -168,7 +170,8 @@ def _defect(
     streams: Streams,
     log: JsonLog,
 ) -> Outcome:
-    """Write a report that the user can send. A failure to write it never hides the defect."""
+    """Write a report that the user can send. A failure to write it never hides the
+    defect."""
     folder = (config.parent if config else Path.cwd()) / ".lockstep" / "reports"
     message = f"Lockstep failed because of a defect of its own: {type(error).__name__}."
     hint = "send us what you did"
@@ -184,8 +187,8 @@ _PACKAGES = ("lockstep", "dagster", "pyspark", "delta-spark", "deltalake", "pyar
 def write_report(
     folder: Path, error: BaseException, command: str, secrets: Iterable[str], now: datetime
 ) -> Path:
-    """Write versions, the command and the traceback, with each of `secrets` masked, and return the
-    file's path. Raise OSError if it cannot be written."""
+    """Write versions, the command and the traceback, with each of `secrets` masked, and
+    return the file's path. Raise OSError if it cannot be written."""
     from lockstep.resources.private import make_private
 
     make_private(folder)

@@ -34,8 +34,8 @@ class Outcome:
 
     @classmethod
     def of_sources(cls, answers: Mapping[str, tuple[int, Mapping[str, Any]]]) -> Outcome:
-        """Return the outcome of several sources, given each source's exit code and values by its
-        name. The most serious code becomes the command's."""
+        """Return the outcome of several sources, given each source's exit code and
+        values by its name. The most serious code becomes the command's."""
         sources = {name: {**values, "exit_code": code} for name, (code, values) in answers.items()}
         return cls(exits.most_serious(code for code, _ in answers.values()), {"sources": sources})
 
@@ -72,8 +72,8 @@ class CommandContext:
         return self.settings.sources if name is None else (self.settings.source(name),)
 
     def one_source(self, name: str | None) -> SourceSettings:
-        """Return the source of that name, or the only source. Raise `UsageError` if no name is
-        given and there are several."""
+        """Return the source of that name, or the only source. Raise `UsageError` if no
+        name is given and there are several."""
         sources = self.sources(name)
         if len(sources) > 1:
             names = ", ".join(source.name for source in sources)
@@ -83,8 +83,8 @@ class CommandContext:
         return sources[0]
 
     def source_of(self, adapters: Adapters, name: str | None, table: TableName) -> str:
-        """Return the one source that has captured the table. Raise `NothingMatches` if no source
-        has, and `UsageError` if several have."""
+        """Return the one source that has captured the table. Raise `NothingMatches` if
+        no source has, and `UsageError` if several have."""
         from lockstep.pipeline.run.status.schema_history import unknown_table
 
         ledger = adapters.ledger()
@@ -102,8 +102,8 @@ class CommandContext:
 
     @contextmanager
     def adapters(self) -> Iterator[Adapters]:
-        """Yield ledger, lake and servers. Each is opened at its first use; all are closed when the
-        context ends."""
+        """Yield ledger, lake and servers. Each is opened at its first use; all are
+        closed when the context ends."""
         from lockstep.resources.adapters import Adapters
 
         with Adapters(self.settings, on_warning=self.note) as adapters:
@@ -111,8 +111,8 @@ class CommandContext:
 
     @contextmanager
     def work_on(self, source: str) -> Iterator[tuple[Adapters, Workplace]]:
-        """Yield the adapters, and the workplace (ports and settings) that the steps of a run of the
-        source receive."""
+        """Yield the adapters, and the workplace (ports and settings) that the steps of
+        a run of the source receive."""
         with self.adapters() as adapters, self.watch(source) as progress:
             yield adapters, adapters.workplace(source, progress)
 
@@ -136,14 +136,15 @@ class CommandContext:
             self.console.print(shown(sentence, keep="\n\t"), markup=False)
 
     def refused(self, source: str, error: LockstepError) -> tuple[int, dict[str, Any]]:
-        """Print the error of one source; return its exit code and its object in `--json`."""
+        """Print the error of one source; return its exit code and its object in
+        `--json`."""
         self.note(f"{source}: {error.message}\nhint: {error.hint}")
         return error.recovery.exit_code, {"error": error}
 
     @contextmanager
     def watch(self, source: str) -> Iterator[Progress]:
-        """Yield the receiver of a run's progress, which shows it as bars on the terminal, writes it
-        to the log, or does both."""
+        """Yield the receiver of a run's progress, which shows it as bars on the
+        terminal, writes it to the log, or does both."""
         log_lines = ProgressLines(self.log, source)
         if self.log.replaces_text:
             yield log_lines
@@ -157,8 +158,8 @@ def _console(stream: TextIO) -> Console:
 
     class Page(Console):
         def on_broken_pipe(self) -> None:
-            """Print nothing more, but let the command finish: a reader such as `head` closed the
-            pipe."""
+            """Print nothing more, but let the command finish: a reader such as `head`
+            closed the pipe."""
             self.quiet = True
 
     return Page(file=stream, highlight=False, soft_wrap=True)

@@ -1,8 +1,8 @@
-"""The text of `sources.yml`, which declares mirrors (Delta tables with the current rows of MySQL
-tables) as sources of a dbt project. `lockstep read --dbt` prints it.
+"""The text of `sources.yml`, which declares mirrors (Delta tables with the current rows
+of MySQL tables) as sources of a dbt project. `lockstep read --dbt` prints it.
 
-The file's keys are dbt's (https://docs.getdbt.com/reference/source-properties), `external_location`
-is dbt-duckdb's, and `meta.dagster.asset_key` is dagster-dbt's.
+The file's keys are dbt's (https://docs.getdbt.com/reference/source-properties),
+`external_location` is dbt-duckdb's, and `meta.dagster.asset_key` is dagster-dbt's.
 """
 
 from __future__ import annotations
@@ -43,10 +43,11 @@ _JINJA: Final = re.compile(r"\{[{%#]")
 
 @dataclass(frozen=True, slots=True)
 class DbtTable:
-    """A mirror as a table of a dbt source. `table`: its name in the lake. `database` and `name`:
-    that name with only the characters that Dagster allows in an asset key, because dbt can quote
-    these too. `path`: its folder or URL. `schema`: its schema in a catalog. `columns`: names and
-    types in Spark's SQL. `asset_key`: its key in Dagster. `comments`: the columns' comments."""
+    """A mirror as a table of a dbt source. `table`: its name in the lake. `database`
+    and `name`: that name with only the characters that Dagster allows in an asset key,
+    because dbt can quote these too. `path`: its folder or URL. `schema`: its schema in
+    a catalog. `columns`: names and types in Spark's SQL. `asset_key`: its key in
+    Dagster. `comments`: the columns' comments."""
 
     table: TableName
     database: str
@@ -64,8 +65,8 @@ class DbtTable:
 def sources_yaml(
     context: CommandContext, adapters: Adapters, sources: Sequence[str], only: TableName | None
 ) -> str | None:
-    """Return the file's text with all mirrors of the sources, or only with the mirror of one table;
-    None if there is no mirror."""
+    """Return the file's text with all mirrors of the sources, or only with the mirror
+    of one table; None if there is no mirror."""
     entries = [entry for name in sources for entry in _sources(context, adapters, name, only)]
     if not entries:
         return None
@@ -77,9 +78,9 @@ def sources_yaml(
 def _sources(
     context: CommandContext, adapters: Adapters, source: str, only: TableName | None
 ) -> Iterator[dict[str, Any]]:
-    """Yield a dbt source for each database of a Lockstep source. It is named after the database. If
-    lockstep.toml has several sources, it is named after source and database, because two sources
-    may have databases of the same name."""
+    """Yield a dbt source for each database of a Lockstep source. It is named after the
+    database. If lockstep.toml has several sources, it is named after source and
+    database, because two sources may have databases of the same name."""
     from lockstep.assets.declared import names_as_loaded
 
     settings, lake = context.settings, context.settings.lake_path().absolute()
@@ -155,8 +156,8 @@ def _tables(
 def _comments(
     context: CommandContext, adapters: Adapters, source: str, tables: Sequence[TableName]
 ) -> tuple[Mapping[TableName, Mapping[str, str]], Mapping[TableName, str]]:
-    """Return the comments on columns and on tables. If the source does not answer, print a warning
-    and return none."""
+    """Return the comments on columns and on tables. If the source does not answer,
+    print a warning and return none."""
     try:
         server = adapters.server(source)
         return server.comments(tables), server.table_comments(tables)
@@ -166,8 +167,9 @@ def _comments(
 
 
 def unique_keys(schema: TableSchema) -> list[tuple[str, ...]]:
-    """Return the columns of those UNIQUE keys that dbt's test checks as MySQL does. MySQL allows
-    several rows with NULL in a UNIQUE key; dbt's test does so only for a key of one column."""
+    """Return the columns of those UNIQUE keys that dbt's test checks as MySQL does.
+    MySQL allows several rows with NULL in a UNIQUE key; dbt's test does so only for a
+    key of one column."""
     unique = []
     for key in schema.keys:
         columns = [schema.column(part.column) for part in key.parts if part.column is not None]
@@ -224,8 +226,8 @@ def _keys(table: DbtTable) -> list[tuple[str, ...]]:
 
 
 def _need_no_quotes(key: tuple[str, ...]) -> bool:
-    """Return whether these columns can be named in an expression without quotes, which differ
-    between dbt's adapters."""
+    """Return whether these columns can be named in an expression without quotes, which
+    differ between dbt's adapters."""
     return all(_PLAIN.fullmatch(name) and name.lower() not in _RESERVED for name in key)
 
 
@@ -247,7 +249,8 @@ def _test(
 
 
 def _escaped(text: str) -> str:
-    """Return a Jinja template that renders to the text: dbt renders all texts of the file."""
+    """Return a Jinja template that renders to the text: dbt renders all texts of the
+    file."""
     return _JINJA.sub(lambda match: "{{ '" + match[0] + "' }}", text)
 
 

@@ -1,5 +1,6 @@
-"""The command line's grammar: every command, its options and their `--help`; and the arguments that
-several commands parse in the same way (a table, a place in the log, an author, a reason).
+"""The command line's grammar: every command, its options and their `--help`; and the
+arguments that several commands parse in the same way (a table, a place in the log, an
+author, a reason).
 """
 
 from __future__ import annotations
@@ -45,7 +46,8 @@ class _Version(argparse.Action):
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
-    """Return the parsed arguments. Raise `UsageError` if they do not follow the grammar."""
+    """Return the parsed arguments. Raise `UsageError` if they do not follow the
+    grammar."""
     try:
         parsed = make_parser().parse_args(arguments)
     except UsageError:
@@ -57,7 +59,8 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 def _require_known_command(arguments: Sequence[str]) -> None:
-    """Raise `UsageError`, which suggests the most similar command, if the command is unknown."""
+    """Raise `UsageError`, which suggests the most similar command, if the command is
+    unknown."""
     parser = _global_options()
     parser.add_argument("command", nargs="?")
     typed = parser.parse_known_args(arguments)[0].command
@@ -72,10 +75,11 @@ def _require_known_command(arguments: Sequence[str]) -> None:
 
 # -- commands and their options ----------------------------------------------------------------
 #
-# A line declares an option: its name, its value, its text in `--help`. The value is followed by
-# `*`, `+` or `?` as in a regular expression if it can be repeated or left out, and by `!` if the
-# option is required. Options that begin with `|` exclude each other. `@name` inserts the lines of
-# `_SHARED`. Wherever a value is a PLACE, `--help` ends with `_PLACES`.
+# A line declares an option: its name, its value, its text in `--help`. The value is
+# followed by `*`, `+` or `?` as in a regular expression if it can be repeated or left
+# out, and by `!` if the option is required. Options that begin with `|` exclude each
+# other. `@name` inserts the lines of `_SHARED`. Wherever a value is a PLACE, `--help`
+# ends with `_PLACES`.
 
 _GLOBAL: Final = """\
 --config FILE   the configuration file (default: $LOCKSTEP_CONFIG, else ./lockstep.toml)
@@ -360,8 +364,8 @@ _OPTION: Final = re.compile(r"(\| )?([\w-]+)(?: (?:\{(.+)\}|([\w=]+))([*+?!]?))?
 
 
 def _add(parser: Any, text: str, **defaults: Any) -> None:
-    """Add the options that the text declares to a parser, or to a group of one. `defaults`: further
-    arguments of each `add_argument`."""
+    """Add the options that the text declares to a parser, or to a group of one.
+    `defaults`: further arguments of each `add_argument`."""
     exclusive: Any = None
     for line in re.sub(r"\n +", " ", text).splitlines():
         if line.startswith("@"):
@@ -428,7 +432,8 @@ def place_option(arguments: argparse.Namespace, option: str) -> Place | None:
 
 
 def place_argument(text: str, option: str, command: str) -> Place:
-    """Return the place that the text names. Raise `UsageError` with the valid forms otherwise."""
+    """Return the place that the text names. Raise `UsageError` with the valid forms
+    otherwise."""
     from lockstep.pipeline.values.places import parse_end, parse_place
 
     try:
@@ -440,8 +445,8 @@ def place_argument(text: str, option: str, command: str) -> Place:
 
 
 def table_name(text: str) -> TableName:
-    """Return a text such as `shop.orders` as a name, divided at the first dot. Raise `UsageError`
-    if it has no dot."""
+    """Return a text such as `shop.orders` as a name, divided at the first dot. Raise
+    `UsageError` if it has no dot."""
     database, _, name = text.partition(".")
     if not database or not name:
         raise UsageError(f"{text!r} is not a table's name.", hint="write it as database.table")
@@ -449,7 +454,8 @@ def table_name(text: str) -> TableName:
 
 
 def author(arguments: argparse.Namespace) -> str:
-    """Return who gives an order that is recorded: `--author`, else the name of this account."""
+    """Return who gives an order that is recorded: `--author`, else the name of this
+    account."""
     name: str | None = arguments.author
     return name or getpass.getuser()
 

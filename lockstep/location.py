@@ -1,5 +1,5 @@
-"""The names that the code locations of other Dagster projects import: `definitions_of`, the
-translator class that they subclass, and the component that `dg` finds."""
+"""The names that the code locations of other Dagster projects import: `definitions_of`,
+the translator class that they subclass, and the component that `dg` finds."""
 
 from __future__ import annotations
 

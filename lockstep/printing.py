@@ -1,5 +1,5 @@
-"""Printing that several commands share: tables of values, aligned pairs, rows that differ, and
-tables that stopped or are incomplete."""
+"""Printing that several commands share: tables of values, aligned pairs, rows that
+differ, and tables that stopped or are incomplete."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 
 def difference_lines(table: TableDifference) -> Iterator[str]:
-    """Yield lines with the first rows that differ between MySQL and the lake, and one with the
-    number of the others."""
+    """Yield lines with the first rows that differ between MySQL and the lake, and one
+    with the number of the others."""
     count = table.differing
     sides = {"MySQL": "source", "the lake": "lake"}
     yield from row_lines(table.rows, count, sides, prefix=f"{table.table}: ")
@@ -33,10 +33,10 @@ def row_lines(
     prefix: str,
     indent: str = "  ",
 ) -> Iterator[str]:
-    """Yield lines with the first of the rows that differ, and one with the number of the others.
-    `count`: the number of all rows that differ, which can be more than `rows` has. `sides`: each
-    side's name → the attribute of a row with that side's values, which are None unless
-    requested."""
+    """Yield lines with the first of the rows that differ, and one with the number of
+    the others. `count`: the number of all rows that differ, which can be more than
+    `rows` has. `sides`: each side's name → the attribute of a row with that side's
+    values, which are None unless requested."""
     for row in rows[:_ROWS]:
         columns = f" ({', '.join(row.columns)})" if row.columns else ""
         yield f"{prefix}{row.kind}: {row.key}{columns}"
@@ -51,8 +51,8 @@ def row_lines(
 
 
 def partial_lines(tables: Sequence[Extent]) -> Iterator[str]:
-    """Yield lines about the missing rows of tables that are only partly in the lake. Tables with
-    the same sentence share a line."""
+    """Yield lines about the missing rows of tables that are only partly in the lake.
+    Tables with the same sentence share a line."""
     by_sentence: dict[str, list[Extent]] = {}
     for table in tables:
         by_sentence.setdefault(table.sentence, []).append(table)
@@ -62,8 +62,8 @@ def partial_lines(tables: Sequence[Extent]) -> Iterator[str]:
 
 
 def show_stopped(context: CommandContext, tables: Sequence[StoppedTable]) -> None:
-    """Print stopped tables. Tables that stopped at the same place for the same reason share a
-    line."""
+    """Print stopped tables. Tables that stopped at the same place for the same reason
+    share a line."""
     groups: dict[tuple[str, str, str], list[StoppedTable]] = {}
     for table in tables:
         groups.setdefault((STOPPED_BY[table.by], table.position, table.reason), []).append(table)
@@ -88,8 +88,9 @@ _BETWEEN = 3
 def show_table(
     context: CommandContext, heads: Sequence[str], values: Sequence[Iterable[object]]
 ) -> None:
-    """Print rows of values under their heads, numbers aligned to the right; nothing if there are no
-    rows. Words are never broken: if they do not fit, lines are longer than the terminal is wide."""
+    """Print rows of values under their heads, numbers aligned to the right; nothing if
+    there are no rows. Words are never broken: if they do not fit, lines are longer than
+    the terminal is wide."""
     if context.wants_json or not values:
         return
     from rich import box
@@ -118,14 +119,16 @@ def _cell(value: object) -> str:
 
 
 def counted(count: int, thing: str, things: str = "") -> str:
-    """Return `1 row` or `2,000 rows`. `things`: the plural, if it is not `thing` and an s."""
+    """Return `1 row` or `2,000 rows`. `things`: the plural, if it is not `thing` and an
+    s."""
     return f"{count:,} {thing if count == 1 else things or f'{thing}s'}"
 
 
 def origin_values(origin: ChangelogOrigin) -> dict[str, Any]:
-    """Return, for `--json`, the origin of a mirror that is rebuilt without reading MySQL. `base`:
-    the earlier version to which changes are applied, or None for an empty table. `batches`: the
-    changelog's batches with these changes. `row_images`: the number of row images in them."""
+    """Return, for `--json`, the origin of a mirror that is rebuilt without reading
+    MySQL. `base`: the earlier version to which changes are applied, or None for an
+    empty table. `batches`: the changelog's batches with these changes. `row_images`:
+    the number of row images in them."""
     names = "mirror", "delta_version", "last_batch as batch"
     return {
         "base": origin.base and parts(origin.base, *names),
@@ -135,6 +138,7 @@ def origin_values(origin: ChangelogOrigin) -> dict[str, Any]:
 
 
 def lines(pairs: Mapping[str, str]) -> str:
-    """Return one text with a line `name  value` for each pair, in which the values are aligned."""
+    """Return one text with a line `name  value` for each pair, in which the values are
+    aligned."""
     width = max(map(len, pairs), default=0)
     return "\n".join(f"  {name:<{width}}  {value}" for name, value in pairs.items())

@@ -1,9 +1,9 @@
 """The Python functions that read the lake.
 
 `lockstep.read_at` returns all tables of a source as of one place of the log.
-`lockstep.read_changelog` returns all changes of a table; the changelog may consist of several Delta
-tables (generations), because a new one begins when a column's type changes. `lockstep.consume`
-gives a consumer each change once and in order.
+`lockstep.read_changelog` returns all changes of a table; the changelog may consist of
+several Delta tables (generations), because a new one begins when a column's type
+changes. `lockstep.consume` gives a consumer each change once and in order.
 """
 
 from __future__ import annotations
@@ -60,7 +60,8 @@ CONFIG = "lockstep.toml"
 
 @contextmanager
 def _open_site(source: str, config: str | Path) -> Iterator[tuple[Adapters, LakePath]]:
-    """Yield the adapters of a configuration that has the source, and the lake's absolute path."""
+    """Yield the adapters of a configuration that has the source, and the lake's
+    absolute path."""
     settings = _settings(config)
     settings.source(source)
     with Adapters(settings, on_warning=_warn) as adapters:
@@ -80,9 +81,10 @@ def _warn(sentence: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class TableVersion:
-    """A mirror at a Delta version. Each method that reads it first checks that the folder has the
-    Delta table with `table_id` (unless that is None), that the version has no change after the
-    batch `batch`, and that its log and files exist; otherwise the method raises `VersionGone`."""
+    """A mirror at a Delta version. Each method that reads it first checks that the
+    folder has the Delta table with `table_id` (unless that is None), that the version
+    has no change after the batch `batch`, and that its log and files exist; otherwise
+    the method raises `VersionGone`."""
 
     table: str
     path: LakePath
@@ -91,8 +93,9 @@ class TableVersion:
     batch: int
 
     def arrow(self) -> pa.Table:
-        """Return all rows, in no particular order. Raise `ConfigurationError` for a mirror with
-        both widened columns and deletion vectors, which only Spark can read."""
+        """Return all rows, in no particular order. Raise `ConfigurationError` for a
+        mirror with both widened columns and deletion vectors, which only Spark can
+        read."""
         return version_rows(self._mirror_version)
 
     def to_delta(self) -> Any:
@@ -100,8 +103,8 @@ class TableVersion:
         return open_version(self._mirror_version)
 
     def spark(self, session: Any) -> Any:
-        """Return the version as a DataFrame. `session`: a SparkSession with Delta; Delta's check
-        that refuses old commits is switched off in it."""
+        """Return the version as a DataFrame. `session`: a SparkSession with Delta;
+        Delta's check that refuses old commits is switched off in it."""
         return version_frame(session, self._mirror_version)
 
     @property
@@ -112,10 +115,11 @@ class TableVersion:
 class VersionSet(Mapping[str, TableVersion]):
     """The tables of a source by `database.table`, all of them as of `position`.
 
-    `batch`: the number of the batch whose end they show, as in the changelogs' column `_batch`;
-    `position`: the place in the log where that batch ends, with its executed GTIDs and commit time;
-    `missing`: the tables that cannot be read as of that place, each with its reason and a hint.
-    Access to a missing table raises `VersionSetUnknown`; access to an unknown name, KeyError.
+    `batch`: the number of the batch whose end they show, as in the changelogs' column
+    `_batch`; `position`: the place in the log where that batch ends, with its executed
+    GTIDs and commit time; `missing`: the tables that cannot be read as of that place,
+    each with its reason and a hint. Access to a missing table raises
+    `VersionSetUnknown`; access to an unknown name, KeyError.
     """
 
     def __init__(self, shown: ShownVersions, lake: LakePath) -> None:
@@ -153,8 +157,8 @@ class VersionSet(Mapping[str, TableVersion]):
 
 
 def read_at(source: str, at: str | None = None, *, config: str | Path = CONFIG) -> VersionSet:
-    """Return the versions that show a source as of a place, or without `at`, as of the newest
-    acknowledged batch. Raise `VersionSetUnknown` if there are none.
+    """Return the versions that show a source as of a place, or without `at`, as of the
+    newest acknowledged batch. Raise `VersionSetUnknown` if there are none.
 
     `at`: a place in a form that `lockstep versions --at` accepts. `config`: the path of
     lockstep.toml.
@@ -174,8 +178,9 @@ def read_at(source: str, at: str | None = None, *, config: str | Path = CONFIG) 
 class WholeChangelog:
     """A table's changelog as it was when it was opened; later changes are not included.
 
-    A column whose type changed has its newest type; values of an older generation that do not fit
-    it are in `name@generation`. A column that a generation does not have is NULL in its rows.
+    A column whose type changed has its newest type; values of an older generation that
+    do not fit it are in `name@generation`. A column that a generation does not have is
+    NULL in its rows.
     """
 
     table: TableName
@@ -191,17 +196,17 @@ class WholeChangelog:
         return read_generations(self.generations, self.columns)
 
     def spark(self, spark: Any) -> Any:
-        """Return all changes as a DataFrame of a SparkSession with Delta, in no particular
-        order."""
+        """Return all changes as a DataFrame of a SparkSession with Delta, in no
+        particular order."""
         return generations_frame(spark, self.generations, self.columns)
 
 
 def read_changelog(source: str, table: str, *, config: str | Path = CONFIG) -> WholeChangelog:
-    """Return a table's changes in the lake, including those that are not acknowledged yet. Raise
-    `NothingMatches` if there are none.
+    """Return a table's changes in the lake, including those that are not acknowledged
+    yet. Raise `NothingMatches` if there are none.
 
-    `table`: `database.table`. `config`: the path of lockstep.toml. A program that needs each change
-    exactly once uses a consumer (`lockstep.consume`) instead.
+    `table`: `database.table`. `config`: the path of lockstep.toml. A program that needs
+    each change exactly once uses a consumer (`lockstep.consume`) instead.
     """
     with _open_site(source, config) as (adapters, lake):
         return whole_changelog(adapters.ledger(), lake, source, table_name(table))
@@ -234,8 +239,9 @@ MAX_CHANGES = 1_000_000
 def consume(
     source: str, consumer: str, *, config: str | Path = CONFIG
 ) -> Iterator[ChangelogConsumer]:
-    """Yield a consumer of a source's changelog. Deliveries that were neither acknowledged nor
-    rolled back stay open when the context ends. `ConsumerUnknown` before `make_consumer`."""
+    """Yield a consumer of a source's changelog. Deliveries that were neither
+    acknowledged nor rolled back stay open when the context ends. `ConsumerUnknown`
+    before `make_consumer`."""
     with _open_site(source, config) as (adapters, lake):
         adapters.consumers().deliveries_out(source, consumer)  # raises ConsumerUnknown
         yield ChangelogConsumer(adapters, source, consumer, lake)
@@ -244,8 +250,9 @@ def consume(
 def make_consumer(
     source: str, consumer: str, *, start: ConsumerStart, config: str | Path = CONFIG
 ) -> Consumer:
-    """Create a consumer. `start`: "earliest" (all changes), "latest" (changes from now on), or a
-    batch's id (changes after that batch). From now on, upkeep keeps the files that it needs."""
+    """Create a consumer. `start`: "earliest" (all changes), "latest" (changes from now
+    on), or a batch's id (changes after that batch). From now on, upkeep keeps the files
+    that it needs."""
     with _open_site(source, config) as (adapters, _):
         return adapters.consumers().make_consumer(source, consumer, start)
 
@@ -283,7 +290,8 @@ class ChangelogConsumer:
         self, *, max_batches: int | None = None, max_changes: int | None = MAX_CHANGES
     ) -> ChangelogDelivery | None:
         """Return the changes after all earlier deliveries: whole batches, and so whole
-        transactions, within the bounds, but at least one batch. None if there is nothing new."""
+        transactions, within the bounds, but at least one batch. None if there is
+        nothing new."""
         bounds = DeliveryBounds(max_batches, max_changes)
         delivery = self._site.consumers().deliver(self.source, self.name, bounds)
         if delivery is None:
@@ -291,7 +299,8 @@ class ChangelogConsumer:
         return ChangelogDelivery(self, self._site, delivery, self._lake)
 
     def out(self) -> list[ChangelogDelivery]:
-        """Return the deliveries that are neither acknowledged nor rolled back, oldest first."""
+        """Return the deliveries that are neither acknowledged nor rolled back, oldest
+        first."""
         deliveries = self._site.consumers().deliveries_out(self.source, self.name)
         return [
             ChangelogDelivery(self, self._site, delivery, self._lake) for delivery in deliveries
@@ -300,24 +309,25 @@ class ChangelogConsumer:
     def ack(self, delivery: int) -> None:
         """Acknowledge the oldest open delivery, which moves the cursor to its end.
 
-        `ConsumerRefused`, with nothing changed, if it is not the oldest, or was acknowledged or
-        rolled back before.
+        `ConsumerRefused`, with nothing changed, if it is not the oldest, or was
+        acknowledged or rolled back before.
         """
         self._site.consumers().ack_delivery(self.source, self.name, delivery)
 
     def rollback(self, delivery: int | None = None) -> list[int]:
-        """Take back all open deliveries, or one and those after it, so that `get` returns their
-        changes again. Return their ids."""
+        """Take back all open deliveries, or one and those after it, so that `get`
+        returns their changes again. Return their ids."""
         return self._site.consumers().roll_back(self.source, self.name, delivery)
 
 
 class ChangelogDelivery:
-    """A range of whole batches. A batch has the same rows in every delivery, so a consumer that
-    stores `last_batch` in its own transaction applies each change exactly once.
+    """A range of whole batches. A batch has the same rows in every delivery, so a
+    consumer that stores `last_batch` in its own transaction applies each change exactly
+    once.
 
-    `batches`: ascending, as in the column `_batch`; `start`, `end`: the places in the log before
-    the first and after the last of them; `tables`: those with changes; `changes`: number of row
-    images in all of them.
+    `batches`: ascending, as in the column `_batch`; `start`, `end`: the places in the
+    log before the first and after the last of them; `tables`: those with changes;
+    `changes`: number of row images in all of them.
     """
 
     def __init__(
@@ -336,30 +346,33 @@ class ChangelogDelivery:
 
     @property
     def gaps(self) -> list[Gap]:
-        """Parts of the log before these batches that were never read, because a person chose a
-        later start."""
+        """Parts of the log before these batches that were never read, because a person
+        chose a later start."""
         gaps = self._site.ledger().gaps(self._delivery.source)
         return [gap for gap in gaps if gap.batch in self.batches]
 
     def generations(self, table: str, *, incomplete: bool = False) -> tuple[Generation, ...]:
-        """Return the changelog's generations in this delivery, oldest first, each with its columns;
-        several if a column's type changed. `arrow` and `spark` return the rows of all of them."""
+        """Return the changelog's generations in this delivery, oldest first, each with
+        its columns; several if a column's type changed. `arrow` and `spark` return the
+        rows of all of them."""
         return self._delivered(table, incomplete).generations
 
     def arrow(self, table: str, *, incomplete: bool = False) -> pa.Table:
-        """Return the table's changes in the order of `_sequence`, with the changelog's columns; no
-        rows if `tables` does not have it. A column whose type changed within the delivery has its
-        newest type; values that do not fit it are in `name@1`, named after their generation.
+        """Return the table's changes in the order of `_sequence`, with the changelog's
+        columns; no rows if `tables` does not have it. A column whose type changed
+        within the delivery has its newest type; values that do not fit it are in
+        `name@1`, named after their generation.
 
         `SegmentsLost` if files are missing; `TableQuarantined` unless `incomplete`.
         """
         return read_in_order(self._site.lake().segments, self._delivered(table, incomplete))
 
     def spark(self, table: str, spark: Any, *, incomplete: bool = False) -> Any:
-        """Return the table's changes as a DataFrame of the SparkSession `spark`, in no particular
-        order.
+        """Return the table's changes as a DataFrame of the SparkSession `spark`, in no
+        particular order.
 
-        Spark reads the files when the DataFrame is used, so acknowledge only after that.
+        Spark reads the files when the DataFrame is used, so acknowledge only after
+        that.
         """
         delivered = self._delivered(table, incomplete)
         require_files(self._site.lake().segments, delivered)
@@ -370,7 +383,8 @@ class ChangelogDelivery:
         self._consumer.ack(self.id)
 
     def rollback(self) -> list[int]:
-        """Take back this delivery and those after it, as `ChangelogConsumer.rollback` does."""
+        """Take back this delivery and those after it, as `ChangelogConsumer.rollback`
+        does."""
         return self._consumer.rollback(self.id)
 
     @cached_property

@@ -1,7 +1,7 @@
-"""The output of a command. Its answer goes to standard output, as text or as one JSON object.
-Progress, notes and errors go to standard error, together with everything that libraries and the JVM
-print. Progress is shown as bars on a terminal, or as JSON lines for a log collector; JSON lines can
-also go to a rotated file."""
+"""The output of a command. Its answer goes to standard output, as text or as one JSON
+object. Progress, notes and errors go to standard error, together with everything that
+libraries and the JVM print. Progress is shown as bars on a terminal, or as JSON lines
+for a log collector; JSON lines can also go to a rotated file."""
 
 from __future__ import annotations
 
@@ -56,8 +56,9 @@ def writing(subject: str, path: str | Path, option: str) -> Iterator[None]:
 
 @contextmanager
 def open_streams() -> Iterator[Streams]:
-    """Yield streams on duplicates of descriptors 1 and 2. While the context lasts, descriptor 1
-    points to standard error, so that nothing a library prints mixes with the answer."""
+    """Yield streams on duplicates of descriptors 1 and 2. While the context lasts,
+    descriptor 1 points to standard error, so that nothing a library prints mixes with
+    the answer."""
     sys.stdout.flush()
     sys.stderr.flush()
     stdout = os.dup(1)
@@ -74,7 +75,8 @@ def open_streams() -> Iterator[Streams]:
 
 @contextmanager
 def _opened(descriptor: int) -> Iterator[TextIO]:
-    """Yield a line-buffered text stream. A reader such as `head` may close the pipe early."""
+    """Yield a line-buffered text stream. A reader such as `head` may close the pipe
+    early."""
     stream = os.fdopen(descriptor, "w", 1, encoding="utf-8", errors="backslashreplace")
     try:
         yield stream
@@ -96,16 +98,17 @@ _SECONDS: Final = 10.0
 
 
 class JsonLog:
-    """A log of JSON lines with `time` (ISO 8601, UTC), `level`, `message` and further fields.
-    `replaces_text` is true if the lines go to standard error in place of text."""
+    """A log of JSON lines with `time` (ISO 8601, UTC), `level`, `message` and further
+    fields. `replaces_text` is true if the lines go to standard error in place of
+    text."""
 
     def __init__(self) -> None:
         self._handlers: list[logging.Handler] = []
         self.replaces_text = False
 
     def open(self, stream: TextIO | None, file: str | None) -> None:
-        """Write to the stream, and to the file, which is rotated at 10 MiB and keeps five older
-        files. Raise `ConfigurationError` if the file cannot be written."""
+        """Write to the stream, and to the file, which is rotated at 10 MiB and keeps
+        five older files. Raise `ConfigurationError` if the file cannot be written."""
         if stream is not None:
             self.replaces_text = True
             self._handlers.append(logging.StreamHandler(stream))
@@ -133,8 +136,8 @@ class JsonLog:
 
 
 class ProgressLines:
-    """A `pipeline.run.context.Progress` that writes log lines: at most one in ten seconds for each
-    step and table."""
+    """A `pipeline.run.context.Progress` that writes log lines: at most one in ten
+    seconds for each step and table."""
 
     def __init__(self, log: JsonLog, source: str, clock: Callable[[], float] = monotonic) -> None:
         self._log, self._source, self._clock = log, source, clock

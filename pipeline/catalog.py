@@ -1,13 +1,15 @@
-"""Decides how mirrors (the Delta tables with the current rows) are entered in a catalog: which
-entries there should be, and by which steps the recorded entries become these. Pure.
+"""Decides how mirrors (the Delta tables with the current rows) are entered in a
+catalog: which entries there should be, and by which steps the recorded entries become
+these. Pure.
 
-Catalogs do not distinguish `Orders` from `orders`, so names are in lower case. Of two tables whose
-names differ only in case, one is registered: the one that already is, otherwise the first.
+Catalogs do not distinguish `Orders` from `orders`, so names are in lower case. Of two
+tables whose names differ only in case, one is registered: the one that already is,
+otherwise the first.
 
-Unneeded entries are dropped first, so that a table can take the name of a dropped one. If an
-entry's new name still belongs to another table's entry, the entry is dropped and created again. A
-renamed table keeps its entry if its mirror stays in its folder; in another folder it gets a new
-one.
+Unneeded entries are dropped first, so that a table can take the name of a dropped one.
+If an entry's new name still belongs to another table's entry, the entry is dropped and
+created again. A renamed table keeps its entry if its mirror stays in its folder; in
+another folder it gets a new one.
 """
 
 from __future__ import annotations
@@ -40,7 +42,8 @@ class EntryName:
 
 @dataclass(frozen=True, slots=True)
 class EntryColumn:
-    """A column of an entry; `type` is a type of Spark SQL (`pipeline.schema.types.sql_type`)."""
+    """A column of an entry; `type` is a type of Spark SQL
+    (`pipeline.schema.types.sql_type`)."""
 
     name: str
     type: str
@@ -51,9 +54,9 @@ class EntryColumn:
 class Entry:
     """The entry that the catalog should have for a table's mirror.
 
-    `location` is the mirror's URL as the catalog spells it; `columns` is empty if the catalog keeps
-    none. `shows` is the version of the table's structure that the mirror shows; only the ledger
-    records it.
+    `location` is the mirror's URL as the catalog spells it; `columns` is empty if the
+    catalog keeps none. `shows` is the version of the table's structure that the mirror
+    shows; only the ledger records it.
     """
 
     source: str
@@ -83,9 +86,10 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Registered:
-    """An entry as the ledger recorded it. `content`: hash of comment, columns and location;
-    `shows`: version of the table's structure. Both are None while the entry is being written: the
-    catalog may then have the new entry, the former one, or none."""
+    """An entry as the ledger recorded it. `content`: hash of comment, columns and
+    location; `shows`: version of the table's structure. Both are None while the entry
+    is being written: the catalog may then have the new entry, the former one, or
+    none."""
 
     table: TableName
     name: EntryName
@@ -96,8 +100,8 @@ class Registered:
 
 @dataclass(frozen=True, slots=True)
 class Registrations:
-    """A source's recorded entries. `statement`: number of the last DDL statement whose column
-    comments they show; 0 for none."""
+    """A source's recorded entries. `statement`: number of the last DDL statement whose
+    column comments they show; 0 for none."""
 
     entries: Mapping[TableName, Registered]
     statement: int
@@ -105,8 +109,8 @@ class Registrations:
 
 @dataclass(frozen=True, slots=True)
 class CatalogEntry:
-    """What the catalog has under a name. `location`: None if it is not a table with a location.
-    `source`, `content`: Lockstep's marks, None without them."""
+    """What the catalog has under a name. `location`: None if it is not a table with a
+    location. `source`, `content`: Lockstep's marks, None without them."""
 
     location: str | None
     source: str | None = None
@@ -114,8 +118,8 @@ class CatalogEntry:
 
 
 def place(location: str) -> str:
-    """Return a location in a normal form: file:/a, file:///a/ and /a are equal, as are s3a: and
-    s3:."""
+    """Return a location in a normal form: file:/a, file:///a/ and /a are equal, as are
+    s3a: and s3:."""
     match = re.fullmatch(r"(?:file:)?/+(.*?)/*", location)
     if match is not None:
         return f"file:///{match[1]}"
@@ -123,9 +127,9 @@ def place(location: str) -> str:
 
 
 def marked(entry: CatalogEntry, source: str, root: str, registered: Registered | None) -> bool:
-    """Return whether an entry was made by Lockstep for this source and this lake. Another project
-    may have a source of the same name, so the marks alone are no proof: the location must also be
-    below `root`, or be the one that the ledger recorded."""
+    """Return whether an entry was made by Lockstep for this source and this lake.
+    Another project may have a source of the same name, so the marks alone are no proof:
+    the location must also be below `root`, or be the one that the ledger recorded."""
     if entry.location is None or entry.source != source:
         return False
     below = place(entry.location).startswith(f"{place(root)}/")
@@ -162,8 +166,9 @@ def entry_names(
     refuses: Callable[[EntryName], str | None],
     registered: Mapping[TableName, Registered],
 ) -> tuple[dict[TableName, EntryName], list[Unregistered]]:
-    """Return the name of each table's entry, and the tables that cannot have one. `named`: returns
-    the name for a table; `refuses`: returns why the catalog refuses a name, or None."""
+    """Return the name of each table's entry, and the tables that cannot have one.
+    `named`: returns the name for a table; `refuses`: returns why the catalog refuses a
+    name, or None."""
     names: dict[TableName, EntryName] = {}
     left: list[Unregistered] = []
     taken: dict[EntryName, TableName] = {}
@@ -188,8 +193,9 @@ def entry_names(
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One change of the catalog: the recorded entry `known` becomes `wanted`. Without `wanted` it
-    is dropped, without `known` created; if the names differ, it is renamed."""
+    """One change of the catalog: the recorded entry `known` becomes `wanted`. Without
+    `wanted` it is dropped, without `known` created; if the names differ, it is
+    renamed."""
 
     known: Registered | None
     wanted: Entry | None
@@ -200,9 +206,9 @@ def plan(
     registered: Mapping[TableName, Registered],
     gone: Collection[TableName],
 ) -> list[Step]:
-    """Return the steps in their order: drops, renames, then entries to create or to update.
-    `wanted`: the entries that may have changed; `gone`: registered tables that were dropped at the
-    source."""
+    """Return the steps in their order: drops, renames, then entries to create or to
+    update. `wanted`: the entries that may have changed; `gone`: registered tables that
+    were dropped at the source."""
     drops, renames, puts = dict.fromkeys(gone), list[Step](), list[Step]()
     names = {entry.name for table, entry in registered.items() if table not in drops}
     dropped_at = {place(registered[table].location): table for table in gone}
@@ -216,8 +222,8 @@ def plan(
                 del dropped_at[place(entry.location)]
                 current = registered[former]
         if current is not None and current.name != entry.name and entry.name in names:
-            # Another table's entry still has this name. If this entry took it now, the later
-            # rename of the other entry would rename this one.
+            # Another table's entry still has this name. If this entry took it now, the
+            # later rename of the other entry would rename this one.
             drops.setdefault(current.table)
             current = None
         renamed = current is not None and current.name != entry.name

@@ -1,27 +1,31 @@
-"""Decides whether a ledger (the Postgres database with positions and structures) follows its lake
-or the lake its ledger. For a ledger that is made from a lake, decides after which batch it
-continues. Pure.
+"""Decides whether a ledger (the Postgres database with positions and structures)
+follows its lake or the lake its ledger. For a ledger that is made from a lake, decides
+after which batch it continues. Pure.
 
-Not here: finding the batch's end in a log, and structures (`pipeline.run.recovery.recover`).
+Not here: finding the batch's end in a log, and structures
+(`pipeline.run.recovery.recover`).
 
-A batch is the part of the log that one run captured; batches are numbered. A mirror is the Delta
-table with a table's current rows. A mirror shows exactly the end of batch N if it has a version
-whose last batch is M, at most N, and no batch from M + 1 to N concerns the table. A batch concerns
-it if the table's changelog has files of the batch, if the batch's commit to `_transactions` (the
-lake's table of transactions) lists the table, or if a later write begins with the batch. The new
-ledger continues with that version; if the mirror has a newer one, the mirror is restored to it. So
-no change is applied twice, even to rows without a key, whatever happened to the columns. A table
+A batch is the part of the log that one run captured; batches are numbered. A mirror is
+the Delta table with a table's current rows. A mirror shows exactly the end of batch N
+if it has a version whose last batch is M, at most N, and no batch from M + 1 to N
+concerns the table. A batch concerns it if the table's changelog has files of the batch,
+if the batch's commit to `_transactions` (the lake's table of transactions) lists the
+table, or if a later write begins with the batch. The new ledger continues with that
+version; if the mirror has a newer one, the mirror is restored to it. So no change is
+applied twice, even to rows without a key, whatever happened to the columns. A table
 that occurs only in later batches is captured as a new one.
 
-N is one of the `NEAR` newest batches: the one for which the fewest tables must be read from the
-source; among equals, the newest. If the source's log no longer reaches back to any of these, N is
-an older batch. N must have been published in all tables: `_transactions` has it, or a mirror shows
-it. If a person names a batch to go back to, N is the newest such batch up to that one.
+N is one of the `NEAR` newest batches: the one for which the fewest tables must be read
+from the source; among equals, the newest. If the source's log no longer reaches back to
+any of these, N is an older batch. N must have been published in all tables:
+`_transactions` has it, or a mirror shows it. If a person names a batch to go back to, N
+is the newest such batch up to that one.
 
-If a run was undone, or another ledger continued from an earlier batch, the lake went back to that
-batch. Later batches that it still has are void. The folder's claim, a file that names the owning
-ledger, lists them (`pipeline.model.claim`). A claim may be incomplete. Then N is a batch that
-`_transactions` has, because that table does not list void batches.
+If a run was undone, or another ledger continued from an earlier batch, the lake went
+back to that batch. Later batches that it still has are void. The folder's claim, a file
+that names the owning ledger, lists them (`pipeline.model.claim`). A claim may be
+incomplete. Then N is a batch that `_transactions` has, because that table does not list
+void batches.
 
 | commits of | |
 |---|---|
@@ -52,10 +56,10 @@ from lockstep.pipeline.values.table import TableName
 
 @dataclass(frozen=True, slots=True)
 class RecordedCursor:
-    """The cursor (how the run after a batch finds its place in the log), as a commit records it.
-    `gtids`: None if the set was too long for the commit. `by_gtid`: the place is found by GTID, not
-    by file and offset. `anchor`: the checksum of the event before the place. `sequence`: the number
-    of the last change up to there."""
+    """The cursor (how the run after a batch finds its place in the log), as a commit
+    records it. `gtids`: None if the set was too long for the commit. `by_gtid`: the
+    place is found by GTID, not by file and offset. `anchor`: the checksum of the event
+    before the place. `sequence`: the number of the last change up to there."""
 
     server: str
     gtids: GtidSet | None
@@ -66,14 +70,15 @@ class RecordedCursor:
 
 @dataclass(frozen=True, slots=True)
 class BatchRecord:
-    """A commit's record of a batch. `at`: where the batch ends in the log. `whole`: the commit was
-    made to `_transactions`, which is the last step of publishing. Only a whole record has the
-    fields below.
+    """A commit's record of a batch. `at`: where the batch ends in the log. `whole`: the
+    commit was made to `_transactions`, which is the last step of publishing. Only a
+    whole record has the fields below.
 
-    `touched`: tables with anything in the batch. `still`: tables that were no longer captured at
-    its end, with their conditions (quarantined, dropped). `partial`: tables whose mirrors lack
-    older rows, with the places where they begin. `prepared`: number of prepared XA transactions.
-    `structures`: key of the file with the structures that the batch recorded.
+    `touched`: tables with anything in the batch. `still`: tables that were no longer
+    captured at its end, with their conditions (quarantined, dropped). `partial`: tables
+    whose mirrors lack older rows, with the places where they begin. `prepared`: number
+    of prepared XA transactions. `structures`: key of the file with the structures that
+    the batch recorded.
     """
 
     batch: int
@@ -90,9 +95,10 @@ class BatchRecord:
 
 @dataclass(frozen=True, slots=True)
 class ShownBatch:
-    """A Delta version of a mirror that shows the end of batch `last` of a ledger. `structure`: key
-    of the file with the table's structure. `shape`: fingerprint of the settings that select and
-    mask columns and rows; None if all are shown unchanged. `words`: the commit's user metadata."""
+    """A Delta version of a mirror that shows the end of batch `last` of a ledger.
+    `structure`: key of the file with the table's structure. `shape`: fingerprint of the
+    settings that select and mask columns and rows; None if all are shown unchanged.
+    `words`: the commit's user metadata."""
 
     version: int
     last: int
@@ -106,11 +112,12 @@ class ShownBatch:
 class MirrorFacts:
     """The facts that a mirror's Delta log gives.
 
-    `newest`: its newest Delta version. `shown`: the versions that show the end of a batch, newest
-    first. Other versions were written by other programs, are intermediate steps of a write, or have
-    unreadable metadata. `begins`: the first batch of each write. `published`: batches with files in
-    the table's changelogs. `generation`: the highest number of its successive lives
-    (`pipeline.mirror.generations`). `records`: the record of each write's last batch.
+    `newest`: its newest Delta version. `shown`: the versions that show the end of a
+    batch, newest first. Other versions were written by other programs, are intermediate
+    steps of a write, or have unreadable metadata. `begins`: the first batch of each
+    write. `published`: batches with files in the table's changelogs. `generation`: the
+    highest number of its successive lives (`pipeline.mirror.generations`). `records`:
+    the record of each write's last batch.
     """
 
     table: TableName
@@ -128,10 +135,11 @@ class LakeFacts:
     """The facts about a source's folder in the lake.
 
     `owner`: the ledger that the claim names, or None. `records`: records in commits to
-    `_transactions`. `unmirrored`: tables with changes but no mirror, with the first batch that has
-    some. `void`: batches that were undone, by the claim, or because `_transactions` no longer lists
-    them. `complete`: the claim is known to list all void batches. `highest`: the highest batch
-    number in the claim, in commits of changelogs, and in names of listed files.
+    `_transactions`. `unmirrored`: tables with changes but no mirror, with the first
+    batch that has some. `void`: batches that were undone, by the claim, or because
+    `_transactions` no longer lists them. `complete`: the claim is known to list all
+    void batches. `highest`: the highest batch number in the claim, in commits of
+    changelogs, and in names of listed files.
     """
 
     owner: str | None
@@ -157,8 +165,8 @@ class LakeFacts:
 
 @dataclass(frozen=True, slots=True)
 class Adopted:
-    """A table that the new ledger takes over with a version of its mirror. If a newer version
-    exists, the mirror is restored to this one."""
+    """A table that the new ledger takes over with a version of its mirror. If a newer
+    version exists, the mirror is restored to this one."""
 
     mirror: MirrorFacts
     shown: ShownBatch
@@ -174,10 +182,10 @@ class Adopted:
 
 @dataclass(frozen=True, slots=True)
 class RecoveryPlan:
-    """The plan for a new ledger. `lake_end`: the batch after which it continues. `reloads`: tables
-    that must be read from the source, and why. `left`: mirrors that stay unchanged because their
-    tables were dropped. `batch`: the highest batch number in the lake. `doubts`: sentences about
-    facts that the lake lacks."""
+    """The plan for a new ledger. `lake_end`: the batch after which it continues.
+    `reloads`: tables that must be read from the source, and why. `left`: mirrors that
+    stay unchanged because their tables were dropped. `batch`: the highest batch number
+    in the lake. `doubts`: sentences about facts that the lake lacks."""
 
     lake_end: BatchRecord
     adopted: tuple[Adopted, ...]
@@ -194,8 +202,8 @@ _UNREADABLE: Final = (KeyError, TypeError, ValueError, AttributeError, IndexErro
 
 
 def record_of(commit: LakeCommit, *, whole: bool = False) -> BatchRecord | None:
-    """Return a commit's record of its last batch, or None if it has none that can be read. `whole`:
-    the commit was made to `_transactions`."""
+    """Return a commit's record of its last batch, or None if it has none that can be
+    read. `whole`: the commit was made to `_transactions`."""
     said = commit.said
     if said is None:
         return None
@@ -222,8 +230,8 @@ def record_of(commit: LakeCommit, *, whole: bool = False) -> BatchRecord | None:
 
 
 def forgotten_of(commits: Iterable[LakeCommit]) -> int:
-    """Return the last batch whose changes were deleted on purpose, by a table's commits; 0 for
-    none."""
+    """Return the last batch whose changes were deleted on purpose, by a table's
+    commits; 0 for none."""
     last = 0
     for commit in commits:
         said = commit.said or {}
@@ -244,9 +252,9 @@ def _cursor(said: Mapping[str, Any]) -> RecordedCursor:
 
 @dataclass(slots=True)
 class _Log:
-    """The state while a mirror's Delta log is read, oldest commit first. `now`: the last version
-    read, if it shows the end of a batch. `foreign`: the mirror has another program's changes. The
-    other fields: see `MirrorFacts`."""
+    """The state while a mirror's Delta log is read, oldest commit first. `now`: the
+    last version read, if it shows the end of a batch. `foreign`: the mirror has another
+    program's changes. The other fields: see `MirrorFacts`."""
 
     table: TableName | None = None
     generation: int = 0
@@ -257,9 +265,10 @@ class _Log:
     records: dict[int, BatchRecord] = field(default_factory=dict)
 
     def take(self, commit: LakeCommit) -> None:
-        """Read the next commit. A ledger can continue with a version that shows the end of a batch.
-        It can also if later commits left the rows of such a version unchanged, as OPTIMIZE does.
-        Another program's changes stay in all later versions until all rows are replaced."""
+        """Read the next commit. A ledger can continue with a version that shows the end
+        of a batch. It can also if later commits left the rows of such a version
+        unchanged, as OPTIMIZE does. Another program's changes stay in all later
+        versions until all rows are replaced."""
         for name in commit.transactions:
             self._wrote(name)
         before, self.now = self.now, None
@@ -284,8 +293,8 @@ class _Log:
             self.generation = max(self.generation, int(match["generation"]))
 
     def _shows(self, commit: LakeCommit, *, restored: bool = False) -> None:
-        """Take a commit's record: the mirror shows the end of its last batch, unless another
-        program's changes are in it."""
+        """Take a commit's record: the mirror shows the end of its last batch, unless
+        another program's changes are in it."""
         said = commit.said or {}
         record = record_of(commit)
         if record is None:
@@ -302,7 +311,8 @@ class _Log:
         key = said.get("structure")
         structure = key if isinstance(key, str) else None
         before = self.shown[-1].shape if self.shown else None
-        # A write without a shape in its metadata has the structure and the shape of the last one.
+        # A write without a shape in its metadata has the structure and the shape of the
+        # last one.
         shape = said.get("shape") if "shape" in said else before
         self.foreign &= said.get("kind") not in (WriteKind.REWRITE, WriteKind.RESTORE)
         if self.foreign:
@@ -348,8 +358,8 @@ def mirror_facts(folder: str, newest_first: Sequence[LakeCommit]) -> MirrorFacts
 
 
 def newest_of_each(mirrors: Iterable[MirrorFacts], through: int) -> list[MirrorFacts]:
-    """Return one mirror for each table. Of several folders, it is the one that shows the newest
-    batch up to `through`."""
+    """Return one mirror for each table. Of several folders, it is the one that shows
+    the newest batch up to `through`."""
 
     def last(mirror: MirrorFacts) -> tuple[int, int]:
         batch = next((version.last for version in mirror.shown if version.last <= through), 0)
@@ -374,8 +384,8 @@ DROPPED: Final = "dropped"
 
 
 class LedgerContent(StrEnum):
-    """What a ledger has recorded about a source. `MADE`: only what an unfinished recovery from the
-    lake recorded."""
+    """What a ledger has recorded about a source. `MADE`: only what an unfinished
+    recovery from the lake recorded."""
 
     NOTHING = "nothing"
     MADE = "made"
@@ -396,8 +406,8 @@ class Case(StrEnum):
     START_OVER = "start-over"
     """It moves the folder away, so that the next run is the first one."""
     REFUSED = "refused"
-    """It refuses, because the ledger still has the source. It can only show what it would do if the
-    ledger were given up."""
+    """It refuses, because the ledger still has the source. It can only show what it
+    would do if the ledger were given up."""
 
 
 def case_of(
@@ -408,9 +418,10 @@ def case_of(
     back_to: bool = False,
     start_over: bool = False,
 ) -> Case:
-    """Return what `lockstep recover` does. `differs`: returns whether ledger and lake disagree;
-    `has_folder`: returns whether the lake has the source's folder. Each is called only if needed.
-    `back_to`, `start_over`: whether a person gave that option."""
+    """Return what `lockstep recover` does. `differs`: returns whether ledger and lake
+    disagree; `has_folder`: returns whether the lake has the source's folder. Each is
+    called only if needed. `back_to`, `start_over`: whether a person gave that
+    option."""
     if standing is LedgerContent.NOTHING:
         if not start_over:
             return Case.FROM_LAKE
@@ -427,9 +438,10 @@ def case_of(
 def decide(
     facts: LakeFacts, reached: Callable[[BatchRecord], bool], after_batch: int | None = None
 ) -> RecoveryPlan | None:
-    """Return the plan for the best batch whose end the source's log has, or None if there is none.
-    `reached`: returns whether the log has a batch's end; the best batch is asked first.
-    `after_batch`: the batch to which a person wants to go back; None to choose."""
+    """Return the plan for the best batch whose end the source's log has, or None if
+    there is none. `reached`: returns whether the log has a batch's end; the best batch
+    is asked first. `after_batch`: the batch to which a person wants to go back; None to
+    choose."""
     highest = highest_of(facts)
     facts, doubts = _trusted(facts)
     points = _points(facts)
@@ -446,8 +458,8 @@ def decide(
 
 
 def nameable_batches(facts: LakeFacts) -> range:
-    """Return the batches that a person may name. If a ledger cannot continue after the named batch,
-    `decide` takes the newest one before it."""
+    """Return the batches that a person may name. If a ledger cannot continue after the
+    named batch, `decide` takes the newest one before it."""
     points = [point.batch for point in _points(_trusted(facts)[0])]
     return range(min(points), highest_of(facts) + 1) if points else range(0)
 
@@ -458,9 +470,9 @@ def highest_of(facts: LakeFacts) -> int:
 
 
 def _trusted(facts: LakeFacts) -> tuple[LakeFacts, list[str]]:
-    """Return the facts without void batches and without ledgers that wrote at the same time as the
-    owner of the folder; `records` also has the records of all mirrors' commits. Return also a doubt
-    for each of these ledgers."""
+    """Return the facts without void batches and without ledgers that wrote at the same
+    time as the owner of the folder; `records` also has the records of all mirrors'
+    commits. Return also a doubt for each of these ledgers."""
     records = [*facts.records, *(record for mirror in facts.mirrors for record in mirror.records)]
     batches: dict[str, set[int]] = {}
     for record in records:

@@ -1,8 +1,8 @@
-"""The settings of a source (the tables of one MySQL server): its name, tables, start, end and
-policies.
+"""The settings of a source (the tables of one MySQL server): its name, tables, start,
+end and policies.
 
-Not here: reading them from lockstep.toml (`resources.config`), and the ports that a run uses
-(`pipeline.run.context`).
+Not here: reading them from lockstep.toml (`resources.config`), and the ports that a run
+uses (`pipeline.run.context`).
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class StandbyPlan:
-    """The standby: a server that may answer instead of the source's usual one. `start`: where the
-    source's very first run starts if the standby answers it. `server_uuid`: None if it is not
-    configured."""
+    """The standby: a server that may answer instead of the source's usual one. `start`:
+    where the source's very first run starts if the standby answers it. `server_uuid`:
+    None if it is not configured."""
 
     start: Place | None
     server_uuid: str | None = None
 
     def answers(self, facts: ServerFacts) -> bool:
-        """Return whether these are facts about the standby. This is decided by its UUID, or by the
-        address that answered if no UUID is configured."""
+        """Return whether these are facts about the standby. This is decided by its
+        UUID, or by the address that answered if no UUID is configured."""
         if self.server_uuid is not None:
             return facts.server_uuid == self.server_uuid
         return facts.standby
@@ -48,9 +48,9 @@ class StandbyPlan:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotPlan:
-    """Limits for reading tables from the source. `seconds`: the longest time of reading in one run.
-    `connections`: the number of connections that read at the same time. `pace`: sizes of chunks.
-    `limits`: the server's load at which reading waits."""
+    """Limits for reading tables from the source. `seconds`: the longest time of reading
+    in one run. `connections`: the number of connections that read at the same time.
+    `pace`: sizes of chunks. `limits`: the server's load at which reading waits."""
 
     seconds: float = 600.0
     connections: int = 2
@@ -60,8 +60,8 @@ class SnapshotPlan:
 
 @dataclass(frozen=True, slots=True)
 class RereadRows:
-    """A person's order to read the rows of a table again that match a condition. `author`,
-    `reason`: who ordered it, and why."""
+    """A person's order to read the rows of a table again that match a condition.
+    `author`, `reason`: who ordered it, and why."""
 
     table: TableName
     condition: Condition
@@ -86,8 +86,8 @@ class TableSettings:
 
 
 def given_to(table: TableName, blocks: Iterable[TableSettings]) -> dict[str, Any]:
-    """Return the policies that blocks of settings give a table. A later block overrides an earlier
-    one."""
+    """Return the policies that blocks of settings give a table. A later block overrides
+    an earlier one."""
     given: dict[str, Any] = {}
     for block in blocks:
         if block.match.matches(table):
@@ -98,8 +98,8 @@ def given_to(table: TableName, blocks: Iterable[TableSettings]) -> dict[str, Any
 def settings_in_words(
     tables: Iterable[TableName], blocks: Sequence[TableSettings]
 ) -> dict[TableName, str]:
-    """Return the policies that blocks of settings give these tables, as text in the form of
-    lockstep.toml. Tables without any are left out."""
+    """Return the policies that blocks of settings give these tables, as text in the
+    form of lockstep.toml. Tables without any are left out."""
     policies = {table: given_to(table, blocks) for table in sorted(tables)}
     return {table: written(given) for table, given in policies.items() if given}
 
@@ -136,8 +136,8 @@ class SourcePlan:
 
     @property
     def loads_new_tables(self) -> bool:
-        """True if tables that are older than the log's first captured place are read from the
-        source."""
+        """True if tables that are older than the log's first captured place are read
+        from the source."""
         return isinstance(self.start, Snapshot)
 
     def policies_of(self, table: TableName) -> LakePolicies:
@@ -152,7 +152,8 @@ class SourcePlan:
             yield replace(self.lake, **settings.policies)
 
     def for_readers(self, readers: Readers) -> SourcePlan:
-        """Return the settings with mirrors for these readers, instead of the configured ones."""
+        """Return the settings with mirrors for these readers, instead of the configured
+        ones."""
         tables = tuple(
             replace(settings, policies={**settings.policies, "readers": readers})
             for settings in self.tables
@@ -165,8 +166,8 @@ class SourcePlan:
         return any(settings.shape != NO_RULES for settings in self.tables)
 
     def shape_rules_of(self, table: TableName) -> ShapeRules | None:
-        """Return the settings that hide or change columns, rows or values of a table; None if there
-        are none."""
+        """Return the settings that hide or change columns, rows or values of a table;
+        None if there are none."""
         rules = NO_RULES
         for settings in self.tables:
             if settings.match.matches(table):
@@ -174,7 +175,8 @@ class SourcePlan:
         return None if rules == NO_RULES else rules
 
     def shaping(self, key: PrivacyKey | None) -> Shaping:
-        """Return the `Shaping` that applies these settings. `key`: the key for hashing values."""
+        """Return the `Shaping` that applies these settings. `key`: the key for hashing
+        values."""
         return Shaping(
             cache(self.shape_rules_of),
             key,
@@ -193,7 +195,8 @@ class SourcePlan:
         return self.mirrors.of(table)
 
     def misplaced_mirror(self, state: TableState) -> TableName | None:
-        """Return the name to which the mirror has to move; None if it has the configured name."""
+        """Return the name to which the mirror has to move; None if it has the
+        configured name."""
         name = self.mirrors.of(state.table)
         return None if is_folder_of(state.mirror, self.name, name) else name
 

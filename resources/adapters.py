@@ -1,6 +1,7 @@
-"""The adapters of one lockstep.toml: the classes that implement the ports. Each is opened when it
-is first used, and imported only then, because Spark or PyMySQL take long to import. Only one
-`Adapters` at a time may use Spark in a process, because pyspark has only one Spark per process.
+"""The adapters of one lockstep.toml: the classes that implement the ports. Each is
+opened when it is first used, and imported only then, because Spark or PyMySQL take long
+to import. Only one `Adapters` at a time may use Spark in a process, because pyspark has
+only one Spark per process.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ if TYPE_CHECKING:
 
 
 class Adapters:
-    """The adapters of one lockstep.toml, as a context manager that closes them. Thread-safe."""
+    """The adapters of one lockstep.toml, as a context manager that closes them.
+    Thread-safe."""
 
     def __init__(self, settings: Settings, *, on_warning: Callable[[str], None]) -> None:
         self._settings = settings
@@ -44,8 +46,9 @@ class Adapters:
         self.close()
 
     def warm(self, sources: Sequence[str]) -> None:
-        """Open the ledger in the background, and start Java if runs of these sources are expected
-        to write mirrors. Errors are ignored here: the first real use raises them."""
+        """Open the ledger in the background, and start Java if runs of these sources
+        are expected to write mirrors. Errors are ignored here: the first real use
+        raises them."""
         from lockstep.resources.lake.spark.session import settle_environment_for
 
         with suppress(LockstepError):
@@ -66,8 +69,8 @@ class Adapters:
         threading.Thread(target=open_in_background, name="lockstep-warm", daemon=True).start()
 
     def ledger(self) -> Ledger:
-        """Return the ledger, opened at the first call. If that fails, raise `LedgerUnavailable`,
-        `LedgerNewer` or `ConfigurationError`."""
+        """Return the ledger, opened at the first call. If that fails, raise
+        `LedgerUnavailable`, `LedgerNewer` or `ConfigurationError`."""
         return self._opened_ledger()
 
     def consumers(self) -> Consumers:
@@ -83,7 +86,8 @@ class Adapters:
             return self._ledger
 
     def close_ledger(self) -> None:
-        """Close a ledger whose connection is lost; the next call of `ledger` opens a new one."""
+        """Close a ledger whose connection is lost; the next call of `ledger` opens a
+        new one."""
         with self._lock:
             ledger, self._ledger = self._ledger, None
         if ledger is not None:
@@ -91,8 +95,8 @@ class Adapters:
                 ledger.close()
 
     def server(self, source: str) -> SourceServer:
-        """Return the source's MySQL server, with its standby and replica. Secrets are read, but no
-        connection is opened."""
+        """Return the source's MySQL server, with its standby and replica. Secrets are
+        read, but no connection is opened."""
         from lockstep.resources.mysql.connection import ConnectionSettings
         from lockstep.resources.mysql.server import MySqlServer
 
@@ -137,8 +141,8 @@ class Adapters:
             return self._lake
 
     def registry(self) -> Registry | None:
-        """Return the catalog in which mirrors are registered, or None if lockstep.toml has no
-        [catalog]. No connection to it is opened."""
+        """Return the catalog in which mirrors are registered, or None if lockstep.toml
+        has no [catalog]. No connection to it is opened."""
         part = self._settings.file.catalog
         if part is None:
             return None

@@ -1,5 +1,5 @@
-"""Locks between processes of one machine, by files. The lock that a run holds on its source is in
-the ledger instead: runs may be on several machines."""
+"""Locks between processes of one machine, by files. The lock that a run holds on its
+source is in the ledger instead: runs may be on several machines."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ def exclusive_lock(lock: Path) -> Iterator[None]:
 
 
 def open_lock(lock: Path) -> int:
-    """Open a lock's file and return its descriptor. Only this account may open the file, because
-    whoever can open it can make others wait."""
+    """Open a lock's file and return its descriptor. Only this account may open the
+    file, because whoever can open it can make others wait."""
     return os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
 
 def wait_for_lock(descriptor: int, kind: int, lock: Path) -> None:
-    """Wait for a lock of a kind (`fcntl.LOCK_EX` or `LOCK_SH`); after `SILENT_SECONDS` print on
-    standard error which processes hold it."""
+    """Wait for a lock of a kind (`fcntl.LOCK_EX` or `LOCK_SH`); after `SILENT_SECONDS`
+    print on standard error which processes hold it."""
     try:
         fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -58,8 +58,8 @@ def _report(descriptor: int, lock: Path) -> None:
 
 
 def _holders(descriptor: int) -> list[str]:
-    """Return the processes that hold a lock of the file. Linux lists locks with kind, process and
-    file (device and inode), see proc_locks(5)."""
+    """Return the processes that hold a lock of the file. Linux lists locks with kind,
+    process and file (device and inode), see proc_locks(5)."""
     inode = os.fstat(descriptor).st_ino
     holders = []
     with suppress(OSError):

@@ -1,5 +1,5 @@
-"""Detects a full disk in the errors of any library. The lake's storage translates its own errors
-(`resources.lake.store.storage`)."""
+"""Detects a full disk in the errors of any library. The lake's storage translates its
+own errors (`resources.lake.store.storage`)."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ _ENOUGH: Final = 1 << 20
 
 
 def disk_full(error: BaseException, folders: Iterable[Path]) -> DiskFull | None:
-    """Return the error to show if a full disk caused this one, else None. `folders`: where the disk
-    may be full, for errors without a file name, such as those of SQLite and of open files."""
+    """Return the error to show if a full disk caused this one, else None. `folders`:
+    where the disk may be full, for errors without a file name, such as those of SQLite
+    and of open files."""
     for cause in _causes(error):
         if isinstance(cause, OSError) and cause.errno in _FULL_DISK:
             files = [] if cause.filename is None else [os.fsdecode(cause.filename)]
@@ -34,8 +35,8 @@ def disk_full(error: BaseException, folders: Iterable[Path]) -> DiskFull | None:
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
-    """Yield an error and its causes. SQLAlchemy keeps the driver's error in the attribute
-    `orig`."""
+    """Yield an error and its causes. SQLAlchemy keeps the driver's error in the
+    attribute `orig`."""
     causes: list[BaseException] = []
     waiting: list[BaseException | None] = [error]
     while waiting:

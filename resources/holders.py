@@ -18,8 +18,8 @@ def holder(command: str = "") -> str:
 
 
 def is_gone(name: str) -> bool:
-    """Return whether the holder was a process of this host that no longer exists. Return False for
-    a process of another host, because nothing is known of it here."""
+    """Return whether the holder was a process of this host that no longer exists.
+    Return False for a process of another host, because nothing is known of it here."""
     match = _HOLDER.fullmatch(name)
     if match is None or match["host"] != socket.gethostname():
         return False

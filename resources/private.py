@@ -15,19 +15,21 @@ _ENTRIES: Final = ((_OWNER, 7), (_GROUP, 0), (_OTHERS, 0))
 _OWNER_ALONE: Final = struct.pack("<I", 2) + b"".join(
     struct.pack("<HHI", tag, allowed, _NOBODY_NAMED) for tag, allowed in _ENTRIES
 )
-"""A default ACL in Linux's binary form: version 2, then each entry's tag, permissions and id
-(`linux/posix_acl_xattr.h`). It limits the modes of everything that is created in its folder,
-whatever the umask of the process is (acl(5))."""
+"""A default ACL in Linux's binary form: version 2, then each entry's tag, permissions
+and id (`linux/posix_acl_xattr.h`). It limits the modes of everything that is created in
+its folder, whatever the umask of the process is (acl(5))."""
 
 
 def make_private(folder: Path) -> None:
-    """Create a folder and its missing parents with mode 0700, and with a default ACL, so that only
-    this account can use what libraries create there. An existing folder is not changed."""
+    """Create a folder and its missing parents with mode 0700, and with a default ACL,
+    so that only this account can use what libraries create there. An existing folder is
+    not changed."""
     for path in reversed((folder, *folder.parents)):
         if path.exists():
             continue
         with suppress(FileExistsError):
             path.mkdir(mode=0o700)
-        # Some systems and file systems have no ACLs; the mode alone protects the folder there.
+        # Some systems and file systems have no ACLs; the mode alone protects the folder
+        # there.
         with suppress(OSError, AttributeError):
             os.setxattr(path, _ACL, _OWNER_ALONE)

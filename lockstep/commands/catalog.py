@@ -1,4 +1,5 @@
-"""`lockstep catalog`: how the entries in a catalog differ from the lake, and their correction."""
+"""`lockstep catalog`: how the entries in a catalog differ from the lake, and their
+correction."""
 
 from __future__ import annotations
 
@@ -22,8 +23,8 @@ _WOULD: Final = {
 
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
-    """Show the differences, or with `--yes` correct them. The exit code is 0 if every entry is
-    right when the command ends."""
+    """Show the differences, or with `--yes` correct them. The exit code is 0 if every
+    entry is right when the command ends."""
     answers: dict[str, tuple[int, dict[str, Any]]] = {}
     with context.adapters() as adapters:
         registry = adapters.registry()
@@ -49,8 +50,9 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
 
 
 def report_lines(report: CatalogReport, *, carried_out: bool) -> Iterator[str]:
-    """Yield changed entries (without `carried_out`: entries to change), then entries that were left
-    out, each with the reason, then the number of entries that are right."""
+    """Yield changed entries (without `carried_out`: entries to change), then entries
+    that were left out, each with the reason, then the number of entries that are
+    right."""
     for change in report.done:
         words = change.deed.value if carried_out else _WOULD[change.deed]
         yield f"{change.table} as {change.name}: {words}"

@@ -1,4 +1,5 @@
-"""`lockstep check`: check everything that a run needs, and say how to cure what is wrong."""
+"""`lockstep check`: check everything that a run needs, and say how to cure what is
+wrong."""
 
 from __future__ import annotations
 
@@ -65,8 +66,8 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
 
 
 def machine_findings(adapters: Adapters, settings: Settings) -> list[Finding]:
-    """Check what a run needs besides the sources: the lake, Java with Delta's jars or a Spark
-    elsewhere, and the configured services."""
+    """Check what a run needs besides the sources: the lake, Java with Delta's jars or a
+    Spark elsewhere, and the configured services."""
     lake = settings.lake_path()
     findings = [_tried("lake", lambda: _lake(lake))]
     if not settings.spark_server:
@@ -85,9 +86,9 @@ def machine_findings(adapters: Adapters, settings: Settings) -> list[Finding]:
 def source_findings(
     adapters: Adapters, settings: Settings, source: SourceSettings
 ) -> list[Finding]:
-    """Check the server, then the ledger, the tables and the lake. If the server refuses the
-    connection, nothing else is checked, and no ledger is created. If only a privilege or a setting
-    is wrong, the rest of the server is still checked."""
+    """Check the server, then the ledger, the tables and the lake. If the server refuses
+    the connection, nothing else is checked, and no ledger is created. If only a
+    privilege or a setting is wrong, the rest of the server is still checked."""
     server = _tried("server", lambda: _server(adapters, source.name))
     if server.error is not None and not isinstance(server.error, OperatorNeeded):
         return [server]
@@ -167,7 +168,8 @@ def next_start_finding(work: Workplace) -> Finding:
 
 
 def _tried(subject: str, ask: Callable[[], str]) -> Finding:
-    """Return the sentence of `ask` as a finding, or the error that it raises as a refusal."""
+    """Return the sentence of `ask` as a finding, or the error that it raises as a
+    refusal."""
     try:
         return Finding("ok", subject, ask())
     except LockstepError as error:
@@ -203,7 +205,8 @@ def _spark(adapters: Adapters, settings: Settings) -> str:
 
 
 def _catalog(adapters: Adapters) -> Finding:
-    """Check the catalog. If it is down, that is only a warning: runs register mirrors later."""
+    """Check the catalog. If it is down, that is only a warning: runs register mirrors
+    later."""
 
     def ask() -> str:
         registry = adapters.registry()
@@ -217,8 +220,9 @@ def _catalog(adapters: Adapters) -> Finding:
 
 
 def _lake(path: LakePath) -> str:
-    """Check that an object store refuses conflicting writes, or that the folder of a local lake can
-    be written (or its nearest existing parent). Nothing is left in the lake."""
+    """Check that an object store refuses conflicting writes, or that the folder of a
+    local lake can be written (or its nearest existing parent). Nothing is left in the
+    lake."""
     if isinstance(path, ObjectPath):
         from lockstep.resources.lake.trial import require_conditional_writes
 
@@ -247,7 +251,8 @@ def _notify(settings: Settings) -> str:
 
 
 def _lineage(settings: Settings) -> str:
-    """Check the settings without asking the backend, because a run does not depend on it."""
+    """Check the settings without asking the backend, because a run does not depend on
+    it."""
     from lockstep.resources.openlineage.sending import open_client
 
     kind = open_client(settings.lineage_transport()).transport.kind
@@ -266,7 +271,8 @@ def _ledger(adapters: Adapters, settings: Settings) -> str:
 
 
 def _note_tables(settings: Settings, work: Workplace) -> None:
-    """Write the list of tables that Dagster declares when it next loads the definitions."""
+    """Write the list of tables that Dagster declares when it next loads the
+    definitions."""
     from lockstep.assets.catalogue import CatalogueEntry, update_catalogue
     from lockstep.pipeline.mirror.layout import changelog_path, mirror_path
     from lockstep.pipeline.run.mirror_places import collisions
@@ -292,8 +298,8 @@ def _note_tables(settings: Settings, work: Workplace) -> None:
 
 
 def _lake_findings(work: Workplace) -> tuple[Finding, ...]:
-    """Check that ledger and lake belong together, and report mirrors and changelogs that somebody
-    else changed."""
+    """Check that ledger and lake belong together, and report mirrors and changelogs
+    that somebody else changed."""
     from lockstep.pipeline.run.agreement.claim import lake_trouble
     from lockstep.pipeline.run.agreement.lake_logs import changed_mirrors, moved_changelogs
     from lockstep.pipeline.run.mirror_places import former_places, pending_moves
@@ -358,8 +364,8 @@ def _show(context: CommandContext, subject: str, findings: Sequence[Finding]) ->
 
 
 def finding_lines(findings: Sequence[Finding]) -> Iterator[str]:
-    """Yield refusals and warnings with their hints, what is ok with one line for each topic, and
-    the number of findings of each level."""
+    """Yield refusals and warnings with their hints, what is ok with one line for each
+    topic, and the number of findings of each level."""
     for level in ("refusal", "warning"):
         for group in _alike(finding for finding in findings if finding.level == level):
             yield from _problem_lines(group)

@@ -63,7 +63,8 @@ def configuration(arguments: argparse.Namespace, ask: Ask | None) -> str:
     password = chosen(
         "password", "Where is its password (env:NAME or file:PATH)?", default_password(name)
     )
-    # MySQL's own certificate is self-signed and cannot be verified; loopback needs no TLS.
+    # MySQL's own certificate is self-signed and cannot be verified; loopback needs no
+    # TLS.
     tls = chosen("tls", "TLS (verify, required, off)?", "off" if is_loopback(host) else "verify")
     tables = arguments.tables or (
         ask("Which tables (patterns, separated by spaces)?", f"{name}.*").split() if ask else []

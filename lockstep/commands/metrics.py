@@ -1,8 +1,9 @@
 """`lockstep metrics`: the state of the sources as numbers for a monitoring system.
 
-All metrics are gauges, so that the text is valid both as OpenMetrics and in the older text format
-of Prometheus, which the node exporter's textfile collector reads. There are samples for each
-source, never for each table, because a source may have ten thousand tables.
+All metrics are gauges, so that the text is valid both as OpenMetrics and in the older
+text format of Prometheus, which the node exporter's textfile collector reads. There are
+samples for each source, never for each table, because a source may have ten thousand
+tables.
 """
 
 from __future__ import annotations
@@ -38,8 +39,8 @@ from lockstep.streams import writing
 
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
-    """Write the metrics to standard output, or replace a file. A source in trouble is a sample, not
-    an error; only a ledger that cannot be read is an error."""
+    """Write the metrics to standard output, or replace a file. A source in trouble is a
+    sample, not an error; only a ledger that cannot be read is an error."""
     with context.adapters() as adapters:
         figures = [
             _figures(adapters, source, files=arguments.files)
@@ -69,7 +70,8 @@ def _figures(adapters: Adapters, source: SourceSettings, *, files: bool) -> Sour
 
 
 def _files(mirrors: Mirrors, states: Iterable[TableState]) -> int:
-    """Count the data files of all mirrors by their Delta logs, some milliseconds for each."""
+    """Count the data files of all mirrors by their Delta logs, some milliseconds for
+    each."""
     count = 0
     for state in states:
         version = mirrors.version(state.mirror)
@@ -91,9 +93,9 @@ def _replace(path: Path, text: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class SourceFigures:
-    """The figures of one source, from which its samples are made. `last`: the last run that
-    captured changes. `tables`: the number of tables by state, and by who stopped them. `files`: the
-    number of data files of all mirrors, or None if not counted."""
+    """The figures of one source, from which its samples are made. `last`: the last run
+    that captured changes. `tables`: the number of tables by state, and by who stopped
+    them. `files`: the number of data files of all mirrors, or None if not counted."""
 
     standing: Standing
     verdict: Verdict
@@ -128,7 +130,8 @@ class _Figures(Collector):
 
 
 Sample = tuple[str, str, dict[str, str], float]
-"""A metric's name without its prefix, its description, the labels besides `source`, the value."""
+"""A metric's name without its prefix, its description, the labels besides `source`, the
+value."""
 
 _TABLE_STATES: Final = (
     (TableCondition.FOLLOWING, None),

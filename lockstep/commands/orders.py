@@ -1,5 +1,6 @@
-"""`lockstep pause`, `lockstep resume` and `lockstep start-at`: orders of a person about one table
-or about the next start. The ledger records them, and the next run carries them out."""
+"""`lockstep pause`, `lockstep resume` and `lockstep start-at`: orders of a person about
+one table or about the next start. The ledger records them, and the next run carries
+them out."""
 
 from __future__ import annotations
 
@@ -33,9 +34,9 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
 
 
 def _order(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
-    """Record an order about a table. The exit code is 5 if it does not fit the table's state, 2 if
-    the given structure or names are invalid. An order that no run could carry out is not
-    recorded."""
+    """Record an order about a table. The exit code is 5 if it does not fit the table's
+    state, 2 if the given structure or names are invalid. An order that no run could
+    carry out is not recorded."""
     kind, asked = OrderKind(arguments.command), _asked(arguments)
     with context.adapters() as adapters:
         source = context.source_of(adapters, arguments.source, asked.table)
@@ -80,7 +81,8 @@ def _read(path: Path) -> str:
 
 
 def _renames(words: Sequence[str]) -> tuple[tuple[str, str], ...]:
-    """Return the old and the new name of each OLD=NEW, which may be in backticks as in SQL."""
+    """Return the old and the new name of each OLD=NEW, which may be in backticks as in
+    SQL."""
     renames = []
     for word in words:
         old, sign, new = (part.strip().strip("`") for part in word.partition("="))
@@ -110,8 +112,8 @@ def _values(ordered: RecordedOrder) -> dict[str, Any]:
 
 
 def _choose_start(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
-    """Record where the next run starts. Only that run uses the choice. A choice that no run could
-    carry out is refused, and is not recorded."""
+    """Record where the next run starts. Only that run uses the choice. A choice that no
+    run could carry out is refused, and is not recorded."""
     place = place_argument(arguments.place, "PLACE", "start-at")
     text = reason(arguments)
     source = context.one_source(arguments.source).name

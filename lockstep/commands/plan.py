@@ -38,8 +38,8 @@ _GTIDS: Final = 120
 
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
-    """Show the plan of each source. The exit code is the one that a run would have. A source that
-    fails does not stop the others."""
+    """Show the plan of each source. The exit code is the one that a run would have. A
+    source that fails does not stop the others."""
     sources = context.sources(arguments.source)
     until = place_option(arguments, "--until")
     with context.adapters() as adapters:
@@ -69,8 +69,8 @@ def _plan(
 
 
 def plan_values(plan: RunPlan) -> dict[str, Any]:
-    """Return the plan's values for `--json`. If the run would fail, `error` is the one that
-    `lockstep run` would print."""
+    """Return the plan's values for `--json`. If the run would fail, `error` is the one
+    that `lockstep run` would print."""
     return {
         **parts(plan, "abandoned", "waiting"),
         "supplies": supplies(plan.tables),
@@ -84,9 +84,10 @@ def plan_values(plan: RunPlan) -> dict[str, Any]:
 
 
 def supplies(plans: TablePlans) -> list[dict[str, Any]]:
-    """Return, for each table that is behind the others, the steps that catch it up. `from`: the
-    place where it stopped; `to`: the place that the others have reached; `steps`: each with its
-    supplier, reason and price; `waits`: the reason why no step is taken now, or null."""
+    """Return, for each table that is behind the others, the steps that catch it up.
+    `from`: the place where it stopped; `to`: the place that the others have reached;
+    `steps`: each with its supplier, reason and price; `waits`: the reason why no step
+    is taken now, or null."""
     stopped = {order.table: order for order in plans.orders}
     return [
         {
@@ -207,8 +208,8 @@ def _lines(source: str, plan: RunPlan) -> Iterator[str]:
 
 
 def price_words(price: Price) -> str:
-    """Return the end of a sentence with the estimated numbers of rows and bytes that are read, as
-    far as they are known."""
+    """Return the end of a sentence with the estimated numbers of rows and bytes that
+    are read, as far as they are known."""
     rows = "" if price.rows is None else f": about {price.rows:,} rows"
     return rows + ("" if not price.bytes else f", {price.bytes:,} bytes")
 
@@ -224,8 +225,8 @@ def _shape_lines(table: TableName, shape: PlannedShape) -> Iterator[str]:
 
 
 def supply_lines(plans: TablePlans) -> Iterator[str]:
-    """Yield a line for each step that catches a table up with the others, and one for each table
-    that waits for its step."""
+    """Yield a line for each step that catches a table up with the others, and one for
+    each table that waits for its step."""
     end = "" if plans.cursor is None else str(plans.cursor.position.at)
     stopped = {order.table: order for order in plans.orders}
     for table, plan in sorted(plans.plans.items()):

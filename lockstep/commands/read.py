@@ -1,8 +1,9 @@
-"""`lockstep read TABLE`: print code that reads a table, ready to paste, for each common reader;
-with `--dbt`, print the YAML that declares mirrors as sources of a dbt project.
+"""`lockstep read TABLE`: print code that reads a table, ready to paste, for each common
+reader; with `--dbt`, print the YAML that declares mirrors as sources of a dbt project.
 
-Paths are quoted as each language requires, because they contain names from the source. Secrets are
-never printed: if lockstep.toml refers to one, the code reads it from the same place.
+Paths are quoted as each language requires, because they contain names from the source.
+Secrets are never printed: if lockstep.toml refers to one, the code reads it from the
+same place.
 """
 
 from __future__ import annotations
@@ -70,9 +71,9 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
 def _find(
     ledger: Ledger, sources: Sequence[SourceSettings], name: TableName
 ) -> tuple[str, TableName] | None:
-    """Return the source and the table that has this name at the source, or whose mirror has this
-    name; None if there is none. If several sources have the same table, return the first of them.
-    Raise `UsageError` if the name matches different tables."""
+    """Return the source and the table that has this name at the source, or whose mirror
+    has this name; None if there is none. If several sources have the same table, return
+    the first of them. Raise `UsageError` if the name matches different tables."""
     matches = [
         (source.name, table)
         for source in sources
@@ -108,7 +109,8 @@ def _as_dbt_sources(arguments: argparse.Namespace, context: CommandContext) -> O
 
 
 def _in_store(values: dict[str, Any], context: CommandContext) -> dict[str, str]:
-    """Return the snippets, each after the lines that connect its reader with the lake's store."""
+    """Return the snippets, each after the lines that connect its reader with the lake's
+    store."""
     lines = store_lines(values["path"], context.settings.file.lake.options)
     return {
         reader: f"{lines[reader]}\n{snippet}" if lines.get(reader) else snippet
@@ -119,8 +121,8 @@ def _in_store(values: dict[str, Any], context: CommandContext) -> dict[str, str]
 def describe(
     ledger: Ledger, source: str, table: TableName, lake: LakePath
 ) -> dict[str, Any] | None:
-    """Return a mirror's path, version and snippets, as JSON; None if the ledger does not have the
-    table."""
+    """Return a mirror's path, version and snippets, as JSON; None if the ledger does
+    not have the table."""
     state = ledger.table_states(source).get(table)
     if state is None:
         return None
@@ -146,8 +148,9 @@ def describe(
 def _reading(
     folder: LakePath, version: int | None = None
 ) -> tuple[Collection[str], Mapping[str, str]]:
-    """Return the features that a reader of the Delta table must support, and its columns' names by
-    their names at the source; both empty if the table cannot be opened."""
+    """Return the features that a reader of the Delta table must support, and its
+    columns' names by their names at the source; both empty if the table cannot be
+    opened."""
     from lockstep.resources.lake.delta.columns import column_names
     from lockstep.resources.lake.store.storage import delta_table, lake_errors
 
@@ -202,7 +205,8 @@ def describe_at(
 def describe_changes(
     ledger: Ledger, source: str, table: TableName, lake: LakePath
 ) -> dict[str, Any]:
-    """Return the changelog's generations, their common columns and the snippets, as JSON."""
+    """Return the changelog's generations, their common columns and the snippets, as
+    JSON."""
     from lockstep.pipeline.mirror.layout import changelog_names
     from lockstep.reading import whole_changelog
 
@@ -231,8 +235,8 @@ def describe_changes(
 _PACKAGES_COMMENT = "# with --packages io.delta:delta-spark_4.2_2.13:4.4.0, for Spark 4.2\n"
 
 _AGE_SETTING = "spark.databricks.delta.vacuum.enforceTimeTravelWithinDeletedFileRetentionDuration"
-"""The setting with which Delta refuses a version whose commit is old, even if that version was the
-newest until recently. A snippet for a version switches it off."""
+"""The setting with which Delta refuses a version whose commit is old, even if that
+version was the newest until recently. A snippet for a version switches it off."""
 
 _REFUSED: Final[Mapping[str, Mapping[str, str]]] = {
     "delta-rs": {"typeWidening": "types of its columns were widened"},
@@ -241,12 +245,14 @@ _REFUSED: Final[Mapping[str, Mapping[str, str]]] = {
         "typeWidening": "types of its columns were widened",
     },
 }
-"""The table features that a reader does not support (deltalake 1.6, Polars 2.1), each with its
-cause in words. Spark and DuckDB's delta extension support all features of mirrors."""
+"""The table features that a reader does not support (deltalake 1.6, Polars 2.1), each
+with its cause in words. Spark and DuckDB's delta extension support all features of
+mirrors."""
 
 
 def refusals(features: Collection[str]) -> dict[str, str]:
-    """Return the readers that cannot read a table with these features, each with the reason."""
+    """Return the readers that cannot read a table with these features, each with the
+    reason."""
     names = {feature.partition("-")[0] for feature in features}  # as in typeWidening-preview
     reasons_by_reader = {}
     for reader, causes in _REFUSED.items():
@@ -259,8 +265,8 @@ def refusals(features: Collection[str]) -> dict[str, str]:
 def table_snippets(
     path: str, features: Collection[str] = (), version: int | None = None
 ) -> dict[str, str]:
-    """Return the code that opens a Delta table, by reader, for each reader that supports its
-    features; with `version`, the code that opens it at that version."""
+    """Return the code that opens a Delta table, by reader, for each reader that
+    supports its features; with `version`, the code that opens it at that version."""
     at = "" if version is None else f", version={version}"
     setting, option, argument = "", "", ""
     if version is not None:
@@ -283,15 +289,15 @@ def table_snippets(
 
 
 def version_set_snippet(source: str, table: str, at: str | None) -> str:
-    """Return the code that reads the table with this package as of a place; `at` None: as of the
-    newest acknowledged batch."""
+    """Return the code that reads the table with this package as of a place; `at` None:
+    as of the newest acknowledged batch."""
     place = "" if at is None else f", at={at!r}"
     return f"import lockstep\nlockstep.read_at({source!r}{place})[{table!r}].arrow()"
 
 
 def changelog_snippets(source: str, table: str) -> dict[str, str]:
-    """Return the code that reads all generations of a changelog as one relation with this
-    package: a pyarrow.Table in the order of the changes, or a Spark DataFrame."""
+    """Return the code that reads all generations of a changelog as one relation with
+    this package: a pyarrow.Table in the order of the changes, or a Spark DataFrame."""
     changelog = f"import lockstep\nlockstep.read_changelog({source!r}, {table!r})"
     return {
         "Python": f"{changelog}.arrow()",
@@ -304,8 +310,8 @@ _FILE_SYSTEM: Final = "org.apache.hadoop.fs.s3a.S3AFileSystem"
 
 def store_lines(path: str, options: Mapping[str, str]) -> dict[str, str]:
     """Return, by reader, the lines that connect the reader with an S3 store. `options`:
-    [lake.options] as written in lockstep.toml. The result is empty for a local folder, and for
-    other stores, whose address readers take from their environment."""
+    [lake.options] as written in lockstep.toml. The result is empty for a local folder,
+    and for other stores, whose address readers take from their environment."""
     scheme = path.partition("://")[0]
     if scheme not in ("s3", "s3a"):
         return {}
@@ -368,8 +374,8 @@ def _python(value: str) -> str:
 
 
 def _sql(value: str) -> str:
-    """Return an option's value in SQL. A reference to a file becomes a placeholder, because
-    DuckDB's shell can read a secret only from an environment variable."""
+    """Return an option's value in SQL. A reference to a file becomes a placeholder,
+    because DuckDB's shell can read a secret only from an environment variable."""
     kind, _, target = value.partition(":")
     if is_reference(value):
         return f"getenv('{target}')" if kind == "env" else f"'the content of {target}'"

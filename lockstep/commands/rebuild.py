@@ -1,5 +1,5 @@
-"""`lockstep rebuild TABLE --as-of PLACE`: write a table as it was after any past transaction.
-A place is a point in the source's log."""
+"""`lockstep rebuild TABLE --as-of PLACE`: write a table as it was after any past
+transaction. A place is a point in the source's log."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from lockstep.resources.lake.store.paths import LakePath, is_url
 
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
-    """Write the table to a folder outside the lake. With `--dry-run`, only show the Delta version
-    and the changes that it would be made from. The exit code is 2 if the lake does not
-    have them."""
+    """Write the table to a folder outside the lake. With `--dry-run`, only show the
+    Delta version and the changes that it would be made from. The exit code is 2 if the
+    lake does not have them."""
     table = table_name(arguments.table)
     place = place_argument(arguments.as_of, "--as-of", "rebuild")
     with context.adapters() as adapters:
@@ -42,8 +42,9 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
 
 
 def _chosen(into: str, lake: LakePath, work: Workplace, origin: RebuildOrigin) -> Path:
-    """Return the folder of the new table: `--into`, or else a folder beside the lake whose name
-    contains the place. Raise `UsageError` if it is not a local folder outside the lake."""
+    """Return the folder of the new table: `--into`, or else a folder beside the lake
+    whose name contains the place. Raise `UsageError` if it is not a local folder
+    outside the lake."""
     if is_url(into) or (not into and not isinstance(lake, Path)):
         raise UsageError(
             "A table of the past is made in a folder of this machine.",

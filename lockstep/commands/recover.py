@@ -1,7 +1,7 @@
 """`lockstep recover` makes a ledger and a source's folder in the lake agree again.
 
-`lockstep undo` takes back a run and all later ones. It moves the ledger away and then does what
-`lockstep recover --back-to` does, for the batch before the run.
+`lockstep undo` takes back a run and all later ones. It moves the ledger away and then
+does what `lockstep recover --back-to` does, for the batch before the run.
 """
 
 from __future__ import annotations
@@ -129,8 +129,8 @@ def _kept_lines(source: str, outcome: RecoveryOutcome, *, recorded: bool) -> Ite
 
 
 def _next_run_lines(work: Workplace, outcome: RecoveryOutcome) -> Iterator[str]:
-    """Yield lines about tables that do not simply continue: the steps of the next run, with their
-    prices."""
+    """Yield lines about tables that do not simply continue: the steps of the next run,
+    with their prices."""
     tables = outcome.tables
     if tables.plans:
         yield "  the next run then:"
@@ -171,7 +171,8 @@ def _next(
 
 
 def recovery_values(outcome: RecoveryOutcome) -> dict[str, Any]:
-    """Return the values in `--json`: the place at which the ledger continues, and its tables."""
+    """Return the values in `--json`: the place at which the ledger continues, and its
+    tables."""
     plan, tables = outcome.plan, outcome.tables
     then = {"read_again": tables.supplied(RowsRead), "supplies": supplies(tables)}
     if plan is None:
@@ -195,7 +196,8 @@ def recovery_values(outcome: RecoveryOutcome) -> dict[str, Any]:
 def recovery_lines(
     source: str, outcome: RecoveryOutcome, plan: RecoveryPlan, consumers: Sequence[Consumer]
 ) -> Iterator[str]:
-    """Yield the place at which the ledger continues, and the changes to tables and consumers."""
+    """Yield the place at which the ledger continues, and the changes to tables and
+    consumers."""
     yield (
         f"{source}: the ledger continues after batch {plan.lake_end.batch} of the ledger "
         f"{plan.lake_end.ledger}, at {plan.lake_end.at}"
@@ -222,8 +224,8 @@ def recovery_lines(
 
 
 def _consumer(cursor: int, after_batch: int) -> str:
-    """Return a clause about a consumer: its cursor, and a person's task with it before the ledger
-    goes back to the end of batch `after_batch`."""
+    """Return a clause about a consumer: its cursor, and a person's task with it before
+    the ledger goes back to the end of batch `after_batch`."""
     progress = f"has acknowledged batch {cursor}" if cursor else "has not acknowledged a batch yet"
     if cursor < after_batch:
         return (
@@ -247,8 +249,8 @@ def _undo(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
         if arguments.yes:
             _require_embedded_alone(context, source, work.ledger, undone.before)
             with work.ledger.lock(source, holder("undo"), None) as lease:
-                # The new ledger is made from the lake's logs, so they must list what this ledger
-                # acknowledged before it is moved away.
+                # The new ledger is made from the lake's logs, so they must list what
+                # this ledger acknowledged before it is moved away.
                 tuple(correct_changelogs(work, lease))
         consumers = adapters.consumers().consumers(source)
         then = list(_next_run_lines(work, outcome))
@@ -274,7 +276,8 @@ def _undo(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
 def _carry_out(
     arguments: argparse.Namespace, context: CommandContext, source: str, undone: UndoneRun
 ) -> Path:
-    """Replace the ledger by one that ends before the run; return the former ledger's folder."""
+    """Replace the ledger by one that ends before the run; return the former ledger's
+    folder."""
     folder = context.settings.state_folder / "ledger"
     former = folder.with_name(f"ledger.undone-{datetime.now(UTC):%Y%m%dT%H%M%SZ}")
     command = f"`lockstep recover --back-to {undone.before} --source {source} --yes`"
@@ -294,8 +297,8 @@ def _carry_out(
 def _require_embedded_alone(
     context: CommandContext, source: str, ledger: Ledger, after_batch: int
 ) -> None:
-    """Raise `ConfigurationError` unless the ledger is embedded and has no other source, because the
-    whole ledger is moved away."""
+    """Raise `ConfigurationError` unless the ledger is embedded and has no other source,
+    because the whole ledger is moved away."""
     recover_it = f"`lockstep recover --source {source} --back-to {after_batch} --yes`"
     if context.settings.ledger_dsn() != "embedded":
         raise ConfigurationError(

@@ -36,8 +36,9 @@ from lockstep.resources.holders import holder
 
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
-    """Record for each table that the next run writes its mirror again; with `--dry-run`, only show
-    what it would do. With `--where`, read the rows at once, in runs that this command makes."""
+    """Record for each table that the next run writes its mirror again; with
+    `--dry-run`, only show what it would do. With `--where`, read the rows at once, in
+    runs that this command makes."""
     if arguments.where is not None:
         _require_one_table(arguments)
     with context.adapters() as adapters:
@@ -89,8 +90,9 @@ def record_reloads(
 
 
 def _source(arguments: argparse.Namespace, context: CommandContext, adapters: Adapters) -> str:
-    """Return the source that captured the tables that are named without wildcards. If this does not
-    give exactly one, return the only configured source; raise `UsageError` if there are several."""
+    """Return the source that captured the tables that are named without wildcards. If
+    this does not give exactly one, return the only configured source; raise
+    `UsageError` if there are several."""
     sources = set[str]()
     for named in filter(_is_name, arguments.tables):
         with suppress(NothingMatches):
@@ -105,8 +107,8 @@ def _is_name(pattern: str) -> bool:
 def _foreseen(
     arguments: argparse.Namespace, context: CommandContext, work: Workplace
 ) -> list[Reload]:
-    """Return a planned reload for each chosen table. A stopped table waits for a person, so it is
-    left out unless it is named without wildcards."""
+    """Return a planned reload for each chosen table. A stopped table waits for a
+    person, so it is left out unless it is named without wildcards."""
     supplier = None if arguments.since is None else Supplier(arguments.since)
     tables, named = _chosen(work, arguments.tables), {*filter(_is_name, arguments.tables)}
     states, chosen = work.ledger.table_states(work.source.name), list[TableName]()
@@ -156,8 +158,8 @@ def _tell_given(context: CommandContext, work: Workplace, reload: Reload) -> Non
 
 
 def _costs(work: Workplace, reloads: Sequence[Reload]) -> list[str]:
-    """Return lines on the costs of reading all rows of tables: time, space, and whether the server
-    keeps its log long enough. Return none if no table is read whole."""
+    """Return lines on the costs of reading all rows of tables: time, space, and whether
+    the server keeps its log long enough. Return none if no table is read whole."""
     total = sum(reload.rows or 0 for reload in reloads if reload.part is None)
     facts = work.server.facts() if total else None
     return [] if facts is None else [f"  {line}" for line in loads_take(work, facts, total)]
@@ -177,8 +179,9 @@ def _require_one_table(arguments: argparse.Namespace) -> None:
 def _some_rows(
     arguments: argparse.Namespace, context: CommandContext, adapters: Adapters, source: str
 ) -> Outcome:
-    """Read the rows of the condition again: first an ordinary run captures the log up to its end,
-    then another run reads the rows. With `--dry-run`, only show what would be read."""
+    """Read the rows of the condition again: first an ordinary run captures the log up
+    to its end, then another run reads the rows. With `--dry-run`, only show what would
+    be read."""
     work = adapters.workplace(source, Unwatched())
     order = _order(work, arguments)
     if (refused := refusal_by_condition(work, order.table)) is not None:
@@ -195,8 +198,9 @@ def _some_rows(
 def read_parts(
     context: CommandContext, adapters: Adapters, work: Workplace, reloads: Sequence[Reload]
 ) -> tuple[int, dict[str, Any]]:
-    """Make an ordinary run, then one for each reload of some rows, until one fails. Return the exit
-    code and JSON of the last run, in which `refreshed` has the tables of all these reloads."""
+    """Make an ordinary run, then one for each reload of some rows, until one fails.
+    Return the exit code and JSON of the last run, in which `refreshed` has the tables
+    of all these reloads."""
     source = work.source.name
     orders = [reload.part for reload in reloads if reload.part is not None]
     context.say(*(_line(work, reload) for reload in reloads if reload.part is not None))

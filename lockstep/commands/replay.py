@@ -1,5 +1,5 @@
-"""`lockstep replay`: read a span of the log again and correct the lake. The position of the next
-run does not move."""
+"""`lockstep replay`: read a span of the log again and correct the lake. The position of
+the next run does not move."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
 
 
 def exit_code(report: ReplayReport) -> int:
-    """Return 4 if `--compare` found a difference or a damaged file could not be replaced, 6 if
-    tables could not be compared."""
+    """Return 4 if `--compare` found a difference or a damaged file could not be
+    replaced, 6 if tables could not be compared."""
     codes = [exits.DONE]
     wrong = report.left or report.wrong_changelogs
     if wrong or (report.differs and not report.committed):
@@ -68,7 +68,8 @@ def exit_code(report: ReplayReport) -> int:
 
 
 def replay_lines(report: ReplayReport, *, planned: bool) -> Iterator[str]:
-    """Yield the batches of the span, then the files and mirrors that differed from the log."""
+    """Yield the batches of the span, then the files and mirrors that differed from the
+    log."""
     batches = report.batches
     if not batches:
         yield f"no batch overlaps {report.span}: nothing is replayed"

@@ -70,9 +70,9 @@ def run_sources(
     context: CommandContext,
     part: RereadRows | None = None,
 ) -> dict[str, tuple[int, dict[str, Any]]]:
-    """Run the sources one after another, with one ledger connection and one JVM, and return each
-    source's exit code and values. `part`: rows of one table that are read again; `sources` then has
-    one source."""
+    """Run the sources one after another, with one ledger connection and one JVM, and
+    return each source's exit code and values. `part`: rows of one table that are read
+    again; `sources` then has one source."""
     adapters.warm(sources)  # in the background, while this thread imports the engine
     outcomes = {}
     for source in sources:
@@ -93,8 +93,8 @@ def run_source(
     until: Place | None = None,
     part: RereadRows | None = None,
 ) -> RunRecord:
-    """Carry out one run and write its page. The last OpenLineage event is sent after the source's
-    lock is released, so that a slow backend cannot delay the next run."""
+    """Carry out one run and write its page. The last OpenLineage event is sent after
+    the source's lock is released, so that a slow backend cannot delay the next run."""
     from lockstep.pipeline.run.run import RunRecord, RunSession, run
     from lockstep.resources.full_disk import disk_full
 
@@ -139,7 +139,8 @@ def run_source(
 def _update_pages(
     settings: Settings, record: RunRecord, site: Site, run_id: str, progress: Progress
 ) -> None:
-    """Write the list of tables that Dagster declares at its next load, and the run's page."""
+    """Write the list of tables that Dagster declares at its next load, and the run's
+    page."""
     from lockstep.assets.catalogue import entries_of, update_catalogue
     from lockstep.assets.run_page import keep_page_of_run
 
@@ -191,8 +192,8 @@ _SECONDS: Final = (
 
 
 def _values(record: RunRecord, lake: str) -> dict[str, Any]:
-    """Return the run's values in `--json`. Values of steps that were not reached are null or
-    empty."""
+    """Return the run's values in `--json`. Values of steps that were not reached are
+    null or empty."""
     captured, merged, done = record.captured, record.merged, record.acknowledged
     loading, loaded = (captured.loading, captured.loaded) if captured else ((), ())
     refreshed = captured.refreshed if captured else None

@@ -1,5 +1,5 @@
-"""`lockstep schema TABLE` shows a table's structure, now or at a place in the log, with its
-history; `lockstep schema verify` checks the history of all tables."""
+"""`lockstep schema TABLE` shows a table's structure, now or at a place in the log, with
+its history; `lockstep schema verify` checks the history of all tables."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ _ORIGINS = {
 
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
-    """Show one table, or verify all. `verify` has the exit code 4 if something differs, 3 if the
-    source changed too often meanwhile."""
+    """Show one table, or verify all. `verify` has the exit code 4 if something differs,
+    3 if the source changed too often meanwhile."""
     verifies = arguments.table == VERIFY
     if verifies and arguments.at:
         raise UsageError(
@@ -73,8 +73,8 @@ def _show(
     table: TableName,
     place: Place | None,
 ) -> Outcome:
-    """Show the table of the first source that has it. MySQL is only asked if the ledger does not
-    have the structure."""
+    """Show the table of the first source that has it. MySQL is only asked if the ledger
+    does not have the structure."""
     tables: list[TableName] = []
     for source in context.sources(source_name):
         name = source.name
@@ -108,8 +108,8 @@ def _verify(adapters: Adapters, context: CommandContext, source_name: str | None
 
 
 def schema_values(source: str, shown: ShownSchema, at: str | None) -> dict[str, Any]:
-    """Return the values in `--json`. `at` is null for the present structure; `schema` and `columns`
-    are null if the table is dropped or its structure is not known."""
+    """Return the values in `--json`. `at` is null for the present structure; `schema`
+    and `columns` are null if the table is dropped or its structure is not known."""
     version = shown.shown.version
     schema, shown_as = version.schema, version.shown_as
     return {
@@ -119,7 +119,8 @@ def schema_values(source: str, shown: ShownSchema, at: str | None) -> dict[str, 
         **_version_values(shown.shown, shown.table),
         "columns": schema and _columns(version, schema),
         "schema": schema and schema_to_json(schema),
-        # Which rows the lake has, and the fingerprint of the key that values are hashed with.
+        # Which rows the lake has, and the fingerprint of the key that values are hashed
+        # with.
         **({} if shown_as is None else parts(shown_as, "rows", "key")),
         "versions": [_version_values(each, shown.table) for each in shown.versions],
     }
@@ -168,8 +169,8 @@ def _heading(source: str, shown: ShownSchema, at: str | None) -> Iterator[str]:
 
 
 def _columns(version: SchemaVersion, schema: TableSchema) -> list[dict[str, Any]]:
-    """Return the columns' values. `shown`: how the settings hide or change the column in the lake,
-    if they do."""
+    """Return the columns' values. `shown`: how the settings hide or change the column
+    in the lake, if they do."""
     treatments = version.treated
     return [
         {

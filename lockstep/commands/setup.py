@@ -21,8 +21,8 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
 
 
 def _setup(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
-    """Check Java, download missing jars and compile the engine, which decodes the binlog. This
-    needs no configuration."""
+    """Check Java, download missing jars and compile the engine, which decodes the
+    binlog. This needs no configuration."""
     from lockstep.pipeline.binlog.arrays.compiled import cache_folder
     from lockstep.resources.mysql.rehearsal import rehearse
 
@@ -59,7 +59,8 @@ def _prepare_spark(arguments: argparse.Namespace, context: CommandContext) -> di
 
 
 def _serve(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
-    """Turn this process into a Spark Connect server; with `--dry-run` only say what would start."""
+    """Turn this process into a Spark Connect server; with `--dry-run` only say what
+    would start."""
     from lockstep.resources.lake.spark.serving import become_server, require_free, server_to_start
 
     settings = context.settings

@@ -1,4 +1,5 @@
-"""`lockstep status`: the state of each source and what is wrong, also while MySQL is down."""
+"""`lockstep status`: the state of each source and what is wrong, also while MySQL is
+down."""
 
 from __future__ import annotations
 
@@ -40,8 +41,9 @@ _GTIDS: Final = 100
 
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
-    """Print the state of each source. The exit code is 0 if nothing waits for a person or for a
-    run. If MySQL is down, the answer says so and shows everything that the ledger has."""
+    """Print the state of each source. The exit code is 0 if nothing waits for a person
+    or for a run. If MySQL is down, the answer says so and shows everything that the
+    ledger has."""
     answers: dict[str, tuple[int, dict[str, Any]]] = {}
     with context.adapters() as adapters:
         for source in context.sources(arguments.source):
@@ -73,8 +75,9 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
 
 
 def catalog_standing(adapters: Adapters, mirrors: MirrorNames) -> CatalogStanding | None:
-    """Return the state of the catalog's entries, from the ledger. Return None if lockstep.toml has
-    no [catalog], or an invalid one, which `lockstep check` reports."""
+    """Return the state of the catalog's entries, from the ledger. Return None if
+    lockstep.toml has no [catalog], or an invalid one, which `lockstep check`
+    reports."""
     try:
         registry = adapters.registry()
     except LockstepError:
@@ -83,8 +86,8 @@ def catalog_standing(adapters: Adapters, mirrors: MirrorNames) -> CatalogStandin
 
 
 def exit_code(standing: Standing, now: datetime, pause: timedelta | None) -> int:
-    """Return 0 if nothing waits for a person or for a run. While a run is going on, work that waits
-    for a run does not count."""
+    """Return 0 if nothing waits for a person or for a run. While a run is going on,
+    work that waits for a run does not count."""
     judged = verdict(standing, now, pause)
     if judged.state is State.BUSY and judged.recovery is None:
         code = exit_code(replace(standing, lease=None), now, pause)
@@ -117,7 +120,8 @@ _IN_CLEAR: Final = (
 def status_values(
     standing: Standing, judged: Verdict, now: datetime, decisions: Iterable[RecordedDecision]
 ) -> dict[str, Any]:
-    """Return the values in `--json`, null if not known. `decisions`: the latest, newest first."""
+    """Return the values in `--json`, null if not known. `decisions`: the latest, newest
+    first."""
     facts, room, lease = standing.facts, standing.headroom, standing.lease
     failures = standing.failures
     return {
@@ -169,7 +173,8 @@ def _cursor_values(standing: Standing, cursor: Cursor | None) -> dict[str, Any] 
 
 
 def proof_values(proofs: Iterable[TableProof], now: datetime) -> list[dict[str, Any]]:
-    """Return each table's comparisons with MySQL; `age_seconds`: since it was last proven equal."""
+    """Return each table's comparisons with MySQL; `age_seconds`: since it was last
+    proven equal."""
     return [
         {
             **parts(proof, "table", "whole", "compared_at", "differing", "proven_at"),
@@ -190,8 +195,8 @@ def status_lines(
     decisions: Iterable[RecordedDecision] = (),
     tables: Iterable[str] = (),
 ) -> Iterator[str]:
-    """Yield the verdict on the source and its hint, then all details. `decisions`: the latest,
-    newest first; `tables`: the lines about tables that are not followed now."""
+    """Yield the verdict on the source and its hint, then all details. `decisions`: the
+    latest, newest first; `tables`: the lines about tables that are not followed now."""
     yield f"{standing.source}: {judged.state}: {judged.sentence}"
     if judged.hint:
         yield f"  hint: {judged.hint}"
@@ -304,8 +309,8 @@ def _place(cursor: Cursor | None) -> str:
 def proof_lines(
     proofs: Sequence[TableProof], stopped: Collection[TableName], now: datetime
 ) -> Iterator[str]:
-    """Yield the tables that differed in their last comparison, then the age of the oldest proof of
-    tables that follow the source."""
+    """Yield the tables that differed in their last comparison, then the age of the
+    oldest proof of tables that follow the source."""
     for table, proof in open_differences(proofs).items():
         rows, when = counted(proof.differing, "row"), clock(proof.compared_at)
         yield f"  {table} differs from MySQL: {rows} when compared {when}"
@@ -332,8 +337,8 @@ Inactive = tuple[TableState, TableOrder | None]
 
 
 def _way(state: TableState, order: TableOrder) -> str:
-    """Return a clause that says how the next run brings the table back. Only `lockstep plan` checks
-    whether the server still has the log."""
+    """Return a clause that says how the next run brings the table back. Only `lockstep
+    plan` checks whether the server still has the log."""
     if order.kind is OrderKind.RELOAD:
         return "rewrites its mirror"
     if only_server_supplies(state) or state.stopped is None:
@@ -354,7 +359,8 @@ def inactive(
 
 
 def inactive_values(tables: Iterable[Inactive]) -> list[dict[str, Any]]:
-    """Return the values in `--json`. `order`: null if nobody has ordered the table back."""
+    """Return the values in `--json`. `order`: null if nobody has ordered the table
+    back."""
     return [
         {
             **parts(state, "table, condition as state, stopped_by"),

@@ -47,10 +47,12 @@ def _row(table: Mapping[str, Any]) -> tuple[object, ...]:
 def table_values(
     source: str, patterns: TablePatterns, server: SourceServer, ledger: Ledger
 ) -> list[dict[str, Any]]:
-    """Return the values of the server's tables, then of tables that only the ledger has.
+    """Return the values of the server's tables, then of tables that only the ledger
+    has.
 
-    `position`: the place in the log up to which the mirror is current, or where the table stopped.
-    `begins`: for a table that the lake has only in part, the place where that part begins.
+    `position`: the place in the log up to which the mirror is current, or where the
+    table stopped. `begins`: for a table that the lake has only in part, the place where
+    that part begins.
     """
     states, cursor = ledger.table_states(source), ledger.cursors(source).acknowledged
     listed = {table.name: table for table in server.tables()}

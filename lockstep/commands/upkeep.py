@@ -1,4 +1,5 @@
-"""`lockstep upkeep`: compact small files of mirrors, and delete files that no version needs."""
+"""`lockstep upkeep`: compact small files of mirrors, and delete files that no version
+needs."""
 
 from __future__ import annotations
 
@@ -30,8 +31,8 @@ from lockstep.resources.holders import holder
 
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
-    """Carry out or plan the upkeep of each source. The exit code is 0 even if a table is left to
-    the next upkeep; the answer names the table."""
+    """Carry out or plan the upkeep of each source. The exit code is 0 even if a table
+    is left to the next upkeep; the answer names the table."""
     only = frozenset(map(table_name, arguments.tables)) or None
     payload: dict[str, Any] = {}
     with context.adapters() as adapters:

@@ -66,8 +66,8 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
 
 
 def exit_code(report: VerifyReport) -> int:
-    """Return 4 if a table differs or could not be compared, 3 if a table could not be proven now, 6
-    if tables are quarantined, else 0."""
+    """Return 4 if a table differs or could not be compared, 3 if a table could not be
+    proven now, 6 if tables are quarantined, else 0."""
     if report.differs:
         return exits.DIFFERENCES
     if report.not_proven:
@@ -76,7 +76,8 @@ def exit_code(report: VerifyReport) -> int:
 
 
 def show_verify(context: CommandContext, source: str, report: VerifyReport) -> None:
-    """Print a summary, the tables, the rows that differ, and the tables that were not compared."""
+    """Print a summary, the tables, the rows that differ, and the tables that were not
+    compared."""
     equal = sum(difference.equal for difference in report.tables)
     count = len(report.tables) + len(report.not_compared) + len(report.not_proven)
     context.say(
@@ -112,8 +113,8 @@ def _proven(difference: TableDifference) -> str:
 
 
 def _note_equal(work: Workplace, report: VerifyReport, context: CommandContext) -> None:
-    """Record that partial tables which proved equal are complete. If a run is going on, record
-    nothing, because the run may change them."""
+    """Record that partial tables which proved equal are complete. If a run is going on,
+    record nothing, because the run may change them."""
     if not now_whole(work, report):
         return
     try:
@@ -133,9 +134,9 @@ def _repaired(
     *,
     dry_run: bool,
 ) -> dict[str, Any]:
-    """Repair tables that differ. If a condition can select a table's differing rows, read them now;
-    otherwise have the next run read all its rows. Raise `SourceBusy` while a run is going on.
-    `dry_run`: only print what would be read."""
+    """Repair tables that differ. If a condition can select a table's differing rows,
+    read them now; otherwise have the next run read all its rows. Raise `SourceBusy`
+    while a run is going on. `dry_run`: only print what would be read."""
     repairs = plan_repairs(work, report, getpass.getuser())
     if dry_run:
         if repairs:
@@ -160,7 +161,8 @@ def _repaired(
 def _chosen(
     sources: Sequence[SourceSettings], tables: Sequence[TableName]
 ) -> list[tuple[SourceSettings, list[TableName] | None]]:
-    """Return each source with the given tables that it captures. None stands for all tables."""
+    """Return each source with the given tables that it captures. None stands for all
+    tables."""
     if not tables:
         return [(source, None) for source in sources]
     matches = [

@@ -1,5 +1,6 @@
-"""`lockstep versions`: the Delta version of each table that shows the source as of one place, which
-is a point in the source's log. Read together, these versions are consistent."""
+"""`lockstep versions`: the Delta version of each table that shows the source as of one
+place, which is a point in the source's log. Read together, these versions are
+consistent."""
 
 from __future__ import annotations
 
@@ -23,8 +24,9 @@ _COLUMNS: Final = ("as of", "committed", "batch", "run", "tables", "missing")
 
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
-    """Show the versions as of a place, or list the places. Only the ledger is asked. The exit code
-    is 0 even if tables are missing; the answer names each with its cure."""
+    """Show the versions as of a place, or list the places. Only the ledger is asked.
+    The exit code is 0 even if tables are missing; the answer names each with its
+    cure."""
     if arguments.list and arguments.at:
         raise UsageError(
             "--list lists the newest places, --at shows one place.", hint="leave one of them out"

@@ -1,8 +1,10 @@
-"""Checks of a source: what a run requires before it reads, and the report of `lockstep check`.
+"""Checks of a source: what a run requires before it reads, and the report of `lockstep
+check`.
 
-A rule is a pure function from evidence (facts about the source) to findings, each with its cure.
-The table of all rules is here, in the order in which a person would fix the faults. A run applies
-only rules whose facts it has anyway; `lockstep check` asks the server for the facts of all rules.
+A rule is a pure function from evidence (facts about the source) to findings, each with
+its cure. The table of all rules is here, in the order in which a person would fix the
+faults. A run applies only rules whose facts it has anyway; `lockstep check` asks the
+server for the facts of all rules.
 """
 
 from __future__ import annotations
@@ -81,8 +83,9 @@ def require_ready(server: SourceServer, ledger: Ledger, source: SourcePlan) -> N
 def preflight(
     server: SourceServer, evidence: SourceEvidence, states: Mapping[TableName, TableState]
 ) -> tuple[Finding, ...]:
-    """Return every finding about a source, gravest first. `evidence`: all facts except structures,
-    which this function reads from the server. `states`: the states of the tables in the ledger."""
+    """Return every finding about a source, gravest first. `evidence`: all facts except
+    structures, which this function reads from the server. `states`: the states of the
+    tables in the ledger."""
     of_run = RunEvidence.of(evidence.survey, server.tables(), evidence.patterns, states)
     shaped = [table.name for table in evidence.tables if evidence.shaping.rules_of(table.name)]
     schemas = server.current_schemas(shaped).tables if shaped else {}

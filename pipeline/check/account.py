@@ -1,4 +1,5 @@
-"""Rules about the account's privileges and limits, with the GRANT for each that is missing."""
+"""Rules about the account's privileges and limits, with the GRANT for each that is
+missing."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ _FEW_STATEMENTS: Final = 100
 """Smallest number of prepared statements that the server should allow."""
 
 _CODE: Final = ("TRIGGER", "SHOW VIEW")
-"""Privileges that show which tables a logged statement changes through triggers and views."""
+"""Privileges that show which tables a logged statement changes through triggers and
+views."""
 
 METADATA_LOCKS: Final = TableName("performance_schema", "metadata_locks")
 """The table in which MySQL shows that an ALTER waits for a table."""

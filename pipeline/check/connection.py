@@ -2,18 +2,18 @@
 
 A dump is a stream of the binlog (COM_BINLOG_DUMP).
 
-The connection: one server, no proxy, TLS, clocks, limits. Sessions: variables that a session can
-set for itself, so that global values do not bind it. Replication: the server's replicas, the server
-as a replica, Galera, filters of the log.
+The connection: one server, no proxy, TLS, clocks, limits. Sessions: variables that a
+session can set for itself, so that global values do not bind it. Replication: the
+server's replicas, the server as a replica, Galera, filters of the log.
 
-A proxy is recognised by its greeting. It has the proxy's own version and connection id, because
-a proxy chooses the server only later, for each statement (ProxySQL and MaxScale documentation).
-Only the variables of current sessions can be checked
+A proxy is recognised by its greeting. It has the proxy's own version and connection id,
+because a proxy chooses the server only later, for each statement (ProxySQL and MaxScale
+documentation). Only the variables of current sessions can be checked
 (`performance_schema.variables_by_thread` of MySQL, if the account may read it).
 
-Variables of replication: MySQL manual, "Replication and Binary Logging Options and Variables";
-MariaDB documentation, "Replication and Binary Log System Variables" and "Galera Cluster System
-Variables".
+Variables of replication: MySQL manual, "Replication and Binary Logging Options and
+Variables"; MariaDB documentation, "Replication and Binary Log System Variables" and
+"Galera Cluster System Variables".
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ _PACKET: Final = 16 << 20
 """Smallest max_allowed_packet, in bytes, for which no warning is given."""
 
 _MARIADB_PREFIX: Final = "5.5.5-"
-"""Prefix that MariaDB puts before its version in the greeting, because old replicas expect a
-version 5."""
+"""Prefix that MariaDB puts before its version in the greeting, because old replicas
+expect a version 5."""
 
 
 def _one_server(evidence: SourceEvidence) -> Iterator[Verdict]:

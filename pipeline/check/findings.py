@@ -1,7 +1,8 @@
-"""The parts of a check: evidence (facts about a source), rules, their verdicts, and findings.
+"""The parts of a check: evidence (facts about a source), rules, their verdicts, and
+findings.
 
-A rule judges evidence and yields verdicts; a verdict becomes a finding, which people read. A mirror
-is the Delta table with the current rows of a source table."""
+A rule judges evidence and yields verdicts; a verdict becomes a finding, which people
+read. A mirror is the Delta table with the current rows of a source table."""
 
 from __future__ import annotations
 
@@ -25,10 +26,10 @@ from lockstep.pipeline.values.table import NamePatterns, TableName, TablePattern
 
 @dataclass(frozen=True, slots=True)
 class RunEvidence:
-    """The facts that every run has before it reads. `settings`: the server's global variables.
-    `tables`: its tables. `recorded`: tables in the ledger (Lockstep's database); `stopped`: those
-    of them that do not follow the source. `account`: the value of CURRENT_USER(), or None if the
-    server was not asked for it."""
+    """The facts that every run has before it reads. `settings`: the server's global
+    variables. `tables`: its tables. `recorded`: tables in the ledger (Lockstep's
+    database); `stopped`: those of them that do not follow the source. `account`: the
+    value of CURRENT_USER(), or None if the server was not asked for it."""
 
     flavour: str
     version: str
@@ -79,15 +80,16 @@ class KeptMirror:
 class SourceEvidence:
     """All facts that `lockstep check` has about a source.
 
-    `pause`: the longest time between two scheduled runs; None without a schedule. `partial`: tables
-    of which the lake may have only a part. `mirrors`: the existing mirrors; `keep`: how long their
-    versions are to stay readable. `reading`: the settings for reading tables from the source.
-    `passes`: tables whose statements are passed over because a person vouches for them.
-    `policies_of` returns the policies with which the lake follows a table; `settings`: the blocks
-    of settings for some tables. `known`: tables in the ledger. `names`: the rules for naming
-    mirrors. `shaping`: the settings that hide or change columns and rows; `schemas`: the structures
-    of the captured tables to which such settings apply; `shaped`: the newest versions of the tables
-    of which the lake already hides or changes something.
+    `pause`: the longest time between two scheduled runs; None without a schedule.
+    `partial`: tables of which the lake may have only a part. `mirrors`: the existing
+    mirrors; `keep`: how long their versions are to stay readable. `reading`: the
+    settings for reading tables from the source. `passes`: tables whose statements are
+    passed over because a person vouches for them. `policies_of` returns the policies
+    with which the lake follows a table; `settings`: the blocks of settings for some
+    tables. `known`: tables in the ledger. `names`: the rules for naming mirrors.
+    `shaping`: the settings that hide or change columns and rows; `schemas`: the
+    structures of the captured tables to which such settings apply; `shaped`: the newest
+    versions of the tables of which the lake already hides or changes something.
     """
 
     survey: Survey
@@ -140,9 +142,10 @@ Level = Literal["ok", "warning", "refusal"]
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One line of the report. `subject`: a setting, a table or the server. `hint`: the cure.
-    `error`: the error with which a run refuses to read; None if the run reads all the same, or
-    stops only at an event that has the fault. `topic`: the group of the line."""
+    """One line of the report. `subject`: a setting, a table or the server. `hint`: the
+    cure. `error`: the error with which a run refuses to read; None if the run reads all
+    the same, or stops only at an event that has the fault. `topic`: the group of the
+    line."""
 
     json_keys: ClassVar = ("level", "subject", "sentence", "hint")
 
@@ -164,8 +167,8 @@ class Fine:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """The verdict that a person should correct something. Fields that are None are taken from the
-    rule; its `subject` is then the rule's name."""
+    """The verdict that a person should correct something. Fields that are None are
+    taken from the rule; its `subject` is then the rule's name."""
 
     sentence: str
     subject: str | None = None
@@ -182,10 +185,10 @@ Evidence_contra = TypeVar("Evidence_contra", contravariant=True)
 class CheckRule(Generic[Evidence_contra]):
     """A pure function from evidence to verdicts, with its entry in the documentation.
 
-    `name`: the subject of its findings. `looks_at`: the facts that it judges. `level`: the level of
-    its faults. `cost`: the consequence of a fault. `cure`: what to type or do. `judge`: the
-    function, which yields no verdict if the rule does not apply. `error`: the class that a run
-    raises for a refusal.
+    `name`: the subject of its findings. `looks_at`: the facts that it judges. `level`:
+    the level of its faults. `cost`: the consequence of a fault. `cure`: what to type or
+    do. `judge`: the function, which yields no verdict if the rule does not apply.
+    `error`: the class that a run raises for a refusal.
     """
 
     name: str

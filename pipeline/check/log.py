@@ -1,9 +1,9 @@
-"""Rules about the binary log: its content, its safety in a crash, and its retention compared with
-the schedule of runs.
+"""Rules about the binary log: its content, its safety in a crash, and its retention
+compared with the schedule of runs.
 
-Variables: MySQL manual, "Binary Logging Options and Variables", "Binary Log Expiration"; MariaDB
-documentation, "Replication and Binary Log System Variables", "Purging Log Files"; Amazon RDS user
-guide, "mysql.rds_set_configuration".
+Variables: MySQL manual, "Binary Logging Options and Variables", "Binary Log
+Expiration"; MariaDB documentation, "Replication and Binary Log System Variables",
+"Purging Log Files"; Amazon RDS user guide, "mysql.rds_set_configuration".
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from lockstep.pipeline.snapshot.log_room import LogRoom, kept_for, one_week
 from lockstep.pipeline.values.errors import LockstepError, ServerSettings
 
 _OLDEST: Final = {"mysql": (5, 7, 7), "mariadb": (10, 5, 0)}
-"""The first versions whose logs are read: MySQL logs XA PREPARE since 5.7.7, and MariaDB logs
-metadata of columns (binlog_row_metadata) since 10.5."""
+"""The first versions whose logs are read: MySQL logs XA PREPARE since 5.7.7, and
+MariaDB logs metadata of columns (binlog_row_metadata) since 10.5."""
 
 _NAMES: Final = {"mysql": "MySQL", "mariadb": "MariaDB"}
 _NOT_FULL: Final = "columns are known from the statements that made them"
@@ -38,8 +38,8 @@ _NUMBER = re.compile(r"(\d+)\.(\d+)(?:\.(\d+))?")
 
 
 def set_global(name: str, value: str) -> str:
-    """Return a SET GLOBAL statement, and a note on making it permanent by the configuration file:
-    only MySQL has SET PERSIST."""
+    """Return a SET GLOBAL statement, and a note on making it permanent by the
+    configuration file: only MySQL has SET PERSIST."""
     return f"set global {name} = {value}; (and put it into the server's configuration)"
 
 
@@ -58,8 +58,8 @@ def _wanted(
     cure: str,
     error: type[LockstepError] | None = None,
 ) -> CheckRule[RunEvidence | SourceEvidence]:
-    """Return the rule that a global variable must have one of these values. It does not apply to
-    servers without the variable."""
+    """Return the rule that a global variable must have one of these values. It does not
+    apply to servers without the variable."""
 
     def judge(evidence: RunEvidence | SourceEvidence) -> Iterator[Verdict]:
         value = evidence.setting(name)
@@ -100,8 +100,8 @@ _REQUIRED: Final = (
         ServerSettings,
     ),
 )
-"""Global settings without which a run refuses to read. A session may differ from them; then a run
-stops at the session's events."""
+"""Global settings without which a run refuses to read. A session may differ from them;
+then a run stops at the session's events."""
 
 _ADVISED: Final = (
     _wanted(
@@ -189,7 +189,8 @@ _ADVISED: Final = (
         "set global enforce_gtid_consistency = WARN; (and ON, once the error log stays quiet)",
     ),
 )
-"""Settings that only `check` reports. Variables that the server does not have are skipped."""
+"""Settings that only `check` reports. Variables that the server does not have are
+skipped."""
 
 
 def _version(evidence: RunEvidence) -> Iterator[Verdict]:
@@ -279,13 +280,13 @@ _SHORT: Final = timedelta(days=2)
 """Shortest retention that survives a weekend without runs."""
 
 _FACTOR: Final = 3
-"""The log should be kept for this many of the schedule's longest pauses, so that two failed runs in
-a row lose nothing."""
+"""The log should be kept for this many of the schedule's longest pauses, so that two
+failed runs in a row lose nothing."""
 
 _WINDOW: Final = timedelta(days=100)
 _DAILY_WINDOW: Final = timedelta(days=2)
-"""Time within which a schedule is searched for its longest pause; the shorter one is enough for a
-schedule that is the same every day."""
+"""Time within which a schedule is searched for its longest pause; the shorter one is
+enough for a schedule that is the same every day."""
 
 _STEP: Final = timedelta(hours=6)
 
@@ -294,11 +295,11 @@ _RDS_PATH: Final = "/rdsdbbin"
 
 
 def longest_pause(cron: str, now: datetime) -> timedelta:
-    """Return the longest time between two ticks of a cron expression in the 100 days after `now`;
-    it is exact above 6 hours.
+    """Return the longest time between two ticks of a cron expression in the 100 days
+    after `now`; it is exact above 6 hours.
 
-    To be fast, it probes moments whose distance is the longest pause so far: a longer pause
-    contains at least one of them.
+    To be fast, it probes moments whose distance is the longest pause so far: a longer
+    pause contains at least one of them.
     """
     from croniter import croniter  # Runs import these rules too, and need no schedule.
 
@@ -380,7 +381,8 @@ def pause_from_now(cron: str | None) -> timedelta | None:
 
 
 _pause: Final = lru_cache(longest_pause)
-"""`longest_pause`, cached because each part of a source and Dagster's checks ask for it."""
+"""`longest_pause`, cached because each part of a source and Dagster's checks ask for
+it."""
 
 
 RETENTION_RULES: Final = about(

@@ -1,12 +1,12 @@
 """Rules about mirrors, the Delta tables with the current rows of source tables.
 
-The columns: types, character sets, keys and names that a mirror cannot have. Most such faults would
-quarantine the table (end its capture) at its first row; `check` reports them before.
-What is shown: settings that leave out, hash, mask or convert columns, or select rows. Retention:
-how long mirrors keep their versions.
+The columns: types, character sets, keys and names that a mirror cannot have. Most such
+faults would quarantine the table (end its capture) at its first row; `check` reports
+them before. What is shown: settings that leave out, hash, mask or convert columns, or
+select rows. Retention: how long mirrors keep their versions.
 
-Format: Delta documentation, "Table properties". Delta refuses to read a version that is older than
-`delta.deletedFileRetentionDuration`, even if its files still exist.
+Format: Delta documentation, "Table properties". Delta refuses to read a version that is
+older than `delta.deletedFileRetentionDuration`, even if its files still exist.
 """
 
 from __future__ import annotations
@@ -44,7 +44,8 @@ _FLOATING: Final = ("float", "double")
 _DATES: Final = ("date", "datetime", "timestamp")
 _NO_ZEROS: Final = {"NO_ZERO_DATE", "NO_ZERO_IN_DATE"}
 MANY_COLUMNS: Final = 500
-"""Number of columns above which Spark takes longer to plan a MERGE of a few rows than to run it."""
+"""Number of columns above which Spark takes longer to plan a MERGE of a few rows than
+to run it."""
 
 
 def _types(evidence: SourceEvidence) -> Iterator[Verdict]:
@@ -307,8 +308,8 @@ COLUMN_RULES: Final = about(
 
 _WILD: Final = frozenset("*?[")
 _WHOLE: Final = (None, "FULL", "FULL_NODUP")
-"""Values of binlog_row_image with which an image has every column; a server without the setting
-(None) logs every column too."""
+"""Values of binlog_row_image with which an image has every column; a server without the
+setting (None) logs every column too."""
 
 
 def _shapes(evidence: SourceEvidence) -> Iterator[Verdict]:
@@ -323,8 +324,8 @@ def _shapes(evidence: SourceEvidence) -> Iterator[Verdict]:
 
 
 def _patterns(evidence: SourceEvidence) -> Iterator[Verdict]:
-    """Report patterns for columns that match no column. A pattern with a wildcard is not reported:
-    it may be for columns that do not exist yet."""
+    """Report patterns for columns that match no column. A pattern with a wildcard is
+    not reported: it may be for columns that do not exist yet."""
     for block in evidence.settings:
         tables = [schema for schema in evidence.schemas if block.match.matches(schema.name)]
         names = [name for table in tables for name in table.names]

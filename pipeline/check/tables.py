@@ -1,8 +1,9 @@
-"""Rules about captured tables: patterns that choose them, settings for them, their keys, engines,
-kinds, partitions and foreign keys.
+"""Rules about captured tables: patterns that choose them, settings for them, their
+keys, engines, kinds, partitions and foreign keys.
 
-Tests on MySQL 9.7 and MariaDB 10.11 showed: rows that a cascade changes in child tables are logged
-only if MySQL enforces foreign keys itself instead of InnoDB (`innodb_native_foreign_keys` is OFF).
+Tests on MySQL 9.7 and MariaDB 10.11 showed: rows that a cascade changes in child tables
+are logged only if MySQL enforces foreign keys itself instead of InnoDB
+(`innodb_native_foreign_keys` is OFF).
 """
 
 from __future__ import annotations
@@ -102,7 +103,8 @@ def _cascades(evidence: SourceEvidence) -> Iterator[Verdict]:
 
 
 def _unseen_parents(evidence: SourceEvidence, captured: Collection[TableName]) -> Iterator[Verdict]:
-    """Report ancestors of captured tables whose own foreign keys the account may not see."""
+    """Report ancestors of captured tables whose own foreign keys the account may not
+    see."""
     visible = {table.name for table in evidence.survey.tables}
     acting = [key for key in evidence.survey.foreign_keys if _may_act(key)]
     ancestors: set[TableName] = set()
@@ -164,8 +166,8 @@ def _patterns(evidence: RunEvidence) -> Iterator[Verdict]:
 
 
 def _grant(pattern: str, account: str | None) -> str:
-    """Return the GRANT for the tables of a pattern, or words for it if the pattern has a wildcard
-    in its database."""
+    """Return the GRANT for the tables of a pattern, or words for it if the pattern has
+    a wildcard in its database."""
     database, _, table = pattern.partition(".")
     if account is None or not table or set("*?") & set(database):
         return f"grant SELECT on the tables it means ({pattern})"

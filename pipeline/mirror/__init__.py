@@ -1,7 +1,7 @@
 """Rules for writing a table's changes to the lake.
 
-A row image is a row before or after a change, as the binary log has it. A changelog is a Delta
-table with all row images of a source table, a mirror a Delta table with its present rows. Folding
-leaves one image per key. All functions are pure: `pipeline.binlog` decodes the log, and
-`resources.lake` writes.
+A row image is a row before or after a change, as the binary log has it. A changelog is
+a Delta table with all row images of a source table, a mirror a Delta table with its
+present rows. Folding leaves one image per key. All functions are pure:
+`pipeline.binlog` decodes the log, and `resources.lake` writes.
 """

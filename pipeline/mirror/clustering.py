@@ -1,9 +1,11 @@
-"""The columns by which the files of a mirror (the Delta table with a table's present rows) are
-clustered (Delta Lake documentation, "Use liquid clustering for Delta tables").
+"""The columns by which the files of a mirror (the Delta table with a table's present
+rows) are clustered (Delta Lake documentation, "Use liquid clustering for Delta
+tables").
 
-A setting can name a column that the table does not have, for example after a rename, or by which
-Delta cannot cluster. The table is written all the same, since clustering changes no row: the mirror
-keeps its present clustering, and the commands `check` and `plan` report the name.
+A setting can name a column that the table does not have, for example after a rename, or
+by which Delta cannot cluster. The table is written all the same, since clustering
+changes no row: the mirror keeps its present clustering, and the commands `check` and
+`plan` report the name.
 """
 
 from __future__ import annotations
@@ -16,12 +18,13 @@ import pyarrow as pa
 from lockstep.pipeline.schema.types import folded
 
 _WITH_STATISTICS: Final = 32
-"""Number of leading columns with minimum and maximum values in Delta's log, unless the table sets
-`delta.dataSkippingNumIndexedCols`. Delta clusters only by these columns."""
+"""Number of leading columns with minimum and maximum values in Delta's log, unless the
+table sets `delta.dataSkippingNumIndexedCols`. Delta clusters only by these columns."""
 
 
 def unclusterable(names: Sequence[str], columns: pa.Schema) -> Iterator[tuple[str, str]]:
-    """Yield each name by which a mirror with these columns cannot be clustered, and the reason."""
+    """Yield each name by which a mirror with these columns cannot be clustered, and the
+    reason."""
     places = {folded(name): place for place, name in enumerate(columns.names)}
     for name in names:
         place = places.get(folded(name))
@@ -34,9 +37,9 @@ def unclusterable(names: Sequence[str], columns: pa.Schema) -> Iterator[tuple[st
 
 
 def clustered_by(names: Sequence[str], columns: pa.Schema) -> tuple[str, ...] | None:
-    """Return the columns by which to cluster a mirror, spelled as the mirror spells them; an empty
-    tuple if `names` is empty. Return None if `unclusterable` yields a name: the mirror then keeps
-    its present clustering."""
+    """Return the columns by which to cluster a mirror, spelled as the mirror spells
+    them; an empty tuple if `names` is empty. Return None if `unclusterable` yields a
+    name: the mirror then keeps its present clustering."""
     if any(unclusterable(names, columns)):
         return None
     own = {folded(name): name for name in columns.names}

@@ -1,11 +1,12 @@
 """Folding of incomplete row images to one image per key.
 
-A row image is a row before or after a change, as the binary log has it. With `binlog_row_image`
-MINIMAL or NOBLOB, an update's images have only the row's key and the columns that it set. Any other
-value is taken from the row's newest earlier image that has the column. That image can have another
-key, since an update can change the key. If no image has the column, the value is in the mirror (the
-Delta table with the table's present rows). It is looked up there by the key of the row's oldest
-image, which is called the row's origin.
+A row image is a row before or after a change, as the binary log has it. With
+`binlog_row_image` MINIMAL or NOBLOB, an update's images have only the row's key and the
+columns that it set. Any other value is taken from the row's newest earlier image that
+has the column. That image can have another key, since an update can change the key. If
+no image has the column, the value is in the mirror (the Delta table with the table's
+present rows). It is looked up there by the key of the row's oldest image, which is
+called the row's origin.
 """
 
 from __future__ import annotations
@@ -76,17 +77,18 @@ def coalesced(
     doubtful: int = 0,
     ignored: bool = False,
 ) -> tuple[pa.Table, tuple[str, ...]]:
-    """Return the last image of each key over all parts, with missing values filled from earlier
-    images; and the columns in which at least one row still lacks its value.
+    """Return the last image of each key over all parts, with missing values filled from
+    earlier images; and the columns in which at least one row still lacks its value.
 
-    The result has the columns of `mapping.folded`. They are followed by a boolean for each of
-    `lacking_columns`, which is true where the value must be looked up in the mirror
-    (`layout.lack_names`), and by the key to look it up with (`layout.origin_names`).
+    The result has the columns of `mapping.folded`. They are followed by a boolean for
+    each of `lacking_columns`, which is true where the value must be looked up in the
+    mirror (`layout.lack_names`), and by the key to look it up with
+    (`layout.origin_names`).
 
-    `marks`: further columns of the images to keep. `doubtful`: a `_sequence`; it is unknown which
-    changes up to it the mirror shows, so a row whose key changed up to there cannot be looked up.
-    `ignored`: deletes are ignored (`mapping.outcome`). Raise `TableError` if a row cannot be
-    identified.
+    `marks`: further columns of the images to keep. `doubtful`: a `_sequence`; it is
+    unknown which changes up to it the mirror shows, so a row whose key changed up to
+    there cannot be looked up. `ignored`: deletes are ignored (`mapping.outcome`). Raise
+    `TableError` if a row cannot be identified.
     """
     names = ["_change_type", "_sequence", *marks]
     whole = pa.concat_tables(mapped(table, part.columns, schema, names) for table, part in images)
@@ -109,9 +111,10 @@ class _Rows:
     """The rows to which images belong. All arrays have one entry per image, in order of
     `_sequence`, except `last`, which has the index of each key's last image.
 
-    `before`: the index of the same row's previous image, or -1. `moved`: the previous image has
-    another key. `begins`: the row has no earlier image with this key. `inserted`: the image is an
-    insert. `lost`: the image changes a row that an earlier image deleted.
+    `before`: the index of the same row's previous image, or -1. `moved`: the previous
+    image has another key. `begins`: the row has no earlier image with this key.
+    `inserted`: the image is an insert. `lost`: the image changes a row that an earlier
+    image deleted.
     """
 
     before: Places
@@ -123,8 +126,8 @@ class _Rows:
 
 
 def _rows_of(whole: pa.Table, key: Sequence[str]) -> _Rows:
-    """Follow each row from image to image. An update's two images have consecutive numbers, so a
-    row is found again after an update changed its key."""
+    """Follow each row from image to image. An update's two images have consecutive
+    numbers, so a row is found again after an update changed its key."""
     kind = whole.column("_change_type")
     inserted, updated, preimage, deleted = (
         pc.equal(kind, change_type.value).to_numpy().astype(np.bool_)
@@ -137,7 +140,8 @@ def _rows_of(whole: pa.Table, key: Sequence[str]) -> _Rows:
     )
     count = len(whole)
     same = _identities(whole, key)
-    # Images sorted by key, then by `_sequence`: `again` is true if the next one has the same key.
+    # Images sorted by key, then by `_sequence`: `again` is true if the next one has the
+    # same key.
     order = np.argsort(same, kind="stable")
     again = same[order][1:] == same[order][:-1]
     before = np.full(count, -1, np.int64)
@@ -177,9 +181,9 @@ class _Presence:
         self._begins = rows.begins
 
     def column(self, index: int) -> Flags:
-        """Return for each image whether it has the mirror's column `index`. If a version of the
-        table does not have the column, a row that begins with an image of that version has NULL in
-        it, so that image counts as having the column."""
+        """Return for each image whether it has the mirror's column `index`. If a
+        version of the table does not have the column, a row that begins with an image
+        of that version has NULL in it, so that image counts as having the column."""
         has = [_has(columns[index], bits, count) for columns, bits, count in self._parts]
         absent = np.repeat(
             [columns[index].absent for columns, _, _ in self._parts],
@@ -190,8 +194,8 @@ class _Presence:
 
 
 def _bits(table: pa.Table, part: StagedFiles) -> tuple[Flags | None, int]:
-    """Return a bit for each image and column, true if the image has the column, or None if all
-    images have all columns; and the number of images."""
+    """Return a bit for each image and column, true if the image has the column, or None
+    if all images have all columns; and the number of images."""
     images = row_images(table)
     if part.present is None:
         return None, len(images)
@@ -256,9 +260,9 @@ class _Coalescing:
         return self._with_lacks(columns, unknown, asks, root, kept, lacking, doubtful=doubtful)
 
     def _newest(self, has: Flags, places: dict[bytes, Places]) -> tuple[Places, Flags]:
-        """Return for each key the index of its row's newest image that has a column, and whether
-        no image has it. `has`: for each image, whether it has the column. `places` caches the
-        indexes by `has`, which is equal for most columns."""
+        """Return for each key the index of its row's newest image that has a column,
+        and whether no image has it. `has`: for each image, whether it has the column.
+        `places` caches the indexes by `has`, which is equal for most columns."""
         same = has.tobytes()
         if same not in places:
             places[same] = _ends_of(self.rows.before, has)[self.rows.last]
@@ -266,7 +270,8 @@ class _Coalescing:
         return newest, ~has[newest]
 
     def _moved(self, doubtful: int) -> Flags:
-        """Return for each key whether its row had another key in an image up to a `_sequence`."""
+        """Return for each key whether its row had another key in an image up to a
+        `_sequence`."""
         numbers = self.whole.column("_sequence").to_numpy()
         moved: Flags = self.rows.moved & (numbers <= doubtful)
         of_keys: Flags = moved[_ends_of(self.rows.before, moved)[self.rows.last]]
@@ -283,10 +288,11 @@ class _Coalescing:
         *,
         doubtful: int,
     ) -> tuple[pa.Table, tuple[str, ...]]:
-        """Return `columns` with the columns of `lack_names` and `origin_names`; and the columns in
-        which at least one row lacks its value. `unknown`: for each column and key, whether no image
-        of the row has the column. `asks`: for each key, whether its row needs all values. `root`:
-        for each key, the index of its row's oldest image."""
+        """Return `columns` with the columns of `lack_names` and `origin_names`; and the
+        columns in which at least one row lacks its value. `unknown`: for each column
+        and key, whether no image of the row has the column. `asks`: for each key,
+        whether its row needs all values. `root`: for each key, the index of its row's
+        oldest image."""
         names = self.schema.names
         lacks = {name: unknown[name] & asks for name in lacking}
         for name in kept:
@@ -308,9 +314,9 @@ class _Coalescing:
 
 
 def _ends_of(before: Places, stops: Flags | None) -> Places:
-    """Follow `before` from each image until `stops` is true or the row's oldest image is reached,
-    and return the index of that image. An image at which `stops` is true is its own result. Each
-    round doubles the distance, so long chains take few rounds."""
+    """Follow `before` from each image until `stops` is true or the row's oldest image
+    is reached, and return the index of that image. An image at which `stops` is true is
+    its own result. Each round doubles the distance, so long chains take few rounds."""
     own = np.arange(len(before))
     ends = before < 0 if stops is None else stops | (before < 0)
     reached = np.where(ends, own, before)

@@ -1,5 +1,5 @@
-"""One table's changes in a delivery (the batches that a consumer reads and acknowledges together):
-their files, their columns, and the changes in order."""
+"""One table's changes in a delivery (the batches that a consumer reads and acknowledges
+together): their files, their columns, and the changes in order."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ from lockstep.pipeline.values.table import TableName
 
 @dataclass(frozen=True, slots=True)
 class DeliveredPart:
-    """Changelog files with images of one structure, whose columns are `schema`. `folder`: that of
-    the changelog's `generation`, relative to the lake."""
+    """Changelog files with images of one structure, whose columns are `schema`.
+    `folder`: that of the changelog's `generation`, relative to the lake."""
 
     folder: str
     generation: int
@@ -44,8 +44,9 @@ class DeliveredPart:
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """A generation of a changelog: one of its Delta tables, counted from 1, and its columns. The
-    next generation begins when a new structure does not fit the columns."""
+    """A generation of a changelog: one of its Delta tables, counted from 1, and its
+    columns. The next generation begins when a new structure does not fit the
+    columns."""
 
     number: int
     schema: pa.Schema
@@ -53,8 +54,9 @@ class Generation:
 
 @dataclass(frozen=True, slots=True)
 class DeliveredTable:
-    """A table's part of a delivery. `parts` are in the order of the source's changes. Each of
-    `columns` says from which column of each part it is read (`SharedColumn.sources`)."""
+    """A table's part of a delivery. `parts` are in the order of the source's changes.
+    Each of `columns` says from which column of each part it is read
+    (`SharedColumn.sources`)."""
 
     table: TableName
     parts: tuple[DeliveredPart, ...]
@@ -66,7 +68,8 @@ class DeliveredTable:
 
     @property
     def generations(self) -> tuple[Generation, ...]:
-        """The parts' generations, oldest first; a part can lack columns of its generation."""
+        """The parts' generations, oldest first; a part can lack columns of its
+        generation."""
         schemas: dict[int, list[pa.Schema]] = {}
         for part in self.parts:
             schemas.setdefault(part.generation, []).append(part.schema)
@@ -92,8 +95,9 @@ def delivered_table(
 ) -> DeliveredTable:
     """Return a table's part of a delivery. `segments`: all segments of the delivery.
 
-    Raise `NothingMatches` if the table was never captured. Raise `TableQuarantined` if changes can
-    be missing because Lockstep stopped the table; with `incomplete` the caller accepts that.
+    Raise `NothingMatches` if the table was never captured. Raise `TableQuarantined` if
+    changes can be missing because Lockstep stopped the table; with `incomplete` the
+    caller accepts that.
     """
     state = ledger.table_states(delivery.source).get(table)
     if state is None:
@@ -114,7 +118,8 @@ def delivered_table(
 
 
 def require_files(store: SegmentStore, table: DeliveredTable) -> None:
-    """Raise `SegmentsLost` if a file of the delivery is missing or is not what was captured."""
+    """Raise `SegmentsLost` if a file of the delivery is missing or is not what was
+    captured."""
     damages = [damage for part in table.parts for damage in store.damaged(part.folder, part.files)]
     if damages:
         raise SegmentsLost(
@@ -125,7 +130,8 @@ def require_files(store: SegmentStore, table: DeliveredTable) -> None:
 
 
 def read_in_order(store: SegmentStore, table: DeliveredTable) -> pa.Table:
-    """Return the changes in the order of `_sequence`; a column is NULL before it was added."""
+    """Return the changes in the order of `_sequence`; a column is NULL before it was
+    added."""
     require_files(store, table)
     if not table.parts:
         return table.schema.empty_table()
@@ -164,7 +170,8 @@ def _read(store: SegmentStore, part: DeliveredPart) -> pa.Table:
 
 
 def _filled(part: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Return a file's rows with the columns `schema`; a column that the file lacks is NULL."""
+    """Return a file's rows with the columns `schema`; a column that the file lacks is
+    NULL."""
     columns = [
         part.column(field.name).cast(field.type)
         if field.name in part.column_names
@@ -175,8 +182,8 @@ def _filled(part: pa.Table, schema: pa.Schema) -> pa.Table:
 
 
 def _stopped_by(state: TableState, batch: int) -> bool:
-    """Return whether capture of the table stopped in or before a batch, so that changes up to the
-    batch's end can be missing."""
+    """Return whether capture of the table stopped in or before a batch, so that changes
+    up to the batch's end can be missing."""
     if not state.has_stopped:
         return False
     return state.stopped is None or state.stopped.batch <= batch

@@ -1,11 +1,12 @@
-"""The steps that change the columns of a mirror (the Delta table with a table's present rows) to
-those of a lineage (the origin of each column). Each step is one Delta commit.
+"""The steps that change the columns of a mirror (the Delta table with a table's present
+rows) to those of a lineage (the origin of each column). Each step is one Delta commit.
 
-Columns are dropped first, so that their names are free. Then columns are renamed; if columns
-exchange their names, one of them gets a temporary name. Then types are widened, columns are added,
-and one fill writes the values of all added columns. One commit rewrites the mirror instead if a new
-type requires it, or if every reader must be able to read the mirror: renaming, dropping and
-widening would enable Delta features that not every reader supports.
+Columns are dropped first, so that their names are free. Then columns are renamed; if
+columns exchange their names, one of them gets a temporary name. Then types are widened,
+columns are added, and one fill writes the values of all added columns. One commit
+rewrites the mirror instead if a new type requires it, or if every reader must be able
+to read the mirror: renaming, dropping and widening would enable Delta features that not
+every reader supports.
 """
 
 from __future__ import annotations
@@ -34,22 +35,24 @@ from lockstep.pipeline.values.policies import Deletes, Readers
 
 MAPPING: Final = ("delta.columnMapping.mode", "name")
 WIDENING: Final = ("delta.enableTypeWidening", "true")
-"""Properties with which Delta renames and drops columns, and widens types, without a rewrite."""
+"""Properties with which Delta renames and drops columns, and widens types, without a
+rewrite."""
 
 LOCAL_TYPE: Final = pa.timestamp("us")
 LOCAL_FEATURE: Final = "timestampNtz"
 LOCAL: Final = (f"delta.feature.{LOCAL_FEATURE}", "supported")
-"""The property that lets an older mirror get DATETIME columns: in Delta they are timestamps without
-time zone, which need a table feature."""
+"""The property that lets an older mirror get DATETIME columns: in Delta they are
+timestamps without time zone, which need a table feature."""
 
 
 def steps(lineage: ColumnLineage) -> tuple[MirrorStep, ...]:
-    """Return the steps to commit before changes of the lineage's versions are merged; none if the
-    mirror does not exist, or has these columns already.
+    """Return the steps to commit before changes of the lineage's versions are merged;
+    none if the mirror does not exist, or has these columns already.
 
-    A second try must get the same steps as the first, which may have committed some of them. So
-    the caller builds `lineage` from the mirror's columns at the Delta version that the ledger
-    recorded last. Raise `ValueError` if the mirror can only be replaced.
+    A second try must get the same steps as the first, which may have committed some of
+    them. So the caller builds `lineage` from the mirror's columns at the Delta version
+    that the ledger recorded last. Raise `ValueError` if the mirror can only be
+    replaced.
     """
     if lineage.reread:
         raise ValueError(f"the mirror can only be replaced: {lineage.reread[0]}")
@@ -105,8 +108,8 @@ def _names_in_use(lineage: ColumnLineage) -> set[str]:
 
 
 def _renames(renamed: Mapping[str, str], names: set[str]) -> Iterator[RenameColumn]:
-    """Yield renames in an order in which each new name is free. Delta compares names without regard
-    to case."""
+    """Yield renames in an order in which each new name is free. Delta compares names
+    without regard to case."""
     waiting = dict(renamed)
     number = 0
     while waiting:

@@ -1,10 +1,10 @@
-"""Folding of a table's row images (rows before and after each change) to the last image per key,
-all at once or in buckets of keys.
+"""Folding of a table's row images (rows before and after each change) to the last image
+per key, all at once or in buckets of keys.
 
-Images of one key are folded in the same bucket. If images leave columns out, the keys between which
-an update moved a row are in the same bucket, too (`KeyChains`), since an image can get values from
-images with the row's earlier key. The bucket of a key is chosen by a hash. Two keys with the same
-hash share a bucket, which does no harm.
+Images of one key are folded in the same bucket. If images leave columns out, the keys
+between which an update moved a row are in the same bucket, too (`KeyChains`), since an
+image can get values from images with the row's earlier key. The bucket of a key is
+chosen by a hash. Two keys with the same hash share a bucket, which does no harm.
 """
 
 from __future__ import annotations
@@ -40,9 +40,10 @@ Bounds = Mapping[str, tuple[Any, Any]]
 
 
 def key_bounds(changes: pa.Table, key: Mapping[str, str]) -> Bounds:
-    """Return the bounds of the key columns with integers, decimals or dates, whose order is the
-    same in Arrow, Parquet statistics and Spark. Text is left out since it has collations, and
-    floats since they have NaN. `key`: a column of `changes` → the mirror's column."""
+    """Return the bounds of the key columns with integers, decimals or dates, whose
+    order is the same in Arrow, Parquet statistics and Spark. Text is left out since it
+    has collations, and floats since they have NaN. `key`: a column of `changes` → the
+    mirror's column."""
     bounds = {}
     for spelled, name in key.items():
         column = changes.column(spelled)
@@ -64,7 +65,8 @@ def joined_bounds(left: Bounds, right: Bounds) -> Bounds:
 
 
 def bounds_literals(bounds: Bounds, kinds: pa.Schema) -> tuple[tuple[str, str, str], ...]:
-    """Return (column, least, greatest) as SQL literals; `kinds` are the mirror's columns."""
+    """Return (column, least, greatest) as SQL literals; `kinds` are the mirror's
+    columns."""
     literals = []
     for name, ends in bounds.items():
         least, greatest = map(_LITERALS[_family(kinds.field(name).type)], ends)
@@ -128,8 +130,8 @@ def _of_array(values: pa.Array) -> Hashes:
 
 
 def _numbers(values: pa.Array, kind: np.dtype[np.unsignedinteger], each: int) -> Hashes:
-    """Return the bits of fixed-width values as unsigned numbers of type `kind`; each value gives
-    `each` numbers."""
+    """Return the bits of fixed-width values as unsigned numbers of type `kind`; each
+    value gives `each` numbers."""
     if not len(values):
         return np.zeros(0, np.uint64)
     numbers = np.frombuffer(values.buffers()[1], kind)
@@ -137,9 +139,10 @@ def _numbers(values: pa.Array, kind: np.dtype[np.unsignedinteger], each: int) ->
 
 
 def _of_text(values: pa.Array) -> Hashes:
-    """Hash each text as a polynomial in `_ODD` over its bytes, without a loop over texts: running
-    sums of the polynomial are computed over all texts together. The hash of a text is the sum at
-    its end minus the sum at its beginning, divided by the power at which it begins."""
+    """Hash each text as a polynomial in `_ODD` over its bytes, without a loop over
+    texts: running sums of the polynomial are computed over all texts together. The hash
+    of a text is the sum at its end minus the sum at its beginning, divided by the power
+    at which it begins."""
     hashes = np.zeros(len(values), np.uint64)
     _, offsets, content = values.buffers()
     if not len(values) or content is None:
@@ -179,9 +182,10 @@ def _mixed(hashes: Hashes) -> Hashes:
 class KeyChains:
     """The chains of keys between which updates moved rows; a key is known by its hash.
 
-    The two images of an update can have different keys, and the image before the update has values
-    that the image after it leaves out. So both must be folded in the same bucket. Callers first
-    `add` all images, in pieces of any size; then `roots` gives all keys of a chain the same number.
+    The two images of an update can have different keys, and the image before the update
+    has values that the image after it leaves out. So both must be folded in the same
+    bucket. Callers first `add` all images, in pieces of any size; then `roots` gives
+    all keys of a chain the same number.
     """
 
     def __init__(self) -> None:
@@ -191,7 +195,8 @@ class KeyChains:
         self._roots = np.zeros(0, np.uint64)
 
     def add(self, images: pa.Table, hashes: Hashes) -> None:
-        """Add images, which have `_change_type` and `_sequence`, and the hashes of their keys."""
+        """Add images, which have `_change_type` and `_sequence`, and the hashes of
+        their keys."""
         kind = images.column("_change_type")
         halves = [ChangeType.UPDATE_PREIMAGE.value, ChangeType.UPDATE_POSTIMAGE.value]
         wanted = pc.is_in(kind, value_set=pa.array(halves)).to_numpy()
@@ -201,9 +206,9 @@ class KeyChains:
         self._halves.append(self._paired(rows[wanted]))
 
     def _paired(self, rows: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-        """Record the moves among an update's two images, and return the images whose other half is
-        in another piece. Columns of `rows`: `_sequence`, hash of the key, 1 for the image after the
-        update and 0 for the image before it."""
+        """Record the moves among an update's two images, and return the images whose
+        other half is in another piece. Columns of `rows`: `_sequence`, hash of the key,
+        1 for the image after the update and 0 for the image before it."""
         rows = rows[np.argsort(rows[:, 0], kind="stable")]
         first = np.zeros(len(rows), np.bool_)
         if len(rows):
@@ -229,8 +234,9 @@ class KeyChains:
 
 
 def _joined(moves: list[npt.NDArray[np.uint64]]) -> tuple[Hashes, Hashes]:
-    """Return all moved keys, ascending, and for each the least key of its chain. Each round gives
-    both keys of a move the lower of their labels, until no label changes."""
+    """Return all moved keys, ascending, and for each the least key of its chain. Each
+    round gives both keys of a move the lower of their labels, until no label
+    changes."""
     if not moves:
         return np.zeros(0, np.uint64), np.zeros(0, np.uint64)
     keys, places = np.unique(np.concatenate(moves), return_inverse=True)
@@ -248,20 +254,21 @@ def _joined(moves: list[npt.NDArray[np.uint64]]) -> tuple[Hashes, Hashes]:
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """A fold, which makes one image per key of a table's row images, for a mirror (the Delta table
-    with the present rows) that has the columns `schema` and the key `key`.
+    """A fold, which makes one image per key of a table's row images, for a mirror (the
+    Delta table with the present rows) that has the columns `schema` and the key `key`.
 
-    `parts`: one per structure of the images, in the order in which callers pass images; their files
-    are not read here. `marks`: further columns of the images to keep, such as `_committed_at`.
-    `numbered`: `_sequence` is kept, too. `doubtful`: as in `coalesced`. `ignored`: deleted rows
-    stay (`mapping.outcome`).
+    `parts`: one per structure of the images, in the order in which callers pass images;
+    their files are not read here. `marks`: further columns of the images to keep, such
+    as `_committed_at`. `numbered`: `_sequence` is kept, too. `doubtful`: as in
+    `coalesced`. `ignored`: deleted rows stay (`mapping.outcome`).
 
-    `emptied`: the changes at which the table lost all rows, such as TRUNCATE, in order; the last
-    one is after all images. If there are any, each key's last image becomes a delete, with the
-    `_committed_at` and the `stamps` of the change at which its row was lost. Without
-    `_committed_at` among the marks, the row stays instead. `unmarked`: a `_sequence`; deletes up to
-    it get no `_committed_at`, so their rows do not stay even if deletes are "soft". With `emptied`
-    or `unmarked`, every image must have all columns.
+    `emptied`: the changes at which the table lost all rows, such as TRUNCATE, in order;
+    the last one is after all images. If there are any, each key's last image becomes a
+    delete, with the `_committed_at` and the `stamps` of the change at which its row was
+    lost. Without `_committed_at` among the marks, the row stays instead. `unmarked`: a
+    `_sequence`; deletes up to it get no `_committed_at`, so their rows do not stay even
+    if deletes are "soft". With `emptied` or `unmarked`, every image must have all
+    columns.
     """
 
     schema: pa.Schema
@@ -282,12 +289,13 @@ class Fold:
 
     @property
     def kept(self) -> tuple[str, ...]:
-        """The columns that at least one part lacks, in which a row can keep the mirror's value."""
+        """The columns that at least one part lacks, in which a row can keep the
+        mirror's value."""
         return kept_columns((part.columns for part in self.parts), self.schema)
 
     def table(self, images: Sequence[pa.Table]) -> tuple[pa.Table, tuple[str, ...]]:
-        """Fold `images`, one table for each part. Return the last image of each key, and the
-        columns in which at least one row still lacks its value."""
+        """Fold `images`, one table for each part. Return the last image of each key,
+        and the columns in which at least one row still lacks its value."""
         if self.partial:
             pairs = list(zip(images, self.parts, strict=True))
             return coalesced(
@@ -320,8 +328,9 @@ class Fold:
         return replace(self, parts=(StagedFiles((), own),))
 
     def step(self, number: int, images: pa.Table) -> tuple[int, pa.Table]:
-        """Fold some images of the part with index `number`, as far as that is possible without the
-        other images. Return the index of their part in `in_steps`, and the images."""
+        """Fold some images of the part with index `number`, as far as that is possible
+        without the other images. Return the index of their part in `in_steps`, and the
+        images."""
         if not self._by_steps:
             return number, images
         names = ["_change_type", "_sequence", *self.marks]
@@ -331,18 +340,21 @@ class Fold:
 
     @property
     def _by_steps(self) -> bool:
-        """True if only each key's last image matters, so that images can be folded in pieces."""
+        """True if only each key's last image matters, so that images can be folded in
+        pieces."""
         return not self.partial and not self.kept
 
     def hashes(self, number: int, images: pa.Table) -> Hashes:
-        """Return the hash of each image's key; `number` is the index of the images' part."""
+        """Return the hash of each image's key; `number` is the index of the images'
+        part."""
         places = [self.schema.get_field_index(name) for name in self.key]
         columns = [self.parts[number].columns[at] for at in places]
         fields = pa.schema([self.schema.field(at) for at in places])
         return key_hashes(mapped(images, columns, fields, ()))
 
     def _unmarked(self, changes: pa.Table) -> pa.Table:
-        """Return the changes with `_committed_at` NULL in deletes up to the change `unmarked`."""
+        """Return the changes with `_committed_at` NULL in deletes up to the change
+        `unmarked`."""
         deleted = pc.equal(changes.column("_change_type"), ChangeType.DELETE.value)
         early = pc.less_equal(changes.column("_sequence"), self.unmarked)
         at = changes.schema.get_field_index("_committed_at")
@@ -352,9 +364,10 @@ class Fold:
         return changes if self.numbered else changes.drop_columns(["_sequence"])
 
     def _all_deleted(self, changes: pa.Table) -> pa.Table:
-        """Return each last image as a delete. If its row was still present, the delete gets the
-        stamps of the next change that emptied the table. Without `_committed_at` among the marks,
-        a row that was present stays instead (`KEPT`)."""
+        """Return each last image as a delete. If its row was still present, the delete
+        gets the stamps of the next change that emptied the table. Without
+        `_committed_at` among the marks, a row that was present stays instead
+        (`KEPT`)."""
         present = is_present(changes.column("_change_type"))
         if "_committed_at" not in self.marks:
             kinds = pc.if_else(present, KEPT, ChangeType.DELETE.value)

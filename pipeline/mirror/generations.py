@@ -1,6 +1,7 @@
-"""The generations of a changelog (a table's row images in Delta): when the next generation begins,
-and how all of them are read as one table. Each generation is a Delta table of its own, because a
-new structure of the source table may not fit the columns of the previous one."""
+"""The generations of a changelog (a table's row images in Delta): when the next
+generation begins, and how all of them are read as one table. Each generation is a Delta
+table of its own, because a new structure of the source table may not fit the columns of
+the previous one."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ from lockstep.pipeline.values.table import TableStructure
 
 
 def holds_version(changelog: pa.Schema, version: SchemaVersion) -> bool:
-    """Return whether images of a version can be added to a changelog with these columns."""
+    """Return whether images of a version can be added to a changelog with these
+    columns."""
     return can_take(changelog, changelog_schema(version.shown_structure))
 
 
@@ -45,11 +47,12 @@ def next_generation(
 ) -> int:
     """Return the number of the generation for the rows of a new structure.
 
-    It is the newest generation of the versions `before` if its columns can take the rows, and if
-    the settings still show the same columns and rows of the table; otherwise it is the next number.
-    A structure that no changelog can hold begins no generation. Versions whose structure is unknown
-    are ignored, because no rows were captured under them. `schema`: the part of the structure
-    `source` that the lake shows with the settings `shown_as`.
+    It is the newest generation of the versions `before` if its columns can take the
+    rows, and if the settings still show the same columns and rows of the table;
+    otherwise it is the next number. A structure that no changelog can hold begins no
+    generation. Versions whose structure is unknown are ignored, because no rows were
+    captured under them. `schema`: the part of the structure `source` that the lake
+    shows with the settings `shown_as`.
     """
     versions = [version for version in before if version.schema is not None]
     newest = max((version.generation for version in before), default=1)
@@ -73,8 +76,8 @@ def next_generation(
 
 
 def _shown_columns(schema: TableSchema | None, shown_as: ShownAs | None) -> dict[str, object]:
-    """Return for each column of a structure, in lower case, how the lake shows it; and under the
-    name '' the condition for the rows that the lake shows."""
+    """Return for each column of a structure, in lower case, how the lake shows it; and
+    under the name '' the condition for the rows that the lake shows."""
     columns = () if schema is None else schema.columns
     treatments: Sequence[Treatment] = [Fate.SHOWN] * len(columns)
     if shown_as is not None:
@@ -97,8 +100,8 @@ def _changelog_columns_of(structure: TableStructure) -> pa.Schema:
 
 @dataclass(frozen=True, slots=True)
 class SharedColumn:
-    """A column of all generations read as one table. `sources` has the column's name in each
-    generation, None in those that lack it."""
+    """A column of all generations read as one table. `sources` has the column's name in
+    each generation, None in those that lack it."""
 
     name: str
     type: pa.DataType
@@ -108,12 +111,14 @@ class SharedColumn:
 def shared_columns(
     schemas: Sequence[pa.Schema], numbers: Sequence[int] = ()
 ) -> tuple[SharedColumn, ...]:
-    """Return the columns under which generations are read as one table. `schemas`: the columns of
-    each generation, oldest first. `numbers`: the numbers of the generations, by default 1, 2, ….
+    """Return the columns under which generations are read as one table. `schemas`: the
+    columns of each generation, oldest first. `numbers`: the numbers of the generations,
+    by default 1, 2, ….
 
-    Columns with the same name, compared case-insensitively, become one column with the newest type.
-    If an older type cannot be cast to it without loss, that generation's values get a column of
-    their own, `name@generation`, prefixed with `_` until no other column has that name.
+    Columns with the same name, compared case-insensitively, become one column with the
+    newest type. If an older type cannot be cast to it without loss, that generation's
+    values get a column of their own, `name@generation`, prefixed with `_` until no
+    other column has that name.
     """
     columns: dict[str, SharedColumn] = {}
     taken = {folded(name) for schema in schemas for name in schema.names}
@@ -140,7 +145,8 @@ def shared_columns(
 
 
 def one_table(tables: Sequence[pa.Table], columns: Sequence[SharedColumn]) -> pa.Table:
-    """Return the generations' rows under the shared columns, one generation after the other."""
+    """Return the generations' rows under the shared columns, one generation after the
+    other."""
     parts = [
         pa.table(
             {
@@ -164,7 +170,8 @@ def in_order(changes: pa.Table) -> pa.Table:
 
 
 def all_columns(schemas: Iterable[pa.Schema]) -> pa.Schema:
-    """Return all columns of the structures of one generation; a name has the same type in each."""
+    """Return all columns of the structures of one generation; a name has the same type
+    in each."""
     fields: dict[str, pa.Field] = {}
     for schema in schemas:
         fields.update({field.name: field for field in schema if field.name not in fields})

@@ -1,12 +1,12 @@
-"""The layout of the lake: the paths of mirrors (Delta tables with a table's present rows) and
-changelogs (Delta tables with all its changes), and the columns of changelogs.
+"""The layout of the lake: the paths of mirrors (Delta tables with a table's present
+rows) and changelogs (Delta tables with all its changes), and the columns of changelogs.
 
-Names become path parts by one rule: `[A-Za-z0-9_-]` stay, and every other byte of the UTF-8 name
-becomes `=XX`. So no part has a `%`, which delta-rs decodes, or a `?`, which is a glob for Spark. If
-a database's name begins with `_`, this byte is escaped, too, so that the folder cannot be
-`_changes`; the same is done for a table with the name of one of Delta's folders. A part that is too
-long for a file name is cut to its beginning, followed by a `.`, which no other part contains, and a
-hash of the whole part.
+Names become path parts by one rule: `[A-Za-z0-9_-]` stay, and every other byte of the
+UTF-8 name becomes `=XX`. So no part has a `%`, which delta-rs decodes, or a `?`, which
+is a glob for Spark. If a database's name begins with `_`, this byte is escaped, too, so
+that the folder cannot be `_changes`; the same is done for a table with the name of one
+of Delta's folders. A part that is too long for a file name is cut to its beginning,
+followed by a `.`, which no other part contains, and a hash of the whole part.
 """
 
 from __future__ import annotations
@@ -28,16 +28,18 @@ from lockstep.pipeline.values.table import TableName, TableStructure
 _UNESCAPED = frozenset((string.ascii_letters + string.digits + "_-").encode())
 
 _DELTA_FOLDERS = ("_change_data", "_delta_index", "_delta_log")
-"""Delta's folders inside a table: Delta does not accept a table in a folder of such a name."""
+"""Delta's folders inside a table: Delta does not accept a table in a folder of such a
+name."""
 
 _LONGEST = 255
-"""NAME_MAX of Linux's file systems, in bytes. A key of an object store can have 1,024 bytes: two
-such parts, a source's name, and Delta's files below them leave 300 for the lake's own prefix."""
+"""NAME_MAX of Linux's file systems, in bytes. A key of an object store can have 1,024
+bytes: two such parts, a source's name, and Delta's files below them leave 300 for the
+lake's own prefix."""
 
 _BEGINNING = 80
 _HASH_DIGITS = 40
-"""A shortened part has this many characters of its beginning, and this many hexadecimal digits of
-the whole part's SHA-256."""
+"""A shortened part has this many characters of its beginning, and this many hexadecimal
+digits of the whole part's SHA-256."""
 
 MARKS = pa.schema(
     [
@@ -55,9 +57,10 @@ MARKS = pa.schema(
         pa.field("_derived", pa.bool_()),
     ]
 )
-"""The marks: a changelog's own columns, which every changelog has before the table's columns.
-`_sequence` numbers all changes of a source; `_file`, `_offset` and `_row` are a change's place in
-the binary log; `_derived` is true for a row that was read by SELECT, not from the log."""
+"""The marks: a changelog's own columns, which every changelog has before the table's
+columns. `_sequence` numbers all changes of a source; `_file`, `_offset` and `_row` are
+a change's place in the binary log; `_derived` is true for a row that was read by
+SELECT, not from the log."""
 
 _MARKS = frozenset(map(folded, MARKS.names))
 
@@ -67,8 +70,8 @@ DELETED_AT = pa.field("_deleted_at", pa.timestamp("us", tz="UTC"))
 
 
 def path_part(name: str, end: str = "", *, hidden: bool = True) -> str:
-    """Return a name as one path part, followed by `end`. Different names give different parts.
-    `hidden`: the part may begin with `_`."""
+    """Return a name as one path part, followed by `end`. Different names give different
+    parts. `hidden`: the part may begin with `_`."""
     part = "".join(chr(byte) if byte in _UNESCAPED else f"={byte:02X}" for byte in name.encode())
     if part.startswith("_") and not hidden:
         part = f"=5F{part[1:]}"
@@ -76,7 +79,8 @@ def path_part(name: str, end: str = "", *, hidden: bool = True) -> str:
 
 
 def _fitting(part: str, end: str = "") -> str:
-    """Return an escaped part and its end, shortened if it is too long for a file's name."""
+    """Return an escaped part and its end, shortened if it is too long for a file's
+    name."""
     if len(part) + len(end) <= _LONGEST:
         return part + end
     digest = hashlib.sha256(part.encode()).hexdigest()[:_HASH_DIGITS]
@@ -94,10 +98,11 @@ def _table_part(name: str, end: str = "") -> str:
 def mirror_path(
     source: str, table: TableName, generation: int = 1, mirror_generation: int = 1
 ) -> str:
-    """Return the mirror's folder, relative to the lake. `generation` numbers the tables that had
-    this name: from the second on, the folder ends with `@` and the number, since an earlier table
-    that was renamed keeps the plain folder. `mirror_generation` numbers the mirrors of one table:
-    the successor of a lost mirror ends with, for example, `@1-2`."""
+    """Return the mirror's folder, relative to the lake. `generation` numbers the tables
+    that had this name: from the second on, the folder ends with `@` and the number,
+    since an earlier table that was renamed keeps the plain folder. `mirror_generation`
+    numbers the mirrors of one table: the successor of a lost mirror ends with, for
+    example, `@1-2`."""
     end = "" if generation == 1 else f"@{generation}"
     if mirror_generation > 1:
         end = f"@{generation}-{mirror_generation}"
@@ -105,13 +110,13 @@ def mirror_path(
 
 
 NO_PLACE = "@0"
-"""The end of a folder's name for a table whose own folder is taken by another table's mirror.
-Nothing is ever written to such a folder."""
+"""The end of a folder's name for a table whose own folder is taken by another table's
+mirror. Nothing is ever written to such a folder."""
 
 
 def no_place(source: str, table: TableName) -> str:
-    """Return the folder that marks a table as having no place (`NO_PLACE`). Different tables have
-    different ones."""
+    """Return the folder that marks a table as having no place (`NO_PLACE`). Different
+    tables have different ones."""
     return f"{source}/{_database_part(table.database)}/{_table_part(table.name, NO_PLACE)}"
 
 
@@ -124,8 +129,9 @@ def free_place(
     *,
     fold: bool = False,
 ) -> str:
-    """Return the first folder of a mirror that is not `taken`; `number` is the mirror generation to
-    try first. `fold`: compare folders case-insensitively, for storage that ignores case."""
+    """Return the first folder of a mirror that is not `taken`; `number` is the mirror
+    generation to try first. `fold`: compare folders case-insensitively, for storage
+    that ignores case."""
     others = {path.lower() for path in taken} if fold else taken
     while True:
         path = mirror_path(source, name, generation, number)
@@ -135,50 +141,53 @@ def free_place(
 
 
 def is_folder_of(mirror: str, source: str, name: TableName) -> bool:
-    """Return whether `mirror` is a mirror's folder for the table name, of any generation."""
+    """Return whether `mirror` is a mirror's folder for the table name, of any
+    generation."""
     _, at, end = mirror.rpartition("/")[2].partition("@")
     part = _table_part(name.name, f"{at}{end}")
     return f"{at}{end}" != NO_PLACE and mirror == f"{source}/{_database_part(name.database)}/{part}"
 
 
 def rebuilt_path(source: str, table: TableName, at: str) -> str:
-    """Return the folder of a mirror that is rebuilt as of an earlier place of the log, in a lake
-    that has only rebuilt mirrors. `at` names the place."""
+    """Return the folder of a mirror that is rebuilt as of an earlier place of the log,
+    in a lake that has only rebuilt mirrors. `at` names the place."""
     return f"{source}/{_database_part(table.database)}/{_table_part(table.name, f'@{at}')}"
 
 
 def changelog_path(source: str, table: TableName, generation: int = 1) -> str:
-    """Return the changelog's folder, relative to the lake. From the second generation on it ends
-    with `@` and the number; the path part of a table's name has no `@`."""
+    """Return the changelog's folder, relative to the lake. From the second generation
+    on it ends with `@` and the number; the path part of a table's name has no `@`."""
     end = "" if generation == 1 else f"@{generation}"
     return f"{source}/_changes/{_database_part(table.database)}/{_table_part(table.name, end)}"
 
 
 def snapshot_path(source: str, table: TableName) -> str:
-    """Return the folder, relative to the lake, of rows that were read from the source and wait to
-    be merged. No database's folder is called `_snapshots`, since none begins with `_`."""
+    """Return the folder, relative to the lake, of rows that were read from the source
+    and wait to be merged. No database's folder is called `_snapshots`, since none
+    begins with `_`."""
     name = f"{_database_part(table.database)}@{path_part(table.name)}"
     return f"{source}/_changes/_snapshots/{_fitting(name)}"
 
 
 def scratch_path(source: str, folder: str = "") -> str:
-    """Return the folder of a replay's files until the ledger records them; with `folder`, only that
-    for the files of this folder. A replay reads a part of the log again to correct the lake."""
+    """Return the folder of a replay's files until the ledger records them; with
+    `folder`, only that for the files of this folder. A replay reads a part of the log
+    again to correct the lake."""
     return f"{source}/_replays{folder.removeprefix(source)}"
 
 
 def changelog_schema(structure: TableStructure) -> pa.Schema:
-    """Return a changelog's columns: `MARKS`, then the table's. Characters that Delta refuses in
-    names become `%XX` (`schema.types.escaped`). A column with the name of a mark is prefixed with
-    `_` until the name is free."""
+    """Return a changelog's columns: `MARKS`, then the table's. Characters that Delta
+    refuses in names become `%XX` (`schema.types.escaped`). A column with the name of a
+    mark is prefixed with `_` until the name is free."""
     table = arrow_schema(structure)
     names = changelog_names(table.names)
     return pa.schema([*MARKS, *(table.field(i).with_name(name) for i, name in enumerate(names))])
 
 
 def mirror_columns(table: TableSchema) -> pa.Schema:
-    """Return a mirror's columns: those that the table declares. A row image can end with columns
-    that MariaDB adds for itself, such as `DB_ROW_HASH_1`."""
+    """Return a mirror's columns: those that the table declares. A row image can end
+    with columns that MariaDB adds for itself, such as `DB_ROW_HASH_1`."""
     return pa.schema(list(arrow_schema(row_structure(table)))[: len(table.columns)])
 
 
@@ -203,38 +212,39 @@ def changelog_spelling(columns: list[str]) -> dict[str, str]:
 
 
 def keep_names(columns: list[str]) -> dict[str, str]:
-    """Return for each column the name of the boolean column of folded changes that is true where
-    the mirror's value stays. No name is in `changelog_names`."""
+    """Return for each column the name of the boolean column of folded changes that is
+    true where the mirror's value stays. No name is in `changelog_names`."""
     return _all_free("_keeps_", columns)
 
 
 def lack_names(columns: list[str]) -> dict[str, str]:
-    """Return for each column the name of the boolean column of folded changes that is true where
-    the value must be looked up in the mirror, because all of the row's images left it out."""
+    """Return for each column the name of the boolean column of folded changes that is
+    true where the value must be looked up in the mirror, because all of the row's
+    images left it out."""
     return _all_free("_lacks_", columns)
 
 
 def origin_names(columns: list[str]) -> dict[str, str]:
-    """Return for each key column the name of the column of folded changes with its value in the row
-    of the mirror from which left-out values are taken."""
+    """Return for each key column the name of the column of folded changes with its
+    value in the row of the mirror from which left-out values are taken."""
     return _all_free("_origin_", columns)
 
 
 def present_name(columns: list[str]) -> str:
-    """Return the name of the column `RowImages.present` in a segment's files. No Delta table has
-    the column."""
+    """Return the name of the column `RowImages.present` in a segment's files. No Delta
+    table has the column."""
     return _free("_present", _taken(columns))
 
 
 def logged_field(columns: list[str]) -> pa.Field:
-    """Return the changelog's column that lists the columns which the log had of a row; NULL if it
-    had all. A changelog gets this column with its first incomplete row."""
+    """Return the changelog's column that lists the columns which the log had of a row;
+    NULL if it had all. A changelog gets this column with its first incomplete row."""
     return pa.field(_free("_logged", _taken(columns)), pa.list_(pa.string()))
 
 
 def updated_field(columns: list[str]) -> pa.Field:
-    """Return the changelog's column that lists the columns which an update changed. A changelog has
-    it only if the settings ask for it."""
+    """Return the changelog's column that lists the columns which an update changed. A
+    changelog has it only if the settings ask for it."""
     return pa.field(_free("_updated", _taken(columns)), pa.list_(pa.string()))
 
 
@@ -247,7 +257,8 @@ def captured_schema(structure: TableStructure, *, updated: bool) -> pa.Schema:
 
 
 def published_schema(structure: TableStructure, files: Sequence[SegmentFile]) -> pa.Schema:
-    """Return the columns that a changelog needs for `files`, whose images have `structure`."""
+    """Return the columns that a changelog needs for `files`, whose images have
+    `structure`."""
     schema = captured_schema(structure, updated=any(file.updated for file in files))
     if not any(file.listed for file in files):
         return schema
@@ -270,23 +281,23 @@ def _free(name: str, taken: Collection[str]) -> str:
 
 
 def application_id(source: str, state: TableState, part: str, changelog_generation: int = 1) -> str:
-    """Return the Delta application id of a table's `part` ("mirror" or "changelog"). Each
-    generation of the changelog and of the mirror has its own id."""
+    """Return the Delta application id of a table's `part` ("mirror" or "changelog").
+    Each generation of the changelog and of the mirror has its own id."""
     within = state.mirror_generation if part == "mirror" else changelog_generation
     end = "" if within == 1 else f"@{within}"
     return f"lockstep/{source}/{table_id(state.table)}/{part}{end}/{state.generation}"
 
 
 def table_id(table: TableName) -> str:
-    """Return `database.table` with dots inside the two names escaped, so that different tables have
-    different results."""
+    """Return `database.table` with dots inside the two names escaped, so that different
+    tables have different results."""
     names = (table.database, table.name)
     return ".".join(name.replace("%", "%25").replace(".", "%2E") for name in names)
 
 
 def new_table(source: str, table: TableName, mirror: str | None = None) -> TableState:
-    """Return the state of a table that is captured for the first time. `mirror`: the folder of its
-    mirror; None for the one of the table's own name."""
+    """Return the state of a table that is captured for the first time. `mirror`: the
+    folder of its mirror; None for the one of the table's own name."""
     return TableState(
         table=table,
         condition=TableCondition.FOLLOWING,

@@ -1,21 +1,21 @@
-"""The lineage of a mirror (the Delta table with a table's present rows): where each of its columns
-comes from, in every version of the table's structure.
+"""The lineage of a mirror (the Delta table with a table's present rows): where each of
+its columns comes from, in every version of the table's structure.
 
-Columns of two versions are the same column if the DDL statements between the versions say so; equal
-names are not enough.
+Columns of two versions are the same column if the DDL statements between the versions
+say so; equal names are not enough.
 
-A mirror shows the last version's columns in their order. They are followed by kept columns, which
-were dropped at the source (`dropped_columns = "keep"`): old rows keep their values, even when they
-are updated, and new rows have NULL. If the table later gets a column with the name of a kept
-column, the kept column is dropped from the mirror. A mirror without a key keeps no columns, since
-its rows are identified by all columns. A column that was added and dropped between the two versions
-never appears.
+A mirror shows the last version's columns in their order. They are followed by kept
+columns, which were dropped at the source (`dropped_columns = "keep"`): old rows keep
+their values, even when they are updated, and new rows have NULL. If the table later
+gets a column with the name of a kept column, the kept column is dropped from the
+mirror. A mirror without a key keeps no columns, since its rows are identified by all
+columns. A column that was added and dropped between the two versions never appears.
 
-Last come the stamps (`LakePolicies.stamps`): columns that describe a row's last change, such as
-`_committed_at`. Row images of all versions have them. Rows that are older than the mirror's stamps
-have NULL there until they change. `dropped_columns` also applies to a stamp that the setting no
-longer names. If the stamp is kept, it becomes NULL in each row that changes, because the old value
-would describe an earlier change.
+Last come the stamps (`LakePolicies.stamps`): columns that describe a row's last change,
+such as `_committed_at`. Row images of all versions have them. Rows that are older than
+the mirror's stamps have NULL there until they change. `dropped_columns` also applies to
+a stamp that the setting no longer names. If the stamp is kept, it becomes NULL in each
+row that changes, because the old value would describe an earlier change.
 """
 
 from __future__ import annotations
@@ -51,20 +51,21 @@ from lockstep.pipeline.values.stamps import STAMPS, Stamp
 class ColumnLineage:
     """The columns of a mirror, and where each comes from.
 
-    `schema`: the mirror's columns after its evolution, without `_deleted_at`. `kept`: those columns
-    of `schema` that the last version does not have. `dropped`: columns that the mirror has now and
-    loses. `marked`: whether the mirror has `_deleted_at` now. `stamps`: the columns of `schema`
-    that describe the row's last change.
+    `schema`: the mirror's columns after its evolution, without `_deleted_at`. `kept`:
+    those columns of `schema` that the last version does not have. `dropped`: columns
+    that the mirror has now and loses. `marked`: whether the mirror has `_deleted_at`
+    now. `stamps`: the columns of `schema` that describe the row's last change.
 
-    `mirror`: for each column of `schema` its origin in the present mirror; empty if there is no
-    mirror yet. `versions`: for each version of the table, the origin of each column of `schema` in
-    its images; `names`: for each version, its own column names. `keys`: the keys of each version,
-    best first, in the names of `schema`. `key`: the best key of the last version. `unproven`: keys
-    of which two rows of the mirror might have the same value.
+    `mirror`: for each column of `schema` its origin in the present mirror; empty if
+    there is no mirror yet. `versions`: for each version of the table, the origin of
+    each column of `schema` in its images; `names`: for each version, its own column
+    names. `keys`: the keys of each version, best first, in the names of `schema`.
+    `key`: the best key of the last version. `unproven`: keys of which two rows of the
+    mirror might have the same value.
 
-    `reread`: sentences on values that only the source knows; if there are any, the mirror can only
-    be replaced. `asked`: new columns that are read from the source by key; they are NULL in older
-    images, and in the mirror until they are read.
+    `reread`: sentences on values that only the source knows; if there are any, the
+    mirror can only be replaced. `asked`: new columns that are read from the source by
+    key; they are NULL in older images, and in the mirror until they are read.
     """
 
     schema: pa.Schema
@@ -83,11 +84,12 @@ class ColumnLineage:
     policies: LakePolicies = field(default_factory=LakePolicies)
 
     def key_of(self, versions: Collection[int]) -> tuple[str, ...] | None:
-        """Return the key by which images of these versions are merged together: () if there is
-        none, so that copies of rows are counted, and None if the table must be read again.
+        """Return the key by which images of these versions are merged together: () if
+        there is none, so that copies of rows are counted, and None if the table must be
+        read again.
 
-        `versions`: those with images to merge. Other versions do not matter: MySQL checked that a
-        later key is unique in all present rows when it created the key.
+        `versions`: those with images to merge. Other versions do not matter: MySQL
+        checked that a later key is unique in all present rows when it created the key.
         """
         numbers = {*versions, max(self.keys)}
         if not any(self.keys[version] for version in numbers):
@@ -110,9 +112,10 @@ class ColumnLineage:
     ) -> StagedFiles:
         """Return files of a version's segments, or of a snapshot, as a part of a write.
 
-        `read`: given for a snapshot, whose columns have the table's own names and whose rows all
-        get this stamp. `stamp`: given for images that all get this stamp instead of their own.
-        `above`, `through`: as in `StagedFiles`. `partial`: the images leave columns out.
+        `read`: given for a snapshot, whose columns have the table's own names and whose
+        rows all get this stamp. `stamp`: given for images that all get this stamp
+        instead of their own. `above`, `through`: as in `StagedFiles`. `partial`: the
+        images leave columns out.
         """
         own = self.names[version]
         spelled = changelog_names(list(own)) if read is None else own
@@ -151,8 +154,8 @@ _NO_MOMENTS: Mapping[int, StatementMoment] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class ColumnsRead:
-    """A reading of columns from the source by key. `names`: the columns, as `version` names them;
-    None for all columns that are needed."""
+    """A reading of columns from the source by key. `names`: the columns, as `version`
+    names them; None for all columns that are needed."""
 
     version: int
     names: tuple[str, ...] | None = None
@@ -170,13 +173,15 @@ def lineage(
     moments: Mapping[int, StatementMoment] = _NO_MOMENTS,
     read: ColumnsRead | None = None,
 ) -> ColumnLineage:
-    """Return the lineage from the first of `versions`, which the mirror shows, to the last.
+    """Return the lineage from the first of `versions`, which the mirror shows, to the
+    last.
 
-    `versions` are consecutive, KNOWN, and of one table. `mirror`: the mirror's present columns;
-    None if there is no mirror yet. `moments`: for each version, when its statement ran, which is
-    the value of CURRENT_TIMESTAMP. `read`: new columns whose values are read by key, so that the
-    mirror need not be replaced for them. Raise `TableError` for a column that the lake cannot hold
-    or that is missing from the mirror.
+    `versions` are consecutive, KNOWN, and of one table. `mirror`: the mirror's present
+    columns; None if there is no mirror yet. `moments`: for each version, when its
+    statement ran, which is the value of CURRENT_TIMESTAMP. `read`: new columns whose
+    values are read by key, so that the mirror need not be replaced for them. Raise
+    `TableError` for a column that the lake cannot hold or that is missing from the
+    mirror.
     """
     policies = policies or LakePolicies()
     history = ColumnHistory(versions, moments)
@@ -229,8 +234,8 @@ def lineage(
 def _former_stamps(
     history: ColumnHistory, stamped: Sequence[pa.Field], policies: LakePolicies
 ) -> list[pa.Field]:
-    """Return the mirror's stamps that the setting no longer names, except those whose name a column
-    of the table has."""
+    """Return the mirror's stamps that the setting no longer names, except those whose
+    name a column of the table has."""
     taken = {folded(name) for track in history.tracks for name in track.names.values()}
     return [
         stamp for stamp in stamped if stamp.name not in policies.stamps and stamp.name not in taken
@@ -246,14 +251,16 @@ def _null(stamp: pa.Field) -> PartColumn:
 
 
 _BEFORE = 0
-"""The version number that stands for all versions before the first; versions begin with 1."""
+"""The version number that stands for all versions before the first; versions begin with
+1."""
 
 
 def _mirror_parts(
     mirror: pa.Schema | None, first: Collection[str]
 ) -> tuple[pa.Schema | None, bool, list[pa.Field]]:
-    """Return the mirror's columns that come from its table, whether it has `_deleted_at`, and its
-    stamps. `first`: the table's columns in the first version, in lower case."""
+    """Return the mirror's columns that come from its table, whether it has
+    `_deleted_at`, and its stamps. `first`: the table's columns in the first version, in
+    lower case."""
     if mirror is None:
         return None, False, []
     mark = DELETED_AT.name
@@ -264,16 +271,17 @@ def _mirror_parts(
 
 
 def is_stamp(column: pa.Field) -> bool:
-    """Return whether a mirror's column has the name and the type of a stamp. It is one unless its
-    table has a column of that name."""
+    """Return whether a mirror's column has the name and the type of a stamp. It is one
+    unless its table has a column of that name."""
     name = column.name
     return name in STAMPS.names and column.type == STAMPS.field(name).type
 
 
 def _kept(history: ColumnHistory, own: pa.Schema | None, *, keep: bool, drop: bool) -> list[Track]:
-    """Return the columns that the mirror keeps although the last version does not have them, in the
-    order in which they were dropped at the source: first those that the mirror keeps already, then,
-    unless `drop`, those that are dropped between the first and the last version."""
+    """Return the columns that the mirror keeps although the last version does not have
+    them, in the order in which they were dropped at the source: first those that the
+    mirror keeps already, then, unless `drop`, those that are dropped between the first
+    and the last version."""
     if own is None or not keep:
         return []
     first = {folded(track.names[history.first]) for track in history.of(history.first)}
@@ -288,8 +296,9 @@ def _kept(history: ColumnHistory, own: pa.Schema | None, *, keep: bool, drop: bo
 
 
 def _retired(track: Track, history: ColumnHistory) -> bool:
-    """Return whether a later column had the track's name. A column that had it only for a while
-    counts, since the result must not depend on how versions are divided among runs."""
+    """Return whether a later column had the track's name. A column that had it only for
+    a while counts, since the result must not depend on how versions are divided among
+    runs."""
     return any(
         folded(name) == folded(track.name)
         for other in history.tracks
@@ -317,7 +326,8 @@ def _origin(track: Track, kind: pa.DataType, version: int) -> PartColumn:
 def _from_mirror(
     tracks: Sequence[Track], schema: pa.Schema, first: int, own: pa.Schema | None
 ) -> Iterator[PartColumn]:
-    """Yield the origin of each column in the present mirror; nothing if there is no mirror."""
+    """Yield the origin of each column in the present mirror; nothing if there is no
+    mirror."""
     present = {} if own is None else {folded(field.name): field for field in own}
     for track, kind in zip(tracks, schema.types, strict=True):
         name = _name_before(track, first)
@@ -347,9 +357,9 @@ def _dropped(tracks: Sequence[Track], first: int, own: pa.Schema | None) -> tupl
 def _unproven(
     history: ColumnHistory, keys: Mapping[int, tuple[tuple[str, ...], ...]]
 ) -> Iterator[frozenset[str]]:
-    """Yield the keys of the last version that are new to the mirror and have a column whose text is
-    ambiguous: two different values become the same text in the lake, so that two of the mirror's
-    rows could have the same key."""
+    """Yield the keys of the last version that are new to the mirror and have a column
+    whose text is ambiguous: two different values become the same text in the lake, so
+    that two of the mirror's rows could have the same key."""
     names = {track.names[history.last]: track.name for track in history.of(history.last)}
     columns = row_structure(history.schemas[history.last]).columns
     stray = {
@@ -373,7 +383,8 @@ def _keys(
 
 
 def _needs_source(track: Track) -> bool:
-    """Return whether only the source knows the column's values in rows that existed before it."""
+    """Return whether only the source knows the column's values in rows that existed
+    before it."""
     return track.added and track.fill is None
 
 
@@ -407,14 +418,15 @@ _OWN_COMMENTS: Final = {
 
 
 def own_comments(policies: LakePolicies) -> dict[str, str]:
-    """Return the comment of each column that the mirror has besides its table's columns."""
+    """Return the comment of each column that the mirror has besides its table's
+    columns."""
     marks = [DELETED_AT.name] if policies.deletes == Deletes.SOFT else []
     return {name: _OWN_COMMENTS[name] for name in (*marks, *policies.stamps)}
 
 
 def taken_names(columns: Collection[str], policies: LakePolicies) -> Iterator[tuple[str, str, str]]:
-    """Yield the columns of a table that have the name of one of the mirror's own columns: the name,
-    the purpose of the mirror's column, and how to do without it."""
+    """Yield the columns of a table that have the name of one of the mirror's own
+    columns: the name, the purpose of the mirror's column, and how to do without it."""
     own = {
         name: ("the column of the last change", f"leave {name!r} out of `stamps`")
         for name in policies.stamps
@@ -427,17 +439,18 @@ def taken_names(columns: Collection[str], policies: LakePolicies) -> Iterator[tu
 
 
 _WITHOUT_STATEMENT: Final = (VersionOrigin.CARRIED, VersionOrigin.BASELINE)
-"""Origins of versions that have no statement, because a run started at an earlier place of the log
-or on another server. If such a version has the structure of the version before, it has the same
-columns. (A table that was created again in between is recognized by its event.)"""
+"""Origins of versions that have no statement, because a run started at an earlier place
+of the log or on another server. If such a version has the structure of the version
+before, it has the same columns. (A table that was created again in between is
+recognized by its event.)"""
 
 
 @dataclass(slots=True, eq=False)
 class Track:
-    """One column in all versions that have it: its name and its lake type in each. `added`: the
-    column was added after the first version. `fill`: the value of an added column in the rows that
-    existed then; None if only the server knows it. `followed`: old values can be converted to each
-    later type without the source."""
+    """One column in all versions that have it: its name and its lake type in each.
+    `added`: the column was added after the first version. `fill`: the value of an added
+    column in the rows that existed then; None if only the server knows it. `followed`:
+    old values can be converted to each later type without the source."""
 
     names: dict[int, str] = field(default_factory=dict)
     types: dict[int, pa.DataType] = field(default_factory=dict)
@@ -464,9 +477,9 @@ class Track:
 
 
 class ColumnHistory:
-    """The tracks of all columns of consecutive, KNOWN versions of one table. `schemas`: the
-    structure of each version. `broken`: a sentence for each version in which the table did not keep
-    its earlier rows."""
+    """The tracks of all columns of consecutive, KNOWN versions of one table. `schemas`:
+    the structure of each version. `broken`: a sentence for each version in which the
+    table did not keep its earlier rows."""
 
     def __init__(
         self, versions: Sequence[SchemaVersion], moments: Mapping[int, StatementMoment]
@@ -522,13 +535,14 @@ class ColumnHistory:
         before: Mapping[str, Track],
         moment: StatementMoment | None,
     ) -> dict[str, Track]:
-        """Add a version to the tracks of its columns. Return the tracks by the columns' names in
-        lower case; `before` has those of the previous version."""
+        """Add a version to the tracks of its columns. Return the tracks by the columns'
+        names in lower case; `before` has those of the previous version."""
         schema, number = self.schemas[version.version], version.version
         kinds = mirror_columns(schema).types
         now = {}
         for column, kind, source in zip(schema.columns, kinds, columns_from, strict=True):
-            # A column that was not shown until now begins a track: only the source has its values.
+            # A column that was not shown until now begins a track: only the source has
+            # its values.
             track = None if source is None else before.get(source.lower())
             if track is None:
                 added = number != self.first

@@ -1,6 +1,6 @@
-"""Conversion of row images (rows before and after each change) to the columns of a mirror (the
-Delta table with the present rows); and the choice of each key's last image. The images can have an
-older structure than the mirror."""
+"""Conversion of row images (rows before and after each change) to the columns of a
+mirror (the Delta table with the present rows); and the choice of each key's last image.
+The images can have an older structure than the mirror."""
 
 from __future__ import annotations
 
@@ -17,16 +17,17 @@ from lockstep.pipeline.values.row_images import change_types
 from lockstep.pipeline.values.segment import ChangeType
 
 KEPT = "kept"
-"""The `_change_type` that replaces "delete" in a key's last image if deletes are ignored: the row
-stays in the mirror, with the values of this image."""
+"""The `_change_type` that replaces "delete" in a key's last image if deletes are
+ignored: the row stays in the mirror, with the values of this image."""
 
 
 def last_outcomes(
     changes: pa.Table, key: Sequence[str], *, numbered: bool = False, ignored: bool = False
 ) -> pa.Table:
-    """Return the last image per key, with `_change_type` as `outcome` gives it. `changes`, in any
-    order, has the key columns, `_change_type`, `_sequence` (unique) and others; the result has the
-    same columns, without `_sequence` unless `numbered`."""
+    """Return the last image per key, with `_change_type` as `outcome` gives it.
+    `changes`, in any order, has the key columns, `_change_type`, `_sequence` (unique)
+    and others; the result has the same columns, without `_sequence` unless
+    `numbered`."""
     images = last_images(changes, key)
     if not numbered:
         images = images.drop_columns(["_sequence"])
@@ -41,10 +42,10 @@ def last_images(changes: pa.Table, key: Sequence[str]) -> pa.Table:
 
 
 def outcome(kind: pa.ChunkedArray, *, ignored: bool) -> pa.ChunkedArray:
-    """Return what the `_change_type` of each key's last image becomes: unchanged if the row is
-    present after the image, otherwise "delete". With `ignored`, a row that a DELETE removed stays
-    and gets `KEPT`. A row that an UPDATE moved to another key gets "delete" all the same, since
-    the mirror then has the row under the new key."""
+    """Return what the `_change_type` of each key's last image becomes: unchanged if the
+    row is present after the image, otherwise "delete". With `ignored`, a row that a
+    DELETE removed stays and gets `KEPT`. A row that an UPDATE moved to another key gets
+    "delete" all the same, since the mirror then has the row under the new key."""
     gone: str | pa.ChunkedArray = ChangeType.DELETE.value
     if ignored:
         gone = pc.if_else(pc.equal(kind, ChangeType.DELETE.value), KEPT, gone)
@@ -61,8 +62,8 @@ def _last_indexes(changes: pa.Table, key: Sequence[str]) -> pa.Array:
 
 
 def comparable(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return a column with -0.0 replaced by 0.0. They are equal as keys in MySQL and Spark, but not
-    when Arrow groups rows."""
+    """Return a column with -0.0 replaced by 0.0. They are equal as keys in MySQL and
+    Spark, but not when Arrow groups rows."""
     if not pa.types.is_floating(column.type):
         return column
     return pc.add(column, pa.scalar(0.0, column.type))
@@ -83,8 +84,8 @@ def cast_value(value: pa.Scalar, kind: pa.DataType) -> pa.Scalar:
 
 
 def cast_column(column: pa.Array | pa.ChunkedArray, kind: pa.DataType) -> pa.Array:
-    """Cast a column to a type that `widening` allows. A boolean becomes a decimal through integers,
-    since Arrow has no such cast."""
+    """Cast a column to a type that `widening` allows. A boolean becomes a decimal
+    through integers, since Arrow has no such cast."""
     if pa.types.is_boolean(column.type) and pa.types.is_decimal(kind):
         wide = pa.decimal128(min(38, kind.precision + 3), kind.scale)
         return column.cast(pa.int8()).cast(wide).cast(kind)
@@ -92,8 +93,8 @@ def cast_column(column: pa.Array | pa.ChunkedArray, kind: pa.DataType) -> pa.Arr
 
 
 def kept_columns(parts: Iterable[Sequence[PartColumn]], schema: pa.Schema) -> tuple[str, ...]:
-    """Return the columns in which a row can keep the mirror's value, since at least one part lacks
-    them."""
+    """Return the columns in which a row can keep the mirror's value, since at least one
+    part lacks them."""
     absent = {i for part in parts for i, column in enumerate(part) if column.absent}
     return tuple(name for i, name in enumerate(schema.names) if i in absent)
 
@@ -101,9 +102,9 @@ def kept_columns(parts: Iterable[Sequence[PartColumn]], schema: pa.Schema) -> tu
 def mapped(
     changes: pa.Table, columns: Sequence[PartColumn], schema: pa.Schema, marks: Sequence[str]
 ) -> pa.Table:
-    """Return the row images of `changes` with the columns `marks`, then the mirror's columns
-    (`schema`), spelled as in a changelog. `columns`: the origin of each column of `schema`; a
-    column without an origin is NULL."""
+    """Return the row images of `changes` with the columns `marks`, then the mirror's
+    columns (`schema`), spelled as in a changelog. `columns`: the origin of each column
+    of `schema`; a column without an origin is NULL."""
     images = row_images(changes)
     arrays = [images.column(mark) for mark in marks]
     for column, field in zip(columns, schema, strict=True):
@@ -112,13 +113,15 @@ def mapped(
 
 
 def row_images(changes: pa.Table) -> pa.Table:
-    """Return only the row images of `changes`, without events of the table such as TRUNCATE."""
+    """Return only the row images of `changes`, without events of the table such as
+    TRUNCATE."""
     images = pc.is_in(changes.column("_change_type"), value_set=change_types())
     return changes.filter(images) if pc.any(pc.invert(images)).as_py() else changes
 
 
 def images_within(changes: pa.Table, part: StagedFiles) -> pa.Table:
-    """Return the images whose `_sequence` is above `part.above` and at most `part.through`."""
+    """Return the images whose `_sequence` is above `part.above` and at most
+    `part.through`."""
     if part.above:
         changes = changes.filter(pc.greater(changes.column("_sequence"), part.above))
     if part.through is not None:
@@ -127,8 +130,8 @@ def images_within(changes: pa.Table, part: StagedFiles) -> pa.Table:
 
 
 def column_of(rows: pa.Table, column: PartColumn, kind: pa.DataType) -> pa.ChunkedArray:
-    """Return a mirror's column, of type `kind`, for a file's rows; NULL if `column` has neither a
-    source nor a value."""
+    """Return a mirror's column, of type `kind`, for a file's rows; NULL if `column` has
+    neither a source nor a value."""
     if column.source is not None:
         return cast_column(rows.column(column.source), kind)
     if column.value is None or not column.value.is_valid:
@@ -145,19 +148,21 @@ def folded(
     numbered: bool = False,
     ignored: bool = False,
 ) -> pa.Table:
-    """Return the last image of each key over all parts, with `_change_type` as `outcome` gives it.
+    """Return the last image of each key over all parts, with `_change_type` as
+    `outcome` gives it.
 
-    The columns: `_change_type`, `_sequence` if `numbered`, `marks`, and the mirror's columns as a
-    changelog spells them. Then comes a boolean for each of `kept_columns`, which is true where the
-    mirror's value stays (`keep_names`). `parts` must have `_change_type`, `_sequence` and `marks`.
+    The columns: `_change_type`, `_sequence` if `numbered`, `marks`, and the mirror's
+    columns as a changelog spells them. Then comes a boolean for each of `kept_columns`,
+    which is true where the mirror's value stays (`keep_names`). `parts` must have
+    `_change_type`, `_sequence` and `marks`.
 
-    If the structure of a key's last image lacks a column, the key's images are searched from the
-    last one back. The first one that has the column gives the value; one that begins a row
-    (`_began`) gives NULL. If there is neither, the mirror's value stays.
+    If the structure of a key's last image lacks a column, the key's images are searched
+    from the last one back. The first one that has the column gives the value; one that
+    begins a row (`_began`) gives NULL. If there is neither, the mirror's value stays.
 
-    If the log is read twice, an update can come after the delete of its row. Here, its image still
-    gets values of the key's earlier images. In `coalescing.coalesced`, which follows a row from key
-    to key, it begins a new row.
+    If the log is read twice, an update can come after the delete of its row. Here, its
+    image still gets values of the key's earlier images. In `coalescing.coalesced`,
+    which follows a row from key to key, it begins a new row.
     """
     names = ["_change_type", "_sequence", *marks]
     whole = pa.concat_tables(mapped(table, columns, schema, names) for table, columns in parts)
@@ -189,8 +194,8 @@ def _with_kept(
     *,
     ignored: bool,
 ) -> pa.Table:
-    """Return the last image of each key in `whole`, which is ordered by `_sequence`. Values that it
-    lacks in the columns `kept` are taken from older images."""
+    """Return the last image of each key in `whole`, which is ordered by `_sequence`.
+    Values that it lacks in the columns `kept` are taken from older images."""
     sequence = whole.column("_sequence")
     began = _began(whole, key)
     markers = [keep_names(schema.names)[name] for name in kept]
@@ -220,8 +225,8 @@ def _rows(sequence: pa.ChunkedArray, wanted: pa.ChunkedArray) -> pa.Array:
 
 
 def _began(whole: pa.Table, key: Sequence[str]) -> pa.Array:
-    """Return for each image whether it is the first of a row with its key: an insert, or an update
-    that moved a row to this key."""
+    """Return for each image whether it is the first of a row with its key: an insert,
+    or an update that moved a row to this key."""
     kind = whole.column("_change_type")
     updated = pc.equal(kind, ChangeType.UPDATE_POSTIMAGE.value).to_numpy()
     before = pc.equal(kind, ChangeType.UPDATE_PREIMAGE.value).to_numpy()

@@ -1,6 +1,6 @@
-"""Record batches of a changelog (the Delta table with all changes of a table), made from row images
-and their places in the binary log. Pure. A changelog's own columns are called marks
-(`layout.MARKS`)."""
+"""Record batches of a changelog (the Delta table with all changes of a table), made
+from row images and their places in the binary log. Pure. A changelog's own columns are
+called marks (`layout.MARKS`)."""
 
 from __future__ import annotations
 
@@ -28,8 +28,9 @@ Integers = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class TransactionMarks:
-    """Columns with one entry per transaction: the name of its log file, its GTID (NULL for an
-    anonymous transaction), and its commit time in microseconds since the epoch."""
+    """Columns with one entry per transaction: the name of its log file, its GTID (NULL
+    for an anonymous transaction), and its commit time in microseconds since the
+    epoch."""
 
     file: pa.Array
     gtid: pa.Array
@@ -37,9 +38,9 @@ class TransactionMarks:
 
 
 def sequences(images: RowImages, first: Integers, before: int = 0) -> Integers:
-    """Return the `_sequence` of each image. `first`: for each event, the number of its first image;
-    the event's further images follow without gaps. `before`: number of images of the first event
-    that an earlier call has numbered."""
+    """Return the `_sequence` of each image. `first`: for each event, the number of its
+    first image; the event's further images follow without gaps. `before`: number of
+    images of the first event that an earlier call has numbered."""
     event = images.event.to_numpy()
     starts = np.flatnonzero(np.diff(event, prepend=-1))
     within = np.arange(len(event)) - np.repeat(starts, np.diff(starts, append=len(event)))
@@ -51,9 +52,9 @@ def sequences(images: RowImages, first: Integers, before: int = 0) -> Integers:
 def changelog_rows(
     schema: pa.Schema, count: int, marks: Mapping[str, Any], columns: Sequence[pa.Array] = ()
 ) -> pa.RecordBatch:
-    """Return `count` rows of a changelog with `schema`. `marks`: for each name an array, or one
-    value for all rows; a missing mark is NULL. `columns`: the first columns after the marks;
-    columns after these are NULL."""
+    """Return `count` rows of a changelog with `schema`. `marks`: for each name an
+    array, or one value for all rows; a missing mark is NULL. `columns`: the first
+    columns after the marks; columns after these are NULL."""
     arrays = [
         value
         if isinstance(value := marks.get(field.name), pa.Array)
@@ -78,10 +79,11 @@ def with_marks(
 ) -> pa.RecordBatch:
     """Return the changelog rows of these images.
 
-    `numbers`: the `_sequence` of each image. `events`: one row for each decoded event, with the
-    columns of the index of `binlog.stream.ring`, the buffer of events. `first_row`: for each event,
-    the `_row` of its first row. `schema`: that of `layout.captured_schema`; if images leave columns
-    out, the result also has the further columns of `file_schema`.
+    `numbers`: the `_sequence` of each image. `events`: one row for each decoded event,
+    with the columns of the index of `binlog.stream.ring`, the buffer of events.
+    `first_row`: for each event, the `_row` of its first row. `schema`: that of
+    `layout.captured_schema`; if images leave columns out, the result also has the
+    further columns of `file_schema`.
     """
     count = images.columns.num_rows
     event = images.event.to_numpy()
@@ -117,9 +119,9 @@ def with_marks(
 
 
 def file_schema(schema: pa.Schema, names: list[str], more: int) -> pa.Schema:
-    """Return the columns of a segment's file with the ending `segment.ENDINGS[more]`: `schema`, and
-    the first `more` of two further columns, `layout.logged_field` and `RowImages.present`. `names`:
-    the table's column names."""
+    """Return the columns of a segment's file with the ending `segment.ENDINGS[more]`:
+    `schema`, and the first `more` of two further columns, `layout.logged_field` and
+    `RowImages.present`. `names`: the table's column names."""
     added = [logged_field(names), pa.field(present_name(names), pa.binary())]
     return pa.schema([*schema, *added[:more]])
 
@@ -134,8 +136,8 @@ def _listed(bits: pa.BinaryArray, names: list[str]) -> pa.ListArray:
 
 
 def _spread(values: pa.Array, which: Integers) -> pa.Array:
-    """Return `values[which]`. It is fast if all images have the same value, as those of a large
-    transaction do."""
+    """Return `values[which]`. It is fast if all images have the same value, as those of
+    a large transaction do."""
     if len(which) and which[0] == which[-1] and which.min() == which.max():
         return pa.repeat(values[int(which[0])], len(which))
     return values.take(pa.array(which))

@@ -1,18 +1,19 @@
-"""The plan of a merge of some batches (the changes that a run captured) into the mirror of one
-table (the Delta table with its present rows), and the choice of where a reload takes the mirror's
-rows from. Pure.
+"""The plan of a merge of some batches (the changes that a run captured) into the mirror
+of one table (the Delta table with its present rows), and the choice of where a reload
+takes the mirror's rows from. Pure.
 
-Some events settle a table's rows: after CREATED and TRUNCATED the table is empty, after REREAD it
-has the rows that were read from the source, and after COPIED those that another table had before a
-RENAME (`pipeline.run.write.copying`). Only changes after the last such event matter. An event has a
-number that is compared with the `_sequence` of row images, so no file has to end at the event. If a
-table was read over several batches, the number of its REREAD lies in the first of them.
+Some events settle a table's rows: after CREATED and TRUNCATED the table is empty, after
+REREAD it has the rows that were read from the source, and after COPIED those that
+another table had before a RENAME (`pipeline.run.write.copying`). Only changes after the
+last such event matter. An event has a number that is compared with the `_sequence` of
+row images, so no file has to end at the event. If a table was read over several
+batches, the number of its REREAD lies in the first of them.
 
-A changelog (the Delta table with all changes) is complete from the last event after which the table
-was empty: its creation, a TRUNCATE, or a reading of the source that returned no row. It becomes
-incomplete if the mirror gets rows that have no change: rows or columns that were read from the
-source, or rows that a RENAME brought from another table. It also becomes incomplete if a part of
-the log is skipped or read twice.
+A changelog (the Delta table with all changes) is complete from the last event after
+which the table was empty: its creation, a TRUNCATE, or a reading of the source that
+returned no row. It becomes incomplete if the mirror gets rows that have no change: rows
+or columns that were read from the source, or rows that a RENAME brought from another
+table. It also becomes incomplete if a part of the log is skipped or read twice.
 """
 
 from __future__ import annotations
@@ -39,8 +40,8 @@ SETTLES: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class RowsLost:
-    """An event at which the table lost all its rows: it was truncated, dropped, created or read
-    from the source. `sequence`: the number of the last change before it."""
+    """An event at which the table lost all its rows: it was truncated, dropped, created
+    or read from the source. `sequence`: the number of the last change before it."""
 
     sequence: int
     event: TableEvent
@@ -50,18 +51,20 @@ class RowsLost:
 class MergePlan:
     """A plan of the changes to merge into a mirror.
 
-    `replaces`: the mirror's earlier rows do not matter; it begins with `snapshot`, or empty.
-    `segments`: files of row images, of which those with `above` < `_sequence` <= `through` are
-    merged (None: no upper limit; a limit is set if the plan ends inside a batch). `first`: the
-    oldest structure version that matters; None for the one that the mirror shows. `final`: the
-    version that the mirror shows afterwards. `dropped`: the table was dropped. `completion`:
-    columns that were read from the source by key, for rows without a later image; the newest such
-    reading has all columns that are needed. `read_until`: the number of an image after which no row
-    of `snapshot` was read; 0 without a snapshot. `copied`: the event by which the table got another
+    `replaces`: the mirror's earlier rows do not matter; it begins with `snapshot`, or
+    empty. `segments`: files of row images, of which those with `above` < `_sequence` <=
+    `through` are merged (None: no upper limit; a limit is set if the plan ends inside a
+    batch). `first`: the oldest structure version that matters; None for the one that
+    the mirror shows. `final`: the version that the mirror shows afterwards. `dropped`:
+    the table was dropped. `completion`: columns that were read from the source by key,
+    for rows without a later image; the newest such reading has all columns that are
+    needed. `read_until`: the number of an image after which no row of `snapshot` was
+    read; 0 without a snapshot. `copied`: the event by which the table got another
     table's rows.
 
-    Only for a mirror that keeps deleted rows: `emptied`, the events at which all rows were lost, in
-    order, up to the last one that settles the rows; `gone`, the segments with images of these rows.
+    Only for a mirror that keeps deleted rows: `emptied`, the events at which all rows
+    were lost, in order, up to the last one that settles the rows; `gone`, the segments
+    with images of these rows.
     """
 
     replaces: bool
@@ -85,8 +88,8 @@ class MergePlan:
 
 
 def plan_merge(parts: Sequence[TableContent]) -> MergePlan:
-    """Return the plan for one table. `parts`: what each batch has of the table, in the order of the
-    log, without batches that have nothing."""
+    """Return the plan for one table. `parts`: what each batch has of the table, in the
+    order of the log, without batches that have nothing."""
     settling: TableEvent | None = None
     snapshot: SnapshotPart | None = None
     completion: SnapshotPart | None = None
@@ -128,7 +131,8 @@ def plan_merge(parts: Sequence[TableContent]) -> MergePlan:
 
 
 def before_copy(parts: Sequence[TableContent], copied: TableEvent) -> tuple[TableContent, ...]:
-    """Return a table's parts up to the RENAME `copied`, which gave its rows to another name."""
+    """Return a table's parts up to the RENAME `copied`, which gave its rows to another
+    name."""
     kept = (
         replace(
             part,
@@ -145,18 +149,19 @@ def before_copy(parts: Sequence[TableContent], copied: TableEvent) -> tuple[Tabl
 
 
 def _begins(part: TableContent, event: TableEvent) -> tuple[int, SnapshotPart | None]:
-    """Return the number of the last change before an event, and, for a REREAD, the rows that were
-    read from the source."""
+    """Return the number of the last change before an event, and, for a REREAD, the rows
+    that were read from the source."""
     read = part.snapshot if event.kind is TableEventKind.REREAD else None
     return (event.sequence if read is None else read.low_sequence), read
 
 
 def read_before(parts: Iterable[TableContent]) -> int | None:
-    """Return the first batch that brought rows without images, if a later batch lost all of them;
-    otherwise None.
+    """Return the first batch that brought rows without images, if a later batch lost
+    all of them; otherwise None.
 
-    Such rows were read from the source or copied from another table. A mirror that keeps deleted
-    rows must show them before they are lost, so one write must end with that batch.
+    Such rows were read from the source or copied from another table. A mirror that
+    keeps deleted rows must show them before they are lost, so one write must end with
+    that batch.
     """
     read, newest = None, 0
     for part in parts:
@@ -177,7 +182,8 @@ def _brings_rows(part: TableContent) -> bool:
 
 
 def _settles(part: TableContent) -> Iterator[int]:
-    """Yield the number of the last change before each event of a part that settles the rows."""
+    """Yield the number of the last change before each event of a part that settles the
+    rows."""
     return (_begins(part, event)[0] for event in part.events if event.kind in SETTLES)
 
 
@@ -186,7 +192,8 @@ def _first(settling: TableEvent, snapshot: SnapshotPart | None) -> int:
 
 
 def _final(parts: Sequence[TableContent]) -> int:
-    """Return the structure version of the newest event or image; a DROPPED does not count."""
+    """Return the structure version of the newest event or image; a DROPPED does not
+    count."""
     versions = [
         (event.sequence, 1, event.version)
         for part in parts
@@ -203,9 +210,10 @@ def _final(parts: Sequence[TableContent]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class ChangelogOrigin:
-    """A table's rows, as its changelog gives them: the rows of the mirror's version `base`, or
-    none, and the changes after them. `version`: the structure version at that beginning. `parts`:
-    what the batches after it have of the table, oldest first."""
+    """A table's rows, as its changelog gives them: the rows of the mirror's version
+    `base`, or none, and the changes after them. `version`: the structure version at
+    that beginning. `parts`: what the batches after it have of the table, oldest
+    first."""
 
     parts: tuple[TableContent, ...]
     version: int
@@ -235,8 +243,8 @@ class ChangelogOrigin:
 
 
 ReloadOrigin = ChangelogOrigin | str
-"""Where a reload takes a mirror's rows from: the changelog, or the source for the reason that the
-text gives."""
+"""Where a reload takes a mirror's rows from: the changelog, or the source for the
+reason that the text gives."""
 
 
 def reload_origin(
@@ -249,14 +257,14 @@ def reload_origin(
     forgotten: int = 0,
     why: str = "",
 ) -> ReloadOrigin:
-    """Return the part of the changelog that gives all rows of a table; if there is none, the reason
-    why the source must be read.
+    """Return the part of the changelog that gives all rows of a table; if there is
+    none, the reason why the source must be read.
 
-    `parts`: what all batches have of the table, oldest first. `adopted`: the mirror was written
-    under an earlier ledger. `gaps`: batches before which a part of the log was not read.
-    `overlaps`: batches that read a part of the log again. `tried`: the first batch that the mirror
-    lacks because its write was refused. `forgotten`: the last batch whose changes were deleted;
-    `why`: the reason.
+    `parts`: what all batches have of the table, oldest first. `adopted`: the mirror was
+    written under an earlier ledger. `gaps`: batches before which a part of the log was
+    not read. `overlaps`: batches that read a part of the log again. `tried`: the first
+    batch that the mirror lacks because its write was refused. `forgotten`: the last
+    batch whose changes were deleted; `why`: the reason.
     """
     emptied = _emptied(parts)
     if emptied is None:
@@ -290,10 +298,11 @@ def reload_origin(
 
 
 def whole_since(parts: Sequence[TableContent], before: int) -> int:
-    """Return the last batch that the changelog alone cannot apply to a mirror; 0 for none. To go on
-    from a version of the mirror with the changelog, that version must show this batch. Such a batch
-    settled the table's rows, or brought values from the source. A batch before `before` is also one
-    if the mirror was written again with it."""
+    """Return the last batch that the changelog alone cannot apply to a mirror; 0 for
+    none. To go on from a version of the mirror with the changelog, that version must
+    show this batch. Such a batch settled the table's rows, or brought values from the
+    source. A batch before `before` is also one if the mirror was written again with
+    it."""
     return max((part.batch for part in parts if _must_be_shown(part, before)), default=0)
 
 
@@ -303,7 +312,8 @@ def _must_be_shown(part: TableContent, before: int) -> bool:
 
 
 def begins_with_mirror(parts: Iterable[TableContent]) -> bool:
-    """Return whether a write of these parts begins with the rows of an earlier mirror version."""
+    """Return whether a write of these parts begins with the rows of an earlier mirror
+    version."""
     events = [event for part in parts for event in part.events]
     rebuilt = [event for event in events if event.kind is TableEventKind.REBUILT]
     settled = any(event.kind in SETTLES for event in events)
@@ -311,15 +321,15 @@ def begins_with_mirror(parts: Iterable[TableContent]) -> bool:
 
 
 def parts_since_settled(parts: Sequence[TableContent]) -> Sequence[TableContent]:
-    """Return the parts from the last one with an event that settled the table's rows; all parts if
-    there is no such event."""
+    """Return the parts from the last one with an event that settled the table's rows;
+    all parts if there is no such event."""
     emptied = _emptied(parts)
     return parts if emptied is None else parts[emptied[0] :]
 
 
 def _emptied(parts: Sequence[TableContent]) -> tuple[int, TableEvent] | None:
-    """Return the last event that settled the table's rows, after the index of its part; None if
-    there is no such event."""
+    """Return the last event that settled the table's rows, after the index of its part;
+    None if there is no such event."""
     numbered = reversed(list(enumerate(parts)))
     events = ((at, event) for at, part in numbered for event in reversed(part.events))
     return next(((at, event) for at, event in events if event.kind in SETTLES), None)

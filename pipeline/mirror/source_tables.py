@@ -1,9 +1,9 @@
-"""The two tables that each source has in the lake besides those of its own tables: `_transactions`,
-with a row for each transaction, and `_ddl`, with a row for each statement that can change a
-structure. Pure.
+"""The two tables that each source has in the lake besides those of its own tables:
+`_transactions`, with a row for each transaction, and `_ddl`, with a row for each
+statement that can change a structure. Pure.
 
-A column that begins with `_` has the same meaning as in changelogs (the Delta tables with all
-changes of a table). Other columns exist only here.
+A column that begins with `_` has the same meaning as in changelogs (the Delta tables
+with all changes of a table). Other columns exist only here.
 """
 
 from __future__ import annotations
@@ -41,11 +41,12 @@ TRANSACTIONS: Final = pa.schema(
         pa.field("statements_cut", pa.bool_()),
     ]
 )
-"""One row for each transaction. `_offset` to `end_offset`: its bytes in the log file `_file`.
-`rows`: number of changed rows of captured tables; an update counts once. `first_sequence` to
-`last_sequence`: the numbers of its changes in changelogs; NULL if it has none. `statements`: the
-texts of its statements; NULL if the server logs no texts, or if the transaction changed no row of a
-captured table: such texts concern other tables. `statements_cut`: part of a text is left out."""
+"""One row for each transaction. `_offset` to `end_offset`: its bytes in the log file
+`_file`. `rows`: number of changed rows of captured tables; an update counts once.
+`first_sequence` to `last_sequence`: the numbers of its changes in changelogs; NULL if
+it has none. `statements`: the texts of its statements; NULL if the server logs no
+texts, or if the transaction changed no row of a captured table: such texts concern
+other tables. `statements_cut`: part of a text is left out."""
 
 _TOUCHED: Final = pa.struct(
     [
@@ -76,11 +77,12 @@ STATEMENTS: Final = pa.schema(
         MARKS.field("_batch"),
     ]
 )
-"""One row for each statement that can change a structure. `_sequence`: the number of the last
-change before it. `_offset` to `end_offset`: the bytes of its transaction in the log file.
-`database`: the session's default database. `kind`: a `StatementKind`. `outcome`: as in
-`SchemaStatement`. `tables`: the tables that it names or changes, each with its new version; a
-captured table also with the action that followed in the lake."""
+"""One row for each statement that can change a structure. `_sequence`: the number of
+the last change before it. `_offset` to `end_offset`: the bytes of its transaction in
+the log file. `database`: the session's default database. `kind`: a `StatementKind`.
+`outcome`: as in `SchemaStatement`. `tables`: the tables that it names or changes, each
+with its new version; a captured table also with the action that followed in the
+lake."""
 
 SCHEMAS: Final[Mapping[SourceTable, pa.Schema]] = {
     SourceTable.DDL: STATEMENTS,
@@ -91,7 +93,8 @@ Integers = npt.NDArray[np.int64]
 
 
 def source_table_path(source: str, table: SourceTable) -> str:
-    """Return the table's folder, relative to the lake. No database's folder begins with `_`."""
+    """Return the table's folder, relative to the lake. No database's folder begins with
+    `_`."""
     return f"{source}/{table}"
 
 
@@ -116,11 +119,11 @@ def transaction_rows(
 ) -> pa.RecordBatch:
     """Return the rows of `_transactions`, in the order of the log.
 
-    Each argument has one entry per transaction. `begin`, `end`: its offsets in the log file.
-    `server_id`: the server that ran it first. `rows`: number of its changed rows of captured
-    tables. `numbers`: the `_sequence` of its first and last change, both 0 if it has none.
-    `statements`: the texts of its statements, NULL if none is logged. `cut`: part of a text is cut
-    off.
+    Each argument has one entry per transaction. `begin`, `end`: its offsets in the log
+    file. `server_id`: the server that ran it first. `rows`: number of its changed rows
+    of captured tables. `numbers`: the `_sequence` of its first and last change, both 0
+    if it has none. `statements`: the texts of its statements, NULL if none is logged.
+    `cut`: part of a text is cut off.
     """
     none = numbers[0] == 0
     texts = pc.if_else(pa.array(rows > 0), statements, None)
@@ -146,8 +149,9 @@ def transaction_rows(
 
 @dataclass(frozen=True, slots=True)
 class PlacedStatement:
-    """A statement, its effects, and its place among the changes. `actions`: for each captured table
-    what followed in the lake. `sequence`: the number of the last change before it."""
+    """A statement, its effects, and its place among the changes. `actions`: for each
+    captured table what followed in the lake. `sequence`: the number of the last change
+    before it."""
 
     logged: LoggedStatement
     followed: FollowedStatement
@@ -158,7 +162,8 @@ class PlacedStatement:
 def statement_rows(
     history: History, statements: Sequence[PlacedStatement], *, batch: int
 ) -> pa.Table:
-    """Return the rows of `_ddl`; `statements` are those of the history, in the same order."""
+    """Return the rows of `_ddl`; `statements` are those of the history, in the same
+    order."""
     versions: dict[int, list[SchemaVersion]] = {}
     for version in history.versions:
         if version.statement is not None:

@@ -1,8 +1,9 @@
-"""Rules that choose how a mirror (the Delta table with a table's present rows) is written, each
-decision with its reason.
+"""Rules that choose how a mirror (the Delta table with a table's present rows) is
+written, each decision with its reason.
 
-Pure: `choose` and `scale` turn facts into a decision. `pipeline.run.write.mirror_write` gathers the
-facts for `choose` and carries the decision out; `resources.lake.mirror.mirror` does so for `scale`.
+Pure: `choose` and `scale` turn facts into a decision. `pipeline.run.write.mirror_write`
+gathers the facts for `choose` and carries the decision out;
+`resources.lake.mirror.mirror` does so for `scale`.
 """
 
 from __future__ import annotations
@@ -18,17 +19,18 @@ from lockstep.pipeline.values.segment import RowCounts
 
 FOLDED_IMAGES: Final = 4_000_000
 FOLDED_BYTES: Final = 192 << 20
-"""Most row images, and most bytes of their values, that are folded (reduced to the last image of
-each key) at once for a table."""
+"""Most row images, and most bytes of their values, that are folded (reduced to the last
+image of each key) at once for a table."""
 
 BUCKET_IMAGES: Final = 1_000_000
 BUCKET_BYTES: Final = 64 << 20
-"""Average size of a bucket. Larger writes are divided by key into buckets that are folded one after
-the other."""
+"""Average size of a bucket. Larger writes are divided by key into buckets that are
+folded one after the other."""
 
 MOST_IMAGES: Final = 4 * FOLDED_IMAGES
-"""Most row images in a bucket. Buckets differ in size, because all images of a key are in the same
-bucket, and so are the images of keys between which an update moved a row."""
+"""Most row images in a bucket. Buckets differ in size, because all images of a key are
+in the same bucket, and so are the images of keys between which an update moved a
+row."""
 
 
 UNSTAMPED: Final = "without a key nothing tells which copy of a row changed, so there are no stamps"
@@ -53,13 +55,14 @@ class Way(StrEnum):
 class Facts:
     """The facts about one table's write that are known before its images are read.
 
-    `keyed`: a key identifies the rows. `stamped`: the mirror has columns that describe each row's
-    last change. `keeps`: rows that were deleted at the source stay in the mirror. `kept`: the
-    mirror may already have such rows. `replaces`: the mirror's earlier rows do not matter.
-    `images`: number of row images to merge. `unpacked`: their uncompressed bytes. `partial`: some
-    images leave columns out. `inserts_only`: all changes are inserts. `all_new`: no inserted row
-    can be in the mirror yet. `completes`: columns that were read from the source by key are filled.
-    `copied`: if the mirror begins with the rows of another table, a sentence that says so.
+    `keyed`: a key identifies the rows. `stamped`: the mirror has columns that describe
+    each row's last change. `keeps`: rows that were deleted at the source stay in the
+    mirror. `kept`: the mirror may already have such rows. `replaces`: the mirror's
+    earlier rows do not matter. `images`: number of row images to merge. `unpacked`:
+    their uncompressed bytes. `partial`: some images leave columns out. `inserts_only`:
+    all changes are inserts. `all_new`: no inserted row can be in the mirror yet.
+    `completes`: columns that were read from the source by key are filled. `copied`: if
+    the mirror begins with the rows of another table, a sentence that says so.
     """
 
     keyed: bool
@@ -78,8 +81,8 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class Strategy:
-    """The chosen way, and its reason. `buckets`: number of buckets of keys in which the images are
-    folded to one per key; 0 if they are not folded."""
+    """The chosen way, and its reason. `buckets`: number of buckets of keys in which the
+    images are folded to one per key; 0 if they are not folded."""
 
     way: Way
     reason: str
@@ -87,8 +90,9 @@ class Strategy:
 
 
 def choose(facts: Facts) -> Strategy:
-    """Return how a table's changes are written. Raise `TableError` if the settings ask for what the
-    table cannot have, or if images of a table without a key leave columns out."""
+    """Return how a table's changes are written. Raise `TableError` if the settings ask
+    for what the table cannot have, or if images of a table without a key leave columns
+    out."""
     if facts.keeps and not facts.keyed:
         raise TableError(
             "deleted rows cannot be kept in a table without a key",
@@ -140,17 +144,17 @@ def _folding(way: Way, reason: str, facts: Facts) -> Strategy:
 
 
 def buckets_for(images: int, unpacked: int) -> int:
-    """Return the number of buckets for `images` row images of `unpacked` bytes, so that the images
-    of one bucket fit into memory."""
+    """Return the number of buckets for `images` row images of `unpacked` bytes, so that
+    the images of one bucket fit into memory."""
     if images <= FOLDED_IMAGES and unpacked <= FOLDED_BYTES:
         return 1
     return max(-(-images // BUCKET_IMAGES), -(-unpacked // BUCKET_BYTES))
 
 
 def only_inserts(counts: Iterable[RowCounts]) -> bool:
-    """Return whether all changes are inserts. Such changes can be appended as they are if they
-    continue where the mirror ends: MySQL's primary key forbids that a key is inserted twice, or
-    that an existing key is inserted."""
+    """Return whether all changes are inserts. Such changes can be appended as they are
+    if they continue where the mirror ends: MySQL's primary key forbids that a key is
+    inserted twice, or that an existing key is inserted."""
     total = sum(counts, RowCounts())
     return total.updated == total.deleted == 0
 
@@ -173,8 +177,9 @@ class Size:
 
 
 FEW: Final = Size(10_000, 1 << 20)
-"""Largest size of a mirror and a write together that counts as few rows. The limit of bytes bounds
-the space that each run takes, since the file that it replaces is kept for a month."""
+"""Largest size of a mirror and a write together that counts as few rows. The limit of
+bytes bounds the space that each run takes, since the file that it replaces is kept for
+a month."""
 
 NOTHING: Final = Size(-1, -1)
 """A limit with which every write counts as one of many rows."""
@@ -182,9 +187,9 @@ NOTHING: Final = Size(-1, -1)
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """The way to carry out a write of some size. `few`: Spark uses settings for few rows.
-    `in_memory`: this process computes the mirror's rows after the write, and commits them without a
-    Spark query."""
+    """The way to carry out a write of some size. `few`: Spark uses settings for few
+    rows. `in_memory`: this process computes the mirror's rows after the write, and
+    commits them without a Spark query."""
 
     few: bool
     in_memory: bool = False
@@ -201,12 +206,13 @@ def scale(
 ) -> Scale:
     """Return the way to carry out a write.
 
-    `present`: the size of the mirror. `brought`: the size of the files that are written to it.
-    Either is None if it is unknown. `without_query`: the mirror's rows after the write can be
-    computed without Spark. `limit`: the largest size that counts as few rows.
+    `present`: the size of the mirror. `brought`: the size of the files that are written
+    to it. Either is None if it is unknown. `without_query`: the mirror's rows after the
+    write can be computed without Spark. `limit`: the largest size that counts as few
+    rows.
 
-    Even for few rows, Spark needs several queries for a merge and one for any other write, but none
-    to commit a finished file (`python -m benchmarks small`).
+    Even for few rows, Spark needs several queries for a merge and one for any other
+    write, but none to commit a finished file (`python -m benchmarks small`).
     """
     few = present is not None and brought is not None and (present + brought).within(limit)
     return Scale(few, few and without_query)

@@ -1,8 +1,9 @@
 """The work that a change of a column's type in the lake takes.
 
-Delta changes the pairs of types of its type widening in place (Delta protocol, "Type Widening",
-table of supported changes). Other pairs need a cast of all rows, if Spark, Arrow and MySQL give the
-same result for every value. All remaining pairs need the values to be read from the source again.
+Delta changes the pairs of types of its type widening in place (Delta protocol, "Type
+Widening", table of supported changes). Other pairs need a cast of all rows, if Spark,
+Arrow and MySQL give the same result for every value. All remaining pairs need the
+values to be read from the source again.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ import pyarrow as pa
 from pyarrow import types
 
 LONG_DIGITS: Final = 20
-"""Fewest digits before the decimal point that a DECIMAL needs for Delta to widen a BIGINT to it."""
+"""Fewest digits before the decimal point that a DECIMAL needs for Delta to widen a
+BIGINT to it."""
 
 INT_DIGITS: Final = 10
 """The same number for smaller integers."""
@@ -59,7 +61,8 @@ def _widens(old: pa.DataType, new: pa.DataType) -> bool:
 
 
 def _whole_digits(old: pa.DataType) -> int:
-    """Return the digits before the point that Delta requires of a decimal for values of `old`."""
+    """Return the digits before the point that Delta requires of a decimal for values of
+    `old`."""
     if types.is_decimal(old):
         return int(old.precision - old.scale)
     if old == pa.int64():

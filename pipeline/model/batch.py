@@ -1,14 +1,15 @@
-"""Batches, their states, and what the ledger (Lockstep's database in Postgres) records of each.
+"""Batches, their states, and what the ledger (Lockstep's database in Postgres) records
+of each.
 
-A batch is the part of the log that one capture read, the positions (start, end], with its changes
-as files. States only move forward; the database enforces it.
+A batch is the part of the log that one capture read, the positions (start, end], with
+its changes as files. States only move forward; the database enforces it.
 
     capturing ──segments durable and recorded──▶ captured ──every table merged──▶ merged
         │                                            │            or quarantined       │
         └──found by the next run──▶ abandoned ◀──damaged, nothing merged     acknowledged
 
-The three cursors (captured ≥ merged ≥ acknowledged) are derived from the states and never
-stored.
+The three cursors (captured ≥ merged ≥ acknowledged) are derived from the states and
+never stored.
 """
 
 from __future__ import annotations
@@ -47,8 +48,9 @@ class BatchState(StrEnum):
 
 
 class BatchKind(StrEnum):
-    """An ordinary batch begins at the end of the batch before it. A catching-up batch reads a part
-    of the log again, for tables that had stopped; its end is the end of the batch before it."""
+    """An ordinary batch begins at the end of the batch before it. A catching-up batch
+    reads a part of the log again, for tables that had stopped; its end is the end of
+    the batch before it."""
 
     ORDINARY = "ordinary"
     CATCHING_UP = "catching-up"
@@ -56,7 +58,8 @@ class BatchKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Xid:
-    """The identity of an XA transaction. After the transaction's end it may be used again."""
+    """The identity of an XA transaction. After the transaction's end it may be used
+    again."""
 
     format_id: int
     gtrid: bytes
@@ -68,8 +71,9 @@ class Xid:
 
 @dataclass(frozen=True, slots=True)
 class WaitingFile:
-    """An encrypted file of row events that outlives its run. `size`: bytes of events in it.
-    `sha256`: hex checksum of the encrypted file. `key`: its key, which only the ledger stores."""
+    """An encrypted file of row events that outlives its run. `size`: bytes of events in
+    it. `sha256`: hex checksum of the encrypted file. `key`: its key, which only the
+    ledger stores."""
 
     path: str
     size: int
@@ -79,9 +83,9 @@ class WaitingFile:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A prepared XA transaction, whose row events the batch that read them keeps until its
-    XA COMMIT. `file`: a file of the spool with the events of all tables, or None if there are
-    none. `position`: where the transaction was prepared."""
+    """A prepared XA transaction, whose row events the batch that read them keeps until
+    its XA COMMIT. `file`: a file of the spool with the events of all tables, or None if
+    there are none. `position`: where the transaction was prepared."""
 
     xid: Xid
     batch: int
@@ -91,7 +95,8 @@ class Prepared:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """A prepared transaction of an earlier batch that this batch saw committed or rolled back."""
+    """A prepared transaction of an earlier batch that this batch saw committed or
+    rolled back."""
 
     prepared: Prepared
     committed: bool
@@ -99,8 +104,9 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class Requests:
-    """Numbers of requests to an object store: `own` by Lockstep's client, `spark` by Spark, or None
-    if Spark does not report them. delta-rs does not count its requests, so they are in neither."""
+    """Numbers of requests to an object store: `own` by Lockstep's client, `spark` by
+    Spark, or None if Spark does not report them. delta-rs does not count its requests,
+    so they are in neither."""
 
     json_keys: ClassVar = ("lockstep", "spark")
 
@@ -130,15 +136,16 @@ class Requests:
 class Batch:
     """A row of the ledger's table of batches.
 
-    `end`, `anchor` and the totals are None or 0 until it is captured. `base` is the `_sequence`
-    just before its first change; `changes` counts row images, so the next batch's base is
-    `base + changes`. `token` is that of the lease under which it was begun. A batch begins at the
-    end of its `predecessor`, or where its `start_decision` says. `follows` is the batch before it
-    in either case, also if upkeep has deleted the predecessor's row; `continuity` says how a start
-    by decision relates to the end of that batch. `by_gtid`: as in `Cursor`. `life`: the server
-    process from which it was read, or None if the server does not report it. `requests`: requests
-    to an object store since the run acknowledged the batch before it, or since the run began; None
-    for a lake in a folder.
+    `end`, `anchor` and the totals are None or 0 until it is captured. `base` is the
+    `_sequence` just before its first change; `changes` counts row images, so the next
+    batch's base is `base + changes`. `token` is that of the lease under which it was
+    begun. A batch begins at the end of its `predecessor`, or where its `start_decision`
+    says. `follows` is the batch before it in either case, also if upkeep has deleted
+    the predecessor's row; `continuity` says how a start by decision relates to the end
+    of that batch. `by_gtid`: as in `Cursor`. `life`: the server process from which it
+    was read, or None if the server does not report it. `requests`: requests to an
+    object store since the run acknowledged the batch before it, or since the run began;
+    None for a lake in a folder.
     """
 
     json_keys: ClassVar = ("id", "state", "start", "end", "dagster_run", "created_at")
@@ -176,8 +183,9 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class BatchTimes:
-    """The span in which the transactions of a captured batch were committed. `begin`: commit time
-    of the last transaction before the batch; `end`: of its own last one; None if unknown."""
+    """The span in which the transactions of a captured batch were committed. `begin`:
+    commit time of the last transaction before the batch; `end`: of its own last one;
+    None if unknown."""
 
     id: int
     server_uuid: str
@@ -207,26 +215,24 @@ class BatchTimes:
 class CaptureRecord:
     """Everything that one ledger transaction records when a batch is captured.
 
-    `history`: structures that were read from the server or followed through statements of the log.
-    Their version numbers continue the ledger's `last_versions`; a version's `statement` is an
-    index into `history.statements`.
-    `events`: of each table in the order of the log, so that `sequence` never descends.
-    `orders_done`: ids of the open orders that this capture carries out. Their tables are followed
-    again before `tables`, `quarantined` and the rest are recorded.
-    `source_parts`: at most one for each of the source's own tables.
-    `handovers`: mirrors that an earlier ledger made and this one continues; `tables` has their
-    states after the handover.
-    `extents`: of tables that became partial or complete with this capture.
-    `set_anchors`: one for each GTID source that was read, that of the last transaction first.
-    `life`: the server process, as it was before the log was read.
-    `scope`: the patterns with which it was captured, or None for a batch that only catches up.
-    `followed`: loads (tables whose rows are being read, see `model.load`) whose part of the log is
-    captured from `Load.low` on, beginning with this batch.
-    `joined`: loads that are complete with this batch: `snapshots` has all their rows, and the log
-    is captured past them.
-    `needless`: ids of loads that are void, because the log has all rows of their tables.
-    `passed_statements`: number of statements that were logged instead of rows and change no
-    captured table.
+    `history`: structures that were read from the server or followed through statements
+    of the log. Their version numbers continue the ledger's `last_versions`; a version's
+    `statement` is an index into `history.statements`. `events`: of each table in the
+    order of the log, so that `sequence` never descends. `orders_done`: ids of the open
+    orders that this capture carries out. Their tables are followed again before
+    `tables`, `quarantined` and the rest are recorded. `source_parts`: at most one for
+    each of the source's own tables. `handovers`: mirrors that an earlier ledger made
+    and this one continues; `tables` has their states after the handover. `extents`: of
+    tables that became partial or complete with this capture. `set_anchors`: one for
+    each GTID source that was read, that of the last transaction first. `life`: the
+    server process, as it was before the log was read. `scope`: the patterns with which
+    it was captured, or None for a batch that only catches up. `followed`: loads (tables
+    whose rows are being read, see `model.load`) whose part of the log is captured from
+    `Load.low` on, beginning with this batch. `joined`: loads that are complete with
+    this batch: `snapshots` has all their rows, and the log is captured past them.
+    `needless`: ids of loads that are void, because the log has all rows of their
+    tables. `passed_statements`: number of statements that were logged instead of rows
+    and change no captured table.
     """
 
     end: Position
@@ -258,8 +264,9 @@ class CaptureRecord:
 
 @dataclass(frozen=True, slots=True)
 class CapturedRows:
-    """The size of one table's part of a batch. `images` (row images) and `size` (bytes) are sums
-    over its files; `read` is the number of rows that were read from the source."""
+    """The size of one table's part of a batch. `images` (row images) and `size` (bytes)
+    are sums over its files; `read` is the number of rows that were read from the
+    source."""
 
     batch: int
     table: TableName
@@ -283,10 +290,10 @@ class TableContent:
 class BatchContent:
     """The content of a captured batch.
 
-    `segments`: in the order in which they were recorded, with the files that they have now.
-    `events`: in the order of the log, or, if only some tables were asked for, as recorded.
-    `snapshots` and `source_parts`: sorted by name.
-    `ended`: XA transactions of earlier batches that it saw committed or rolled back.
+    `segments`: in the order in which they were recorded, with the files that they have
+    now. `events`: in the order of the log, or, if only some tables were asked for, as
+    recorded. `snapshots` and `source_parts`: sorted by name. `ended`: XA transactions
+    of earlier batches that it saw committed or rolled back.
     """
 
     batch: int
@@ -357,11 +364,13 @@ def _by_table(parts: Iterable[Part]) -> dict[TableName, list[Part]]:
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """The end of the newest batch in a state, and the anchor by which the log there is recognised.
+    """The end of the newest batch in a state, and the anchor by which the log there is
+    recognised.
 
-    `by_gtid`: a run may find the place on another server by the position's GTID set. True from the
-    first batch that was begun with `gtid_mode` ON, until an anonymous transaction is read or a run
-    finds another mode. `lapsed`: `by_gtid` was true for an earlier batch and no longer is.
+    `by_gtid`: a run may find the place on another server by the position's GTID set.
+    True from the first batch that was begun with `gtid_mode` ON, until an anonymous
+    transaction is read or a run finds another mode. `lapsed`: `by_gtid` was true for an
+    earlier batch and no longer is.
     """
 
     batch: int
@@ -373,8 +382,8 @@ class Cursor:
 
 @dataclass(frozen=True, slots=True)
 class Cursors:
-    """The ends of the newest captured and of the newest acknowledged batch, or None if there is
-    none."""
+    """The ends of the newest captured and of the newest acknowledged batch, or None if
+    there is none."""
 
     captured: Cursor | None = None
     acknowledged: Cursor | None = None
@@ -394,9 +403,10 @@ class Elsewhere(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SpanMarks:
-    """Batches of a span, by id, that a replay has to treat specially. `elsewhere`: those with rows
-    from outside the range of the log that they read. `learnt`: those that recorded structures of
-    tables or databases. `revised`: those whose files were replaced, with how often."""
+    """Batches of a span, by id, that a replay has to treat specially. `elsewhere`:
+    those with rows from outside the range of the log that they read. `learnt`: those
+    that recorded structures of tables or databases. `revised`: those whose files were
+    replaced, with how often."""
 
     elsewhere: Mapping[int, Elsewhere]
     learnt: frozenset[int]
@@ -409,9 +419,10 @@ BatchRange: TypeAlias = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class RunsOutsideDagster:
-    """Runs that Dagster did not start and does not record. `runs`: their number; `batches`: the
-    batches that they captured, in order. `died`: the number of runs that were killed, or hung and
-    were taken over. `forgotten`: the number of leases that upkeep deleted."""
+    """Runs that Dagster did not start and does not record. `runs`: their number;
+    `batches`: the batches that they captured, in order. `died`: the number of runs that
+    were killed, or hung and were taken over. `forgotten`: the number of leases that
+    upkeep deleted."""
 
     runs: int
     batches: tuple[int, ...]
@@ -421,8 +432,8 @@ class RunsOutsideDagster:
 
 @dataclass(frozen=True, slots=True)
 class WritesOutsideDagster:
-    """The writes to one table's mirror that Dagster may not have recorded. `last`: the newest of
-    them; `spans`: the batches that each of them covers."""
+    """The writes to one table's mirror that Dagster may not have recorded. `last`: the
+    newest of them; `spans`: the batches that each of them covers."""
 
     last: SettledWrite
     spans: frozenset[BatchRange]

@@ -1,6 +1,7 @@
-"""The claim: a file in a source's folder of the lake. It names the ledger to which the folder
-belongs, and the newest batch that may be in the folder's tables. If claim and ledger disagree, one
-of them was restored from a backup or belongs to another installation, and no run may write. Pure.
+"""The claim: a file in a source's folder of the lake. It names the ledger to which the
+folder belongs, and the newest batch that may be in the folder's tables. If claim and
+ledger disagree, one of them was restored from a backup or belongs to another
+installation, and no run may write. Pure.
 
 Not here: reading and writing it (`ports.changelog`), each table's log
 (`pipeline.model.foreign_commits`).
@@ -49,11 +50,12 @@ class BatchSpan:
 class Claim:
     """The claim of a source's folder.
 
-    `ledger`: id of the ledger that wrote it. `batch`: the newest batch that may have files in the
-    folder's tables, with its end `position` and the moment of its capture.
-    `void`: batches, of any ledger, that were undone when the folder went back to an earlier batch.
-    Their commits may still be in the tables, but do not count, and their numbers are never used
-    again. `complete`: False if the claim was lost at some time, so that `void` may lack some.
+    `ledger`: id of the ledger that wrote it. `batch`: the newest batch that may have
+    files in the folder's tables, with its end `position` and the moment of its capture.
+    `void`: batches, of any ledger, that were undone when the folder went back to an
+    earlier batch. Their commits may still be in the tables, but do not count, and their
+    numbers are never used again. `complete`: False if the claim was lost at some time,
+    so that `void` may lack some.
     """
 
     source: str
@@ -66,14 +68,15 @@ class Claim:
     complete: bool = True
 
     def at(self, batch: Batch) -> Claim:
-        """Return the claim to write before the files of that batch are listed in changelogs."""
+        """Return the claim to write before the files of that batch are listed in
+        changelogs."""
         position = None if batch.end is None else str(batch.end.at)
         return replace(self, batch=batch.id, position=position, captured_at=batch.captured_at)
 
     def going_back(self, batch: int, highest: int) -> Claim:
-        """Return the claim to write before the tables go back to the end of a batch. `highest`: the
-        highest batch number in the folder. Because `batch` stays the newest one, every ledger is
-        refused until the tables have gone back."""
+        """Return the claim to write before the tables go back to the end of a batch.
+        `highest`: the highest batch number in the folder. Because `batch` stays the
+        newest one, every ledger is refused until the tables have gone back."""
         earlier = tuple(span for span in self.void if span.after < batch)
         undone = (BatchSpan(batch, highest),) if highest > batch else ()
         newest = highest if self.batch is None else self.batch
@@ -82,8 +85,8 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Unclaimed:
-    """A folder without a claim. `empty`: it has no table that any Lockstep wrote either; files of a
-    capture that was never recorded do not count."""
+    """A folder without a claim. `empty`: it has no table that any Lockstep wrote
+    either; files of a capture that was never recorded do not count."""
 
     empty: bool
 
@@ -101,11 +104,12 @@ def judge_claim(
 ) -> LockstepError | None:
     """Return why a ledger may not continue with a folder, or None if it may.
 
-    `newest`: the last batch that the ledger captured; `published`: the last batch that is merged or
-    acknowledged. `batch` returns the ledger's batch with a number, or None if the ledger never gave
-    that number; it may also return None for numbers below `pruned()`, whose batches upkeep may have
-    deleted. `given` returns the highest number that the ledger gave to a batch or passed over.
-    `contradicted`: batches that were undone in the folder although this ledger still has them.
+    `newest`: the last batch that the ledger captured; `published`: the last batch that
+    is merged or acknowledged. `batch` returns the ledger's batch with a number, or None
+    if the ledger never gave that number; it may also return None for numbers below
+    `pruned()`, whose batches upkeep may have deleted. `given` returns the highest
+    number that the ledger gave to a batch or passed over. `contradicted`: batches that
+    were undone in the folder although this ledger still has them.
     """
     if isinstance(folder, Unclaimed):
         return _unclaimed(source, folder, newest, published)
@@ -133,8 +137,9 @@ def judge_claim(
             )
     undone = max(folder.void, key=lambda span: span.through, default=None)
     if undone is not None and undone.through > given():
-        # The ledger with which the folder went back never gives these numbers again. An older copy
-        # of that ledger would, and would take commits of the undone batches for its own.
+        # The ledger with which the folder went back never gives these numbers again. An
+        # older copy of that ledger would, and would take commits of the undone batches
+        # for its own.
         return _refusal(
             source,
             f"the ledger is behind its lake: the folder {source} went back from batch "

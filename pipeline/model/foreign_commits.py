@@ -1,9 +1,11 @@
-"""Judgements about commits that were made to a Delta table since its log was last checked, and the
-difference between a changelog's files and the ledger's record of them. Pure.
+"""Judgements about commits that were made to a Delta table since its log was last
+checked, and the difference between a changelog's files and the ledger's record of them.
+Pure.
 
-A changelog is the Delta table with all changes of a source table, a mirror the one with its current
-rows. Other programs can commit to both, and a ledger or a lake can be restored from a backup.
-Therefore a run judges the new commits of each table before it writes to it.
+A changelog is the Delta table with all changes of a source table, a mirror the one with
+its current rows. Other programs can commit to both, and a ledger or a lake can be
+restored from a backup. Therefore a run judges the new commits of each table before it
+writes to it.
 
 Not here: what follows from a judgement or a difference (`pipeline.run`).
 
@@ -17,14 +19,15 @@ Not here: what follows from a judgement or a difference (`pipeline.run`).
 | of another program, and leaves the table unchanged | neutral |
 | any other | foreign |
 
-A commit leaves the table unchanged if its operation is one of `NEUTRAL`, all its files have
-`dataChange = false`, it adds as many rows as it removes, and it changed no column and no property
-on which Lockstep depends. Rows are counted because any program can write `dataChange = false`. If
-the log lacks a fact that is needed, the commit is foreign.
+A commit leaves the table unchanged if its operation is one of `NEUTRAL`, all its files
+have `dataChange = false`, it adds as many rows as it removes, and it changed no column
+and no property on which Lockstep depends. Rows are counted because any program can
+write `dataChange = false`. If the log lacks a fact that is needed, the commit is
+foreign.
 
-In a mirror it does not matter which files hold the rows. A changelog has to list the files that the
-ledger recorded. A neutral commit that lists other files there is `Moved`, and the next run lists
-the recorded files again.
+In a mirror it does not matter which files hold the rows. A changelog has to list the
+files that the ledger recorded. A neutral commit that lists other files there is
+`Moved`, and the next run lists the recorded files again.
 """
 
 from __future__ import annotations
@@ -59,22 +62,22 @@ _FREE: Final = (
     "delta.targetFileSize",
     "delta.tuneFileSizesForRewrites",
 )
-"""Delta's properties that anybody may change, because no promise depends on them. Retention is
-promised, but `lockstep check` judges it (`pipeline.check.mirrors`)."""
+"""Delta's properties that anybody may change, because no promise depends on them.
+Retention is promised, but `lockstep check` judges it (`pipeline.check.mirrors`)."""
 
 
 @dataclass(frozen=True, slots=True)
 class AllExpected:
-    """All commits up to the version `newest`, included, are ours or neutral. `newest`: None if
-    there is no table."""
+    """All commits up to the version `newest`, included, are ours or neutral. `newest`:
+    None if there is no table."""
 
     newest: int | None
 
 
 @dataclass(frozen=True, slots=True)
 class Behind:
-    """The table's `newest` version is lower than the version that the ledger expects, or another
-    table is in the folder."""
+    """The table's `newest` version is lower than the version that the ledger expects,
+    or another table is in the folder."""
 
     newest: int | None
     expected: int
@@ -82,8 +85,8 @@ class Behind:
 
 @dataclass(frozen=True, slots=True)
 class Ahead:
-    """A commit by a Lockstep of which this ledger has no record. `ledger`: the id of the other
-    ledger, if the commit names one."""
+    """A commit by a Lockstep of which this ledger has no record. `ledger`: the id of
+    the other ledger, if the commit names one."""
 
     commit: LakeCommit
     ledger: str | None = None
@@ -91,8 +94,8 @@ class Ahead:
 
 @dataclass(frozen=True, slots=True)
 class Foreign:
-    """Another program's commit that may have changed the table's content. `how`: a clause that says
-    how, for a message."""
+    """Another program's commit that may have changed the table's content. `how`: a
+    clause that says how, for a message."""
 
     commit: LakeCommit
     how: str
@@ -100,8 +103,8 @@ class Foreign:
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """Another program's commit that put a changelog's unchanged rows into files that the ledger did
-    not record."""
+    """Another program's commit that put a changelog's unchanged rows into files that
+    the ledger did not record."""
 
     commit: LakeCommit
 
@@ -118,10 +121,11 @@ Judgement = AllExpected | Behind | Ahead | Foreign | Moved | Unknown
 
 @dataclass(frozen=True, slots=True)
 class MirrorRecord:
-    """A mirror as the ledger knows it. `settled`: its newest settled write; `intent`: its open
-    write. `looked`: the Delta version up to which its log was checked, or None if that was not
-    recorded. `begun`: the version at which this ledger took it over from another, or -1. `last`:
-    the highest transaction version (of Delta's `txn` action) that was ever intended for it."""
+    """A mirror as the ledger knows it. `settled`: its newest settled write; `intent`:
+    its open write. `looked`: the Delta version up to which its log was checked, or None
+    if that was not recorded. `begun`: the version at which this ledger took it over
+    from another, or -1. `last`: the highest transaction version (of Delta's `txn`
+    action) that was ever intended for it."""
 
     ledger: str
     app_id: str
@@ -145,8 +149,9 @@ class MirrorRecord:
 
 
 def judge(look: LogAbove, expected: MirrorRecord, *, replaced: bool = False) -> Judgement:
-    """Return the judgement about a mirror's commits after `expected.since`. `look`: its log from
-    there on. `replaced`: all its rows are about to be replaced, so foreign commits do not matter.
+    """Return the judgement about a mirror's commits after `expected.since`. `look`: its
+    log from there on. `replaced`: all its rows are about to be replaced, so foreign
+    commits do not matter.
     """
     if (look.newest if look.newest is not None else -1) < expected.version:
         return Behind(look.newest, expected.version)
@@ -190,7 +195,8 @@ def _mirrors(commit: LakeCommit, expected: MirrorRecord) -> Ahead | Foreign | No
 
 
 def _number(commit: LakeCommit, app_id: str) -> int | None:
-    """Return the transaction version of the intent that a commit of ours carries out, or None."""
+    """Return the transaction version of the intent that a commit of ours carries out,
+    or None."""
     for name in (app_id, f"{app_id}/evolve"):
         if name in commit.transactions:
             return commit.transactions[name]
@@ -212,10 +218,10 @@ def judge_changelog(
     pruned: int = 0,
     revised: int = 0,
 ) -> Judgement:
-    """Return the judgement about the commits of a changelog, or of one of the source's own tables,
-    after the version `looked`. `batches`: the ledger's batches that the commits name, by number; a
-    batch below `pruned` may be missing because upkeep deleted it. `revised`: the number of the
-    ledger's newest revision."""
+    """Return the judgement about the commits of a changelog, or of one of the source's
+    own tables, after the version `looked`. `batches`: the ledger's batches that the
+    commits name, by number; a batch below `pruned` may be missing because upkeep
+    deleted it. `revised`: the number of the ledger's newest revision."""
     if looked is not None and (look.newest if look.newest is not None else -1) < looked:
         return Behind(look.newest, looked)
     first: Judgement | None = None
@@ -242,9 +248,9 @@ def judge_changelog(
 
 
 def _names(said: Mapping[str, Any], batch: Batch | None) -> bool:
-    """Return whether a commit names this batch. The moment of capture is compared too: a copy of
-    the ledger with which somebody continued gives the same batch numbers, and may have read up to
-    the same place of the log."""
+    """Return whether a commit names this batch. The moment of capture is compared too:
+    a copy of the ledger with which somebody continued gives the same batch numbers, and
+    may have read up to the same place of the log."""
     if batch is None or batch.end is None or batch.captured_at is None:
         return said.get("position") is None
     captured_at = batch.captured_at.isoformat()
@@ -253,9 +259,9 @@ def _names(said: Mapping[str, Any], batch: Batch | None) -> bool:
 
 
 def reshaped(commit: LakeCommit) -> bool:
-    """Return whether another program's commit changed the table's columns, a property on which
-    Lockstep depends, or rows by a deletion vector. Listing the recorded files again does not undo
-    such a commit."""
+    """Return whether another program's commit changed the table's columns, a property
+    on which Lockstep depends, or rows by a deletion vector. Listing the recorded files
+    again does not undo such a commit."""
     altered = commit.altered
     if commit.ours:
         return False
@@ -266,7 +272,8 @@ def reshaped(commit: LakeCommit) -> bool:
 
 
 def foreign(commit: LakeCommit) -> Foreign | None:
-    """Return why another program's commit may have changed the table, or None if it is neutral."""
+    """Return why another program's commit may have changed the table, or None if it is
+    neutral."""
     altered = commit.altered
     if commit.operation not in NEUTRAL:
         return Foreign(commit, "it may have changed rows or columns")
@@ -307,9 +314,10 @@ def _owned(name: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class RecordedFiles:
-    """The files that a ledger has recorded for one changelog, by path. `files`: files of published
-    batches whose changes are kept. `waiting`: files of batches of which the ledger does not know
-    yet whether they are published. `forgotten`: the newest batch whose changes are no longer kept.
+    """The files that a ledger has recorded for one changelog, by path. `files`: files
+    of published batches whose changes are kept. `waiting`: files of batches of which
+    the ledger does not know yet whether they are published. `forgotten`: the newest
+    batch whose changes are no longer kept.
     """
 
     files: Mapping[str, SegmentFile]
@@ -324,8 +332,8 @@ class RecordedFiles:
 
 @dataclass(frozen=True, slots=True)
 class ForeignFiles:
-    """Files that commits of other programs changed. `came`: files that they added and did not
-    remove again; `gone`: files that they removed and did not add again."""
+    """Files that commits of other programs changed. `came`: files that they added and
+    did not remove again; `gone`: files that they removed and did not add again."""
 
     came: Mapping[str, FileAction] = field(default_factory=lambda: MappingProxyType({}))
     gone: Mapping[str, FileAction] = field(default_factory=lambda: MappingProxyType({}))
@@ -333,8 +341,9 @@ class ForeignFiles:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """The difference between a changelog and the ledger. `surplus`: files that the changelog should
-    not list but does; `lacking`: files that it should list but does not."""
+    """The difference between a changelog and the ledger. `surplus`: files that the
+    changelog should not list but does; `lacking`: files that it should list but does
+    not."""
 
     surplus: tuple[str, ...] = ()
     lacking: tuple[SegmentFile, ...] = ()
@@ -344,8 +353,8 @@ class Difference:
 
 
 def foreign_files(commits: Iterable[LakeCommit]) -> ForeignFiles:
-    """Return the files that other programs' commits among these changed. Commits are given oldest
-    first, and ours are skipped."""
+    """Return the files that other programs' commits among these changed. Commits are
+    given oldest first, and ours are skipped."""
     came, gone = dict[str, FileAction](), dict[str, FileAction]()
     for commit in commits:
         if commit.ours or not commit.relists:
@@ -365,9 +374,9 @@ def difference(
     foreign: ForeignFiles,
     batches_in: Callable[[str], frozenset[int]],
 ) -> Difference:
-    """Return the difference between the paths that a changelog lists and those that the ledger
-    recorded. `batches_in` returns the batches of a file's rows, for files of other programs, whose
-    names do not say the batch."""
+    """Return the difference between the paths that a changelog lists and those that the
+    ledger recorded. `batches_in` returns the batches of a file's rows, for files of
+    other programs, whose names do not say the batch."""
     recorded_batches = recorded.batches
 
     def unknown(path: str) -> frozenset[int]:
@@ -399,8 +408,9 @@ def difference(
 def own_files(
     listed: Mapping[str, FileAction], newest_first: Iterable[LakeCommit]
 ) -> dict[str, FileAction]:
-    """Return the files that a table would list without the commits of other programs among these.
-    Used when the ledger is lost; the files listed before the oldest of these commits are trusted.
+    """Return the files that a table would list without the commits of other programs
+    among these. Used when the ledger is lost; the files listed before the oldest of
+    these commits are trusted.
     """
     commits = [commit for commit in newest_first if commit.relists]
     files = dict(listed)

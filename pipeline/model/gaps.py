@@ -1,8 +1,9 @@
-"""Gaps: parts of the log that no batch read because somebody chose to skip them. Tables may lack
-changes after a gap. A table is open as long as its mirror (the Delta table with its current rows)
-may lack some of them; then it is closed.
+"""Gaps: parts of the log that no batch read because somebody chose to skip them. Tables
+may lack changes after a gap. A table is open as long as its mirror (the Delta table
+with its current rows) may lack some of them; then it is closed.
 
-Not here: which tables a gap names (`pipeline.run.begin`), keeping gaps (`pipeline.ports.ledger`).
+Not here: which tables a gap names (`pipeline.run.begin`), keeping gaps
+(`pipeline.ports.ledger`).
 
 | after the gap, in an acknowledged batch | the table is |
 |---|---|
@@ -12,8 +13,9 @@ Not here: which tables a gap names (`pipeline.run.begin`), keeping gaps (`pipeli
 | it was renamed | as open as before, under the new name |
 | anything else | open |
 
-A comparison does not close a table that was renamed since. Once all its tables are closed, nobody
-has to act on a gap any more. Its changes stay missing from the changelogs.
+A comparison does not close a table that was renamed since. Once all its tables are
+closed, nobody has to act on a gap any more. Its changes stay missing from the
+changelogs.
 """
 
 from __future__ import annotations
@@ -41,9 +43,10 @@ CLOSING: Final = (
 
 @dataclass(frozen=True, slots=True)
 class ClosingEvent:
-    """An event that matters to a gap: `table` had an event of a `kind` in `CLOSING`, or, if `kind`
-    is None, was renamed to `taker`. `batch` and `at`: the acknowledged batch, and when it was
-    acknowledged. `place`: number of the log file and offset of the statement."""
+    """An event that matters to a gap: `table` had an event of a `kind` in `CLOSING`,
+    or, if `kind` is None, was renamed to `taker`. `batch` and `at`: the acknowledged
+    batch, and when it was acknowledged. `place`: number of the log file and offset of
+    the statement."""
 
     table: str
     batch: int
@@ -55,9 +58,9 @@ class ClosingEvent:
 
 @dataclass(frozen=True, slots=True)
 class Closed:
-    """The closing of a table after a gap. An event of a `kind` in `CLOSING` closed it, in the
-    acknowledged batch `batch`, where the table's name was `table`. If `kind` is None, a comparison
-    closed it, and `batch` is the first batch after the gap."""
+    """The closing of a table after a gap. An event of a `kind` in `CLOSING` closed it,
+    in the acknowledged batch `batch`, where the table's name was `table`. If `kind` is
+    None, a comparison closed it, and `batch` is the first batch after the gap."""
 
     json_keys: ClassVar = ("batch", "at", "by", "table")
 
@@ -73,9 +76,9 @@ class Closed:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """The part of the log from `begin` to `end`, which no batch read, because `author` decided so
-    (`decision`) for `reason`. `batch`: the first batch after it. `tables`: the tables that may lack
-    changes of it; `closed`: those of them that are closed."""
+    """The part of the log from `begin` to `end`, which no batch read, because `author`
+    decided so (`decision`) for `reason`. `batch`: the first batch after it. `tables`:
+    the tables that may lack changes of it; `closed`: those of them that are closed."""
 
     decision: int
     batch: int
@@ -99,8 +102,9 @@ class Gap:
 def found_equal(
     proofs: Iterable[TableProof], start: Position, acknowledged_at: datetime | None
 ) -> dict[str, datetime]:
-    """Return the tables whose rows were all found equal at a place after a gap, each with the time
-    of that comparison. `start` and `acknowledged_at` are those of the first batch after the gap."""
+    """Return the tables whose rows were all found equal at a place after a gap, each
+    with the time of that comparison. `start` and `acknowledged_at` are those of the
+    first batch after the gap."""
     return {
         str(proof.table): proof.proven_at
         for proof in proofs
@@ -111,8 +115,8 @@ def found_equal(
 
 
 def _reached(proven: Proven, start: Position) -> bool:
-    """Return whether the proof's place is `start` or later. Places in logs of different names can
-    only be compared by their GTIDs."""
+    """Return whether the proof's place is `start` or later. Places in logs of different
+    names can only be compared by their GTIDs."""
     same_log = proven.at.file.base == start.at.file.base
     if same_log and proven.at < start.at:
         return False
@@ -124,8 +128,8 @@ def _reached(proven: Proven, start: Position) -> bool:
 def with_closed(
     gap: Gap, events: Iterable[ClosingEvent], equal: Mapping[str, datetime] = MappingProxyType({})
 ) -> Gap:
-    """Return the gap with its closed tables. `events`: events of any batches and tables, in the
-    order of the log. `equal`: the result of `found_equal`."""
+    """Return the gap with its closed tables. `events`: events of any batches and
+    tables, in the order of the log. `equal`: the result of `found_equal`."""
     names = {table: table for table in gap.tables}  # its tables → their names at the event
     closed: dict[str, Closed] = {}
     later = (event for event in events if event.batch >= gap.batch)

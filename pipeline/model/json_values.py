@@ -1,8 +1,8 @@
-"""Conversion of values to JSON, for `--json`, for log lines, and for the facts of decisions in the
-ledger.
+"""Conversion of values to JSON, for `--json`, for log lines, and for the facts of
+decisions in the ledger.
 
-Not here: which values an answer has (the commands), structures in the ledger, whose JSON leaves out
-defaults (`schema.model_json`).
+Not here: which values an answer has (the commands), structures in the ledger, whose
+JSON leaves out defaults (`schema.model_json`).
 """
 
 from __future__ import annotations
@@ -27,12 +27,13 @@ _DIGITS: Final = 3
 
 
 def to_json(value: Any) -> Any:
-    """Return the value as JSON: moments in ISO 8601, timedeltas in seconds, enums as their value,
-    mappings with the texts of their keys, and other objects as a JSON object of their attributes.
+    """Return the value as JSON: moments in ISO 8601, timedeltas in seconds, enums as
+    their value, mappings with the texts of their keys, and other objects as a JSON
+    object of their attributes.
 
-    The attributes are the fields of a dataclass or, if the class has `json_keys`, the names listed
-    there. An underscore at the end of a name (`from_`) is left out. Raise TypeError for any other
-    value.
+    The attributes are the fields of a dataclass or, if the class has `json_keys`, the
+    names listed there. An underscore at the end of a name (`from_`) is left out. Raise
+    TypeError for any other value.
     """
     match value:
         case Enum():
@@ -57,9 +58,9 @@ def to_json(value: Any) -> Any:
 
 
 def parts(value: object, *names: str) -> dict[str, Any]:
-    """Return these attributes of the value, by their names. One text may hold several names,
-    separated by ", ". "end.at as place" returns the attribute `at` of the attribute `end` under the
-    name `place`; it is None if `end` is None."""
+    """Return these attributes of the value, by their names. One text may hold several
+    names, separated by ", ". "end.at as place" returns the attribute `at` of the
+    attribute `end` under the name `place`; it is None if `end` is None."""
     attributes = {}
     for name in ", ".join(names).split(", "):
         path, _, key = name.partition(" as ")

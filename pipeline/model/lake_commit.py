@@ -1,4 +1,5 @@
-"""Commits of Delta tables in the lake, and the user metadata that Lockstep writes into its own.
+"""Commits of Delta tables in the lake, and the user metadata that Lockstep writes into
+its own.
 
 Not here: reading a log (`resources.lake`), judging what it shows
 (`pipeline.model.foreign_commits`).
@@ -24,8 +25,8 @@ FORMAT: Final = 1
 """The version of the user metadata's format."""
 
 _SAME: Final = ("ledger", "source", "table", "batches", "position", "captured_at", "files")
-"""Keys of the user metadata that have the same values at each try of one write. The values of other
-keys may differ."""
+"""Keys of the user metadata that have the same values at each try of one write. The
+values of other keys may differ."""
 
 STATISTICS: Final = "COMPUTE STATS"
 """Spark's operation that adds files again with new statistics."""
@@ -35,8 +36,8 @@ RESTORED: Final = "RESTORE"
 
 
 class WriteKind(StrEnum):
-    """The purpose of one of Lockstep's commits. A changelog is the Delta table with all changes of
-    a source table, a mirror the one with its current rows."""
+    """The purpose of one of Lockstep's commits. A changelog is the Delta table with all
+    changes of a source table, a mirror the one with its current rows."""
 
     PUBLISH = "publish"
     """It adds a batch's files to a changelog, or to one of the source's own tables."""
@@ -47,24 +48,26 @@ class WriteKind(StrEnum):
     ALTER = "alter"
     """It changes columns, properties, or values of new columns before a write."""
     REVISE = "revise"
-    """It replaces files of past batches in a changelog, because these were captured again."""
+    """It replaces files of past batches in a changelog, because these were captured
+    again."""
     FORGET = "forget"
-    """It removes from a changelog the files of these and all earlier batches, because their
-    retention has ended."""
+    """It removes from a changelog the files of these and all earlier batches, because
+    their retention has ended."""
     RESTATE = "restate"
     """It makes a changelog list exactly the files that a ledger recorded."""
     RESTORE = "restore"
     """It sets a mirror back to an earlier version."""
     UPKEEP = "upkeep"
-    """It puts a mirror's rows into other files. Its metadata repeats the metadata of the write that
-    made the version `shows`, because that write's commit is deleted from the log earlier."""
+    """It puts a mirror's rows into other files. Its metadata repeats the metadata of
+    the write that made the version `shows`, because that write's commit is deleted from
+    the log earlier."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileAction:
-    """A file that a commit adds or removes. `rows`: number of its rows without deleted ones, or
-    None if unknown; `deleted`: number of rows that its deletion vector deletes; `data_change`:
-    the action's `dataChange`; `size`: in bytes."""
+    """A file that a commit adds or removes. `rows`: number of its rows without deleted
+    ones, or None if unknown; `deleted`: number of rows that its deletion vector
+    deletes; `data_change`: the action's `dataChange`; `size`: in bytes."""
 
     path: str
     rows: int | None
@@ -75,8 +78,8 @@ class FileAction:
 
 @dataclass(frozen=True, slots=True)
 class MetadataChange:
-    """A commit's change of a table's metadata. `columns`: whether it changed the columns, or None
-    if unknown. `properties`: the names of changed properties."""
+    """A commit's change of a table's metadata. `columns`: whether it changed the
+    columns, or None if unknown. `properties`: the names of changed properties."""
 
     columns: bool | None
     properties: tuple[str, ...] = ()
@@ -84,8 +87,8 @@ class MetadataChange:
 
 @dataclass(frozen=True, slots=True)
 class LakeCommit:
-    """One commit of a Delta table. `transactions`: the versions of its `txn` actions, by
-    application id. `altered`: its change of the table's metadata, or None."""
+    """One commit of a Delta table. `transactions`: the versions of its `txn` actions,
+    by application id. `altered`: its change of the table's metadata, or None."""
 
     delta_version: int
     operation: str = ""
@@ -110,8 +113,8 @@ class LakeCommit:
 
     @property
     def relists(self) -> bool:
-        """True if the commit changes which files the table lists. A commit that only changes the
-        statistics of a file adds it again."""
+        """True if the commit changes which files the table lists. A commit that only
+        changes the statistics of a file adds it again."""
         added = {file.path for file in self.adds}
         removed = {file.path for file in self.removes}
         return self.operation != STATISTICS and added != removed
@@ -126,10 +129,11 @@ class LakeCommit:
 
 @dataclass(frozen=True, slots=True)
 class LogAbove:
-    """A table's log from a given version on. `base`: the commit of that version, or None if the log
-    no longer has it. `commits`: the commits after it, ascending and without a hole. `newest`: the
-    table's newest version, or None if there is no table. `missing`: the first version that the log
-    lacks although it has later ones, or None."""
+    """A table's log from a given version on. `base`: the commit of that version, or
+    None if the log no longer has it. `commits`: the commits after it, ascending and
+    without a hole. `newest`: the table's newest version, or None if there is no table.
+    `missing`: the first version that the log lacks although it has later ones, or
+    None."""
 
     newest: int | None
     base: LakeCommit | None = None
@@ -156,9 +160,9 @@ def same_write(user_metadata: str | None, intended: str) -> bool:
 
 
 def metadata_for_kind(user_metadata: str, kind: WriteKind, **more: Any) -> str:
-    """Return the metadata of a write's additional commit of another `kind`: the write's metadata
-    with that kind and `more`. Metadata of another program is returned unchanged, unless `more` is
-    given."""
+    """Return the metadata of a write's additional commit of another `kind`: the write's
+    metadata with that kind and `more`. Metadata of another program is returned
+    unchanged, unless `more` is given."""
     said = metadata_of(user_metadata)
     if said is None and not more:
         return user_metadata
@@ -173,8 +177,8 @@ def stamp(said: Mapping[str, Any]) -> str:
 def same_files(
     user_metadata: str | None, listed: Collection[str], recorded: Collection[str]
 ) -> bool:
-    """Return whether one of our commits, which adds the files `listed`, published the `recorded`
-    files. It may add fewer if its metadata has a digest of all of them."""
+    """Return whether one of our commits, which adds the files `listed`, published the
+    `recorded` files. It may add fewer if its metadata has a digest of all of them."""
     said = metadata_of(user_metadata) or {}
     return set(listed) == set(recorded) or ("files" in said and set(listed) < set(recorded))
 
@@ -185,8 +189,9 @@ def digest(checksums: Iterable[str]) -> str:
 
 
 def structures_text(structures: Iterable[TableSchema], *, cleared: bool = False) -> str:
-    """Return the text of a file with these structures. The file's name is the hash of its first
-    text. `cleared`: values were removed from it later, so the hash no longer matches."""
+    """Return the text of a file with these structures. The file's name is the hash of
+    its first text. `cleared`: values were removed from it later, so the hash no longer
+    matches."""
     ordered = sorted(structures, key=lambda schema: schema.name)
     content = {"format": 1, "structures": [schema_to_json(schema) for schema in ordered]}
     return json.dumps({**content, "cleared": True} if cleared else content) + "\n"
@@ -198,8 +203,8 @@ def structures_key(text: str) -> str:
 
 
 def structures_of(key: str, text: str) -> list[TableSchema] | None:
-    """Return the structures in the text of the file with that key, or None if somebody other than
-    Lockstep changed the text."""
+    """Return the structures in the text of the file with that key, or None if somebody
+    other than Lockstep changed the text."""
     same = structures_key(text) == key
     if not same and '"cleared": true' not in text:
         return None

@@ -1,37 +1,39 @@
-"""The life of a captured table: the events that change its state, and the table of transitions.
+"""The life of a captured table: the events that change its state, and the table of
+transitions.
 
-A table has a changelog (a Delta table with all its changes) and a mirror (one with its current
-rows). A batch is the part of the log that one run reads; its changes are captured into files,
-published to the changelogs and merged into the mirrors.
+A table has a changelog (a Delta table with all its changes) and a mirror (one with its
+current rows). A batch is the part of the log that one run reads; its changes are
+captured into files, published to the changelogs and merged into the mirrors.
 
-A table is *followed* from the first batch with a change or statement of it: it is captured,
-published and merged. If the log does not have all its rows, it has a need: the rows are read from
-the source, in as many runs as necessary. Its changes in the log are captured and published
-meanwhile, and merged together with these rows.
+A table is *followed* from the first batch with a change or statement of it: it is
+captured, published and merged. If the log does not have all its rows, it has a need:
+the rows are read from the source, in as many runs as necessary. Its changes in the log
+are captured and published meanwhile, and merged together with these rows.
 
-A table is *dropped* once the source has dropped it. Its captured changes are still merged, and if
-a table is created under its name, that table is followed.
+A table is *dropped* once the source has dropped it. Its captured changes are still
+merged, and if a table is created under its name, that table is followed.
 
-A table is *stopped* with a reason, a cure in words, the data that it lacks besides the log
-(`Need`), and the place in the log. A stopped table is neither captured nor merged; all other tables
-go on. `StoppedBy` says who stopped it, and so who starts it again:
+A table is *stopped* with a reason, a cure in words, the data that it lacks besides the
+log (`Need`), and the place in the log. A stopped table is neither captured nor merged;
+all other tables go on. `StoppedBy` says who stopped it, and so who starts it again:
 
 - a *run* stops a table that lacks data which only the source has, or whose mirror a person wants
   written again. The next run starts it by itself;
 - *Lockstep* quarantines a table that it cannot capture or write as it is. It waits for a person;
 - a *person* pauses a table. A pause replaces any other reason, and no other reason replaces it.
 
-A capture starts a table again when it carries out an order. A person gives the order, or a run
-gives it for a table that a run stopped. `supply.plan` decides how the table starts again, and what
-is read for it.
+A capture starts a table again when it carries out an order. A person gives the order,
+or a run gives it for a table that a run stopped. `supply.plan` decides how the table
+starts again, and what is read for it.
 
-The mirror changes within these states. After each write it shows a version of the table's
-structure. It moves with a rename, is replaced when it is lost, is removed with a dropped table, and
-begins a new generation (a new folder and application id) when the lake and the ledger disagree.
+The mirror changes within these states. After each write it shows a version of the
+table's structure. It moves with a rename, is replaced when it is lost, is removed with
+a dropped table, and begins a new generation (a new folder and application id) when the
+lake and the ledger disagree.
 
-The ledger (Lockstep's database in Postgres) keeps every event, and a table's state is the result of
-applying them in order. When a batch is abandoned, its events are left out, and the remaining ones
-are applied again from the first.
+The ledger (Lockstep's database in Postgres) keeps every event, and a table's state is
+the result of applying them in order. When a batch is abandoned, its events are left
+out, and the remaining ones are applied again from the first.
 """
 
 from __future__ import annotations
@@ -58,9 +60,9 @@ from lockstep.pipeline.values.table import TableName
 
 @dataclass(frozen=True, slots=True)
 class Followed:
-    """A batch captured rows, a statement or a structure of the table, into this changelog.
-    `changelog`, `mirror`: folders in the lake; `mirror` is only used for a new table. `need`: ROWS
-    if all rows are being read from the source from now on."""
+    """A batch captured rows, a statement or a structure of the table, into this
+    changelog. `changelog`, `mirror`: folders in the lake; `mirror` is only used for a
+    new table. `need`: ROWS if all rows are being read from the source from now on."""
 
     changelog: str
     changelog_generation: int
@@ -85,8 +87,8 @@ class Dropped:
 
 @dataclass(frozen=True, slots=True)
 class TableStopped:
-    """Somebody stopped the table. `stopped`: how far it was captured, or None if it was not.
-    `position`: that place in words, or None if `stopped` says it."""
+    """Somebody stopped the table. `stopped`: how far it was captured, or None if it was
+    not. `position`: that place in words, or None if `stopped` says it."""
 
     by: StoppedBy
     reason: str
@@ -98,8 +100,8 @@ class TableStopped:
 
 @dataclass(frozen=True, slots=True)
 class Reloaded:
-    """A person ordered that the mirror is written again. A followed table stops until the next run
-    has done so."""
+    """A person ordered that the mirror is written again. A followed table stops until
+    the next run has done so."""
 
     reason: str
     hint: str
@@ -108,8 +110,8 @@ class Reloaded:
 
 @dataclass(frozen=True, slots=True)
 class Rejoined:
-    """A capture carried out the order to start the table again, so it is captured as far as all
-    other tables."""
+    """A capture carried out the order to start the table again, so it is captured as
+    far as all other tables."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,9 +123,9 @@ class MirrorWritten:
 
 @dataclass(frozen=True, slots=True)
 class MirrorHandedOver:
-    """A ledger continues a mirror that another ledger made (`lockstep recover`). `delta_version`:
-    the version at which it found the mirror; `version`: the version of the table's structure that
-    the mirror showed."""
+    """A ledger continues a mirror that another ledger made (`lockstep recover`).
+    `delta_version`: the version at which it found the mirror; `version`: the version of
+    the table's structure that the mirror showed."""
 
     generation: int
     mirror: str
@@ -133,8 +135,8 @@ class MirrorHandedOver:
 
 @dataclass(frozen=True, slots=True)
 class MirrorReplaced:
-    """The mirror was lost, or another program has taken its folder. The next write creates a new
-    one in the folder `mirror`."""
+    """The mirror was lost, or another program has taken its folder. The next write
+    creates a new one in the folder `mirror`."""
 
     mirror: str
 
@@ -146,13 +148,14 @@ class MirrorRemoved:
 
 @dataclass(frozen=True, slots=True)
 class LakeRestarted:
-    """The lake and the ledger disagree about the table: its lake tables begin a new generation."""
+    """The lake and the ledger disagree about the table: its lake tables begin a new
+    generation."""
 
 
 @dataclass(frozen=True, slots=True)
 class BatchAbandoned:
-    """A batch was abandoned. The event changes nothing by itself: `replayed` applies the table's
-    other events again from the first."""
+    """A batch was abandoned. The event changes nothing by itself: `replayed` applies
+    the table's other events again from the first."""
 
     batch: int
 
@@ -214,8 +217,8 @@ TRANSITIONS: Final[Mapping[Moment, TableCondition]] = MappingProxyType(
     | _kept(_FOLLOWING + _DROPPED, MirrorHandedOver)
     | _kept(_DROPPED, MirrorRemoved)
 )
-"""The condition after an event, by the condition before it and the kind of event. An event without
-a row is refused."""
+"""The condition after an event, by the condition before it and the kind of event. An
+event without a row is refused."""
 
 REFUSALS: Final[Mapping[type[Event], str]] = MappingProxyType(
     {
@@ -225,12 +228,12 @@ REFUSALS: Final[Mapping[type[Event], str]] = MappingProxyType(
         LakeRestarted: "table_states_anew",
     }
 )
-"""The database's name for the rule that is broken if an event happens in a condition that does not
-allow it."""
+"""The database's name for the rule that is broken if an event happens in a condition
+that does not allow it."""
 
 ALWAYS_KEPT: Final = (TableStopped, Reloaded, LakeRestarted)
-"""Events outside a capture that are recorded even if they change nothing now: they may change the
-state if an earlier batch is abandoned and the events are applied again."""
+"""Events outside a capture that are recorded even if they change nothing now: they may
+change the state if an earlier batch is abandoned and the events are applied again."""
 
 UNKNOWN_TABLE: Final = "table_states_known"
 UNEXPECTED: Final = "table_states_life"
@@ -243,8 +246,8 @@ _NEEDS = (Need.CONSENT, Need.ROWS, Need.MIRROR, Need.COLUMNS)
 
 
 class NotAllowed(Exception):
-    """The table of transitions has no row for an event. `rule`: the database's name for the broken
-    rule."""
+    """The table of transitions has no row for an event. `rule`: the database's name for
+    the broken rule."""
 
     def __init__(self, rule: str) -> None:
         super().__init__(rule)
@@ -252,8 +255,9 @@ class NotAllowed(Exception):
 
 
 def step(table: TableName, state: TableState | None, event: Event) -> TableState:
-    """Return the table's state after an event; the same object if nothing changes. `state`: None
-    for a new table. Raise `NotAllowed` if the state does not allow the event."""
+    """Return the table's state after an event; the same object if nothing changes.
+    `state`: None for a new table. Raise `NotAllowed` if the state does not allow the
+    event."""
     life = TRANSITIONS.get((None if state is None else state.condition, type(event)))
     if life is None:
         unknown = UNKNOWN_TABLE if state is None else UNEXPECTED
@@ -303,8 +307,8 @@ def _after(state: TableState, event: Event, life: TableCondition) -> TableState:
 
 
 def _stopped(state: TableState, event: TableStopped) -> TableState:
-    """Return the stopped state. A person's reason replaces any other; otherwise the first reason
-    stays."""
+    """Return the stopped state. A person's reason replaces any other; otherwise the
+    first reason stays."""
     person, before = event.by is StoppedBy.PERSON, state.condition
     if before is TableCondition.STOPPED and not person:
         return state
@@ -332,14 +336,15 @@ def replayed(
     abandoned: Mapping[int, Coordinates],
     catching_up: Collection[int] = (),
 ) -> TableState | None:
-    """Return the state after all of a table's events except those of abandoned batches; None if
-    there is no event. `history`: each event with the batch that recorded it, or None if it was
-    recorded outside a capture. `abandoned`: each abandoned batch with its start; a table that
-    stopped in the batch stopped at its start.
+    """Return the state after all of a table's events except those of abandoned batches;
+    None if there is no event. `history`: each event with the batch that recorded it, or
+    None if it was recorded outside a capture. `abandoned`: each abandoned batch with
+    its start; a table that stopped in the batch stopped at its start.
 
-    A table that was first seen by an abandoned batch stays known. If that batch is one of
-    `catching_up`, the part of the log that it read is not read again, so the table needs its rows.
-    An event is skipped if the state no longer allows it without the abandoned ones before it.
+    A table that was first seen by an abandoned batch stays known. If that batch is one
+    of `catching_up`, the part of the log that it read is not read again, so the table
+    needs its rows. An event is skipped if the state no longer allows it without the
+    abandoned ones before it.
     """
     state: TableState | None = None
     for batch, event in history:
@@ -355,8 +360,8 @@ def replayed(
 
 
 def _moved(event: Event, abandoned: Mapping[int, Coordinates]) -> Event:
-    """Return the event. If it stops a table in an abandoned batch, the place where the table
-    stopped becomes the start of that batch."""
+    """Return the event. If it stops a table in an abandoned batch, the place where the
+    table stopped becomes the start of that batch."""
     if not isinstance(event, TableStopped | Reloaded) or event.stopped is None:
         return event
     stopped = event.stopped
@@ -378,10 +383,10 @@ def capture_events(
     quarantined: Iterable[StoppedTable],
     loaded: Collection[TableName] = (),
 ) -> Iterator[LifeEvent]:
-    """Yield the events that a batch records of tables, in the order in which they are applied.
-    `rejoined`: tables whose orders the batch carried out; `tables`: states at its end; `loaded`:
-    tables whose rows are all read. A quarantined table without an exact place stopped at the
-    batch's `start`."""
+    """Yield the events that a batch records of tables, in the order in which they are
+    applied. `rejoined`: tables whose orders the batch carried out; `tables`: states at
+    its end; `loaded`: tables whose rows are all read. A quarantined table without an
+    exact place stopped at the batch's `start`."""
     for table in rejoined:
         yield table, Rejoined()
     before = {handover.table: handover.before.mirror for handover in handovers}

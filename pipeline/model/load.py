@@ -1,5 +1,5 @@
-"""A load: the reading of a table's rows from the source, chunk by chunk, in as many runs as
-necessary. A chunk is a range of keys that one transaction reads.
+"""A load: the reading of a table's rows from the source, chunk by chunk, in as many
+runs as necessary. A chunk is a range of keys that one transaction reads.
 
     ordered ──the first chunk is planned──▶ reading ──all chunks are read, and the log is
        │                                       │      captured past the last of them──▶ joined
@@ -8,12 +8,13 @@ necessary. A chunk is a range of keys that one transaction reads.
 Not here: how a table is cut (`keys`, `bounds`), reading (`pipeline.run.load`),
 joining with the log (`pipeline.run.dump.table_changes`).
 
-`low` is a place of the log that is noted before the first chunk is read. From there on the
-table's changes are captured like those of any other table, but not merged. Once the last chunk
-is read and the log is captured past it, the chunks become the first rows of the mirror (the
-Delta table with the current rows), and everything captured after `low` is merged into them by
-key. So it does not matter which chunk a key is in. A change of rows that the log does not
-show, and any change of the table's structure, voids the chunks that were read before it.
+`low` is a place of the log that is noted before the first chunk is read. From there on
+the table's changes are captured like those of any other table, but not merged. Once the
+last chunk is read and the log is captured past it, the chunks become the first rows of
+the mirror (the Delta table with the current rows), and everything captured after `low`
+is merged into them by key. So it does not matter which chunk a key is in. A change of
+rows that the log does not show, and any change of the table's structure, voids the
+chunks that were read before it.
 """
 
 from __future__ import annotations
@@ -33,9 +34,9 @@ from lockstep.pipeline.values.table import TableName
 
 @dataclass(frozen=True, slots=True)
 class ChunkRows:
-    """The rows of a chunk, which are in `files`. They show every change that was committed before
-    the place `low` of the log, and none that was committed after `high`. `rows`: their number.
-    `seconds`: the time it took to read them."""
+    """The rows of a chunk, which are in `files`. They show every change that was
+    committed before the place `low` of the log, and none that was committed after
+    `high`. `rows`: their number. `seconds`: the time it took to read them."""
 
     low: Coordinates
     high: Coordinates
@@ -46,8 +47,8 @@ class ChunkRows:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """A range of a table's keys. Numbers count from 0 in the order of the keys. `read` is None
-    until its rows are read."""
+    """A range of a table's keys. Numbers count from 0 in the order of the keys. `read`
+    is None until its rows are read."""
 
     number: int
     range: Range
@@ -56,9 +57,10 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class LoadBegin:
-    """The basis of a load that has begun: the table's structure, the place in the log of
-    `server_uuid` before its first chunk, and the server's estimate of its rows. `shape`:
-    fingerprint of the rules by which its rows are shown, or None if they are shown unchanged."""
+    """The basis of a load that has begun: the table's structure, the place in the log
+    of `server_uuid` before its first chunk, and the server's estimate of its rows.
+    `shape`: fingerprint of the rules by which its rows are shown, or None if they are
+    shown unchanged."""
 
     schema: TableSchema
     server_uuid: str
@@ -69,8 +71,9 @@ class LoadBegin:
 
 @dataclass(frozen=True, slots=True)
 class FollowedFrom:
-    """The place from which the changes of a table that is being loaded are captured: after the
-    change `sequence` of the batch `batch`, with the version `version` of the table's structure."""
+    """The place from which the changes of a table that is being loaded are captured:
+    after the change `sequence` of the batch `batch`, with the version `version` of the
+    table's structure."""
 
     batch: int
     sequence: int
@@ -79,8 +82,9 @@ class FollowedFrom:
 
 @dataclass(frozen=True, slots=True)
 class LoadFollowed:
-    """A capture's record that it began to capture the changes of a table that is being loaded:
-    after the change `sequence`, with the version `version` of the structure. `load`: the load's id.
+    """A capture's record that it began to capture the changes of a table that is being
+    loaded: after the change `sequence`, with the version `version` of the structure.
+    `load`: the load's id.
     """
 
     load: int
@@ -91,7 +95,8 @@ class LoadFollowed:
 
 @dataclass(frozen=True, slots=True)
 class LoadJoined:
-    """A capture's record that the log is captured past `Load.high`. `load`: the load's id."""
+    """A capture's record that the log is captured past `Load.high`. `load`: the load's
+    id."""
 
     load: int
     table: TableName
@@ -99,9 +104,10 @@ class LoadJoined:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """The load of one table. `reading` is None until the first chunk is planned, `followed` until a
-    batch has captured the log from `low` on. `with_past`: before the rows are read, the changes of
-    the table that the log still has are captured (`pipeline.supply.past`)."""
+    """The load of one table. `reading` is None until the first chunk is planned,
+    `followed` until a batch has captured the log from `low` on. `with_past`: before the
+    rows are read, the changes of the table that the log still has are captured
+    (`pipeline.supply.past`)."""
 
     id: int
     table: TableName
@@ -128,8 +134,9 @@ class Load:
 
     @property
     def at_once(self) -> bool:
-        """True if the table has no key by which it can be divided. Its only chunk shows the table
-        at one exact place of the log, and exactly the changes after that place are merged into it.
+        """True if the table has no key by which it can be divided. Its only chunk shows
+        the table at one exact place of the log, and exactly the changes after that
+        place are merged into it.
         """
         return self.reading is not None and not chunk_key(self.reading.schema)
 
@@ -147,8 +154,9 @@ class Load:
     def low(self) -> Coordinates | None:
         """The place after which the log's changes are merged into the chunks.
 
-        Until all chunks are read it is the place at which the load began; then it is the lowest
-        `low` of the chunks. If the log is already captured for the load, it no longer changes.
+        Until all chunks are read it is the place at which the load began; then it is
+        the lowest `low` of the chunks. If the log is already captured for the load, it
+        no longer changes.
         """
         if self.reading is None:
             return None
@@ -159,8 +167,8 @@ class Load:
 
     @property
     def high(self) -> Coordinates | None:
-        """The place up to which the log must be captured: no chunk shows a change from after it.
-        None before the first chunk is read."""
+        """The place up to which the log must be captured: no chunk shows a change from
+        after it. None before the first chunk is read."""
         return max(
             (chunk.read.high for chunk in self.chunks if chunk.read is not None), default=None
         )
@@ -180,9 +188,9 @@ class Load:
 def why_void(
     load: Load, state: TableState | None, server_uuid: str, start: Coordinates, *, gap: bool
 ) -> str | None:
-    """Return why the chunks of a load are void, or None if the load continues. `start`: where this
-    run begins to read the log, on the server `server_uuid`. `gap`: part of the log after the
-    load's `low` was never read."""
+    """Return why the chunks of a load are void, or None if the load continues. `start`:
+    where this run begins to read the log, on the server `server_uuid`. `gap`: part of
+    the log after the load's `low` was never read."""
     if load.reading is None:
         return None
     if load.reading.server_uuid != server_uuid:

@@ -1,8 +1,9 @@
-"""Values about captured tables: their states, the events between their changes, and persons' orders
-about them.
+"""Values about captured tables: their states, the events between their changes, and
+persons' orders about them.
 
-A table has a changelog (a Delta table with all its changes) and a mirror (one with its current
-rows). Not here: its structures (`schema.history`), writes to its mirror (`pipeline.values.intent`).
+A table has a changelog (a Delta table with all its changes) and a mirror (one with its
+current rows). Not here: its structures (`schema.history`), writes to its mirror
+(`pipeline.values.intent`).
 """
 
 from __future__ import annotations
@@ -27,14 +28,14 @@ class TableCondition(StrEnum):
     STOPPED = "stopped"
     """Nothing of it is captured or merged until it starts again."""
     DROPPED = "dropped"
-    """It was dropped at the source. Its captured changes are still merged; a table that is created
-    under its name is followed."""
+    """It was dropped at the source. Its captured changes are still merged; a table that
+    is created under its name is followed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stopped:
-    """The place up to which a table was captured: `at`, within or at the end of the batch `batch`.
-    A table catches up by reading on from there."""
+    """The place up to which a table was captured: `at`, within or at the end of the
+    batch `batch`. A table catches up by reading on from there."""
 
     batch: int
     at: Coordinates
@@ -42,12 +43,13 @@ class Stopped:
 
 @dataclass(frozen=True, slots=True)
 class StoppedTable:
-    """A table that was stopped, and why. `reason`: one sentence; `hint`: the cure in words;
-    `position`: the place in the log, for people; `need`: the data that the table lacks besides the
-    log; `by`: who stopped it.
+    """A table that was stopped, and why. `reason`: one sentence; `hint`: the cure in
+    words; `position`: the place in the log, for people; `need`: the data that the table
+    lacks besides the log; `by`: who stopped it.
 
-    `at`: the exact place at which a capture stopped the table. If it is None, the table stopped at
-    the start of the capture or, outside a capture, at the end of the newest one.
+    `at`: the exact place at which a capture stopped the table. If it is None, the table
+    stopped at the start of the capture or, outside a capture, at the end of the newest
+    one.
     """
 
     json_keys: ClassVar = ("table", "reason", "hint", "position", "by")
@@ -76,18 +78,20 @@ class StoppedTable:
 class TableState:
     """A captured table as the ledger knows it.
 
-    `generation` is the number of times that its changelog and mirror were created, and part of
-    every application id; `changelog_generation` and `mirror_generation` count within it how often
-    one of the two alone was created again. `mirror` and `changelog` are paths relative to the
-    lake's folder. `mirror_version`: the schema version that the mirror shows, or None before the
-    first settled write of a generation. `adopted`: the Delta version that the mirror had when a
-    ledger that was made from the lake (`lockstep recover`) continued it, in this generation.
+    `generation` is the number of times that its changelog and mirror were created, and
+    part of every application id; `changelog_generation` and `mirror_generation` count
+    within it how often one of the two alone was created again. `mirror` and `changelog`
+    are paths relative to the lake's folder. `mirror_version`: the schema version that
+    the mirror shows, or None before the first settled write of a generation. `adopted`:
+    the Delta version that the mirror had when a ledger that was made from the lake
+    (`lockstep recover`) continued it, in this generation.
 
-    `stopped_by`, `reason`, `hint` and `position` are only set for a stopped table. `stopped`: how
-    far a stopped or dropped table was captured; None if it was not captured. `need`: the data that
-    it lacks besides the log; ROWS for a followed table whose rows are being read from the source.
-    `behind`: the oldest batch that the mirror lacks although it was captured; once the table is
-    followed again, merging continues there.
+    `stopped_by`, `reason`, `hint` and `position` are only set for a stopped table.
+    `stopped`: how far a stopped or dropped table was captured; None if it was not
+    captured. `need`: the data that it lacks besides the log; ROWS for a followed table
+    whose rows are being read from the source. `behind`: the oldest batch that the
+    mirror lacks although it was captured; once the table is followed again, merging
+    continues there.
     """
 
     table: TableName
@@ -109,8 +113,8 @@ class TableState:
 
     @property
     def loading(self) -> bool:
-        """True if the table is followed and its rows are being read from the source. Changes that
-        are captured meanwhile are merged after these rows."""
+        """True if the table is followed and its rows are being read from the source.
+        Changes that are captured meanwhile are merged after these rows."""
         return self.condition is TableCondition.FOLLOWING and self.need is not None
 
     @property
@@ -135,8 +139,8 @@ class TableState:
 
     @property
     def place(self) -> str:
-        """The place of the log where the table was stopped or dropped, for people; empty while it
-        is followed."""
+        """The place of the log where the table was stopped or dropped, for people;
+        empty while it is followed."""
         return self.position or ("" if self.stopped is None else str(self.stopped.at))
 
     @property
@@ -156,12 +160,12 @@ STOPPED_BY: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """The part of its table that a mirror can have. `begins`: the mirror only has rows that changed
-    after this place, because the table already had rows that are not in the log; None if it has all
-    rows.
+    """The part of its table that a mirror can have. `begins`: the mirror only has rows
+    that changed after this place, because the table already had rows that are not in
+    the log; None if it has all rows.
 
-    `empty`: the table had no row at this place of the log or at an earlier one, after `begins`. So
-    a mirror that has all changes up to this place has all rows.
+    `empty`: the table had no row at this place of the log or at an earlier one, after
+    `begins`. So a mirror that has all changes up to this place has all rows.
     """
 
     json_keys: ClassVar = ("table", "begins", "hint")
@@ -184,10 +188,10 @@ class Extent:
 
 @dataclass(frozen=True, slots=True)
 class Handover:
-    """A mirror that a ledger takes over after it was made from the lake (`lockstep recover`).
-    `generation`: the table's generation from now on; `mirror`: the mirror's path;
-    `delta_version`: the version at which it was found; `shows`: the schema version that it shows;
-    `before`: the table's state before the takeover."""
+    """A mirror that a ledger takes over after it was made from the lake (`lockstep
+    recover`). `generation`: the table's generation from now on; `mirror`: the mirror's
+    path; `delta_version`: the version at which it was found; `shows`: the schema
+    version that it shows; `before`: the table's state before the takeover."""
 
     table: TableName
     generation: int
@@ -197,7 +201,8 @@ class Handover:
     before: TableState
 
     def adopted(self) -> TableState:
-        """Return the table's state after a batch that only takes over its mirror and changelog."""
+        """Return the table's state after a batch that only takes over its mirror and
+        changelog."""
         return replace(
             self.before,
             generation=self.generation,
@@ -215,8 +220,8 @@ class OrderKind(StrEnum):
     RESUME = "resume"
     """stopped → following, by the capture that catches the table up."""
     RELOAD = "reload"
-    """following → stopped, at once; stopped → following, by the capture after which its mirror is
-    written again."""
+    """following → stopped, at once; stopped → following, by the capture after which its
+    mirror is written again."""
 
 
 class Supplier(StrEnum):
@@ -225,20 +230,21 @@ class Supplier(StrEnum):
     CHANGELOG = "changelog"
     SOURCE = "source"
     LOG = "log"
-    """For a table that is not in the lake yet: first the changes that the log still has, then the
-    source."""
+    """For a table that is not in the lake yet: first the changes that the log still
+    has, then the source."""
 
 
 @dataclass(frozen=True, slots=True)
 class TableOrder:
-    """A person's order about one table, or a run's for a table that a run stopped. It is open until
-    a batch that is not abandoned carries it out.
+    """A person's order about one table, or a run's for a table that a run stopped. It
+    is open until a batch that is not abandoned carries it out.
 
-    `stopped`: the place from which the table catches up; None if nothing was captured before it
-    stopped. `schema`: the structure from there on, if the person gave it; `renames`: the old and
-    the new names of its columns. `supplier`: for a reload, the origin of the rows; None means the
-    changelog if it is complete, else the source. A newer order replaces an open one; a pause is
-    carried out at once, so it is never open."""
+    `stopped`: the place from which the table catches up; None if nothing was captured
+    before it stopped. `schema`: the structure from there on, if the person gave it;
+    `renames`: the old and the new names of its columns. `supplier`: for a reload, the
+    origin of the rows; None means the changelog if it is complete, else the source. A
+    newer order replaces an open one; a pause is carried out at once, so it is never
+    open."""
 
     id: int
     table: TableName
@@ -256,7 +262,8 @@ class TableEventKind(StrEnum):
     """Kinds of events between a table's changes."""
 
     CREATED = "created"
-    """The table is new and empty; rows that a mirror has under its name are an earlier table's."""
+    """The table is new and empty; rows that a mirror has under its name are an earlier
+    table's."""
     CHANGED = "changed"
     """Its structure is `version` from here on."""
     TRUNCATED = "truncated"
@@ -264,22 +271,25 @@ class TableEventKind(StrEnum):
     COPIED = "copied"
     """It has the rows that another table had until a RENAME."""
     REREAD = "reread"
-    """Rows that the log does not have were read from the source: see the batch's snapshots."""
+    """Rows that the log does not have were read from the source: see the batch's
+    snapshots."""
     REFRESHED = "refreshed"
-    """Some of its rows were read from the source; its changelog has them, marked as derived."""
+    """Some of its rows were read from the source; its changelog has them, marked as
+    derived."""
     REBUILT = "rebuilt"
-    """Its mirror is written again, from its changelog, which may begin with an earlier version of
-    the mirror."""
+    """Its mirror is written again, from its changelog, which may begin with an earlier
+    version of the mirror."""
 
 
 @dataclass(frozen=True, slots=True)
 class TableEvent:
     """An event that comes after all changes of a table with `_sequence` <= `sequence`.
 
-    `version`: the table's schema version from the event on. `place`: the end of the statement in
-    the log. `reason`: a sentence, for COPIED, REREAD, REFRESHED and REBUILT. `origin`: for COPIED,
-    the table that had the rows before that place; for REBUILT, the table itself if the new mirror
-    begins with an earlier version of the old one.
+    `version`: the table's schema version from the event on. `place`: the end of the
+    statement in the log. `reason`: a sentence, for COPIED, REREAD, REFRESHED and
+    REBUILT. `origin`: for COPIED, the table that had the rows before that place; for
+    REBUILT, the table itself if the new mirror begins with an earlier version of the
+    old one.
     """
 
     table: TableName
@@ -295,9 +305,10 @@ class TableEvent:
 class SnapshotPart:
     """A table's rows of one consistent read, in durable files.
 
-    `version`: the schema version of the rows. Changes with `_sequence` > `low_sequence` were
-    logged after the read's low watermark, so they replace its rows. `columns`: the names of the
-    columns that were read besides the key; None if all were read, which is a REREAD event.
+    `version`: the schema version of the rows. Changes with `_sequence` > `low_sequence`
+    were logged after the read's low watermark, so they replace its rows. `columns`: the
+    names of the columns that were read besides the key; None if all were read, which is
+    a REREAD event.
     """
 
     table: TableName
@@ -308,14 +319,15 @@ class SnapshotPart:
 
 
 def paused(table: TableName, order: str, author: str) -> tuple[str, str]:
-    """Return reason and hint for a table that a person paused. `order`: the person's reason."""
+    """Return reason and hint for a table that a person paused. `order`: the person's
+    reason."""
     why = f": {order}" if order else ""
     return f"{author} paused it{why}", f"`lockstep resume {table}` brings it back"
 
 
 def reloading(table: TableName, order: str, author: str) -> tuple[str, str]:
-    """Return reason and hint for a table that stopped only until its mirror is written again.
-    `order`: the person's reason."""
+    """Return reason and hint for a table that stopped only until its mirror is written
+    again. `order`: the person's reason."""
     return (
         f"{author} has it reloaded: {order}",
         f"the next run reloads it; `lockstep resume {table}` takes that back",

@@ -1,5 +1,5 @@
-"""A catalog (Hive metastore, Unity Catalog) in which mirrors are registered: the Delta tables with
-the current rows of source tables."""
+"""A catalog (Hive metastore, Unity Catalog) in which mirrors are registered: the Delta
+tables with the current rows of source tables."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from lockstep.pipeline.catalog import CatalogEntry, Entry, EntryName
 
 
 class Catalog(Protocol):
-    """A catalog. Each method that asks it raises `CatalogUnavailable` if it does not answer,
-    `CatalogRefused` if it refuses, and `ConfigurationError` if a setting in lockstep.toml is wrong.
-    No method reads or writes a table's files."""
+    """A catalog. Each method that asks it raises `CatalogUnavailable` if it does not
+    answer, `CatalogRefused` if it refuses, and `ConfigurationError` if a setting in
+    lockstep.toml is wrong. No method reads or writes a table's files."""
 
     @property
     def identity(self) -> str:
@@ -24,13 +24,15 @@ class Catalog(Protocol):
 
     @property
     def columns(self) -> bool:
-        """True if entries keep columns; otherwise readers see the columns of the Delta log."""
+        """True if entries keep columns; otherwise readers see the columns of the Delta
+        log."""
 
     def location(self, mirror: str) -> str:
         """Return a mirror's URL in the form that entries have; for '', the lake's URL."""
 
     def refuses(self, name: EntryName) -> str | None:
-        """Return why the catalog does not allow the name, or None; does not ask the catalog."""
+        """Return why the catalog does not allow the name, or None; does not ask the
+        catalog."""
 
     def require_ready(self) -> str:
         """Ask the catalog, and return a sentence: it answers and accepts the account."""
@@ -39,9 +41,10 @@ class Catalog(Protocol):
         """Return the entry of that name, or None."""
 
     def put(self, entry: Entry, known: EntryName | None) -> None:
-        """Write the entry, and create its schema if it is missing. `known`: the name of the entry
-        that it replaces, or None; a catalog that cannot change entries drops the old one and
-        creates the new one. The caller has checked that no other entry has the name."""
+        """Write the entry, and create its schema if it is missing. `known`: the name of
+        the entry that it replaces, or None; a catalog that cannot change entries drops
+        the old one and creates the new one. The caller has checked that no other entry
+        has the name."""
 
     def drop(self, name: EntryName) -> None:
         """Drop the entry but not the table's files; a missing entry is no error."""
@@ -49,8 +52,8 @@ class Catalog(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Registry:
-    """A catalog and the template (`schema`) for the names of the schemas in which mirrors are
-    registered there."""
+    """A catalog and the template (`schema`) for the names of the schemas in which
+    mirrors are registered there."""
 
     catalog: Catalog
     schema: str

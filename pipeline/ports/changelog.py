@@ -1,6 +1,7 @@
-"""Two ports to the lake. `Changelog` lists files in changelogs, which are the Delta tables with all
-changes of source tables. `Claims` keeps small files in a source's folder: the claim, which names
-the ledger (Lockstep's database) that owns the folder, and structures to which commits refer."""
+"""Two ports to the lake. `Changelog` lists files in changelogs, which are the Delta
+tables with all changes of source tables. `Claims` keeps small files in a source's
+folder: the claim, which names the ledger (Lockstep's database) that owns the folder,
+and structures to which commits refer."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ from lockstep.pipeline.values.segment import SegmentFile
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """A changelog's Delta version after publishing a batch. `skipped`: it had the batch already."""
+    """A changelog's Delta version after publishing a batch. `skipped`: it had the batch
+    already."""
 
     delta_version: int
     skipped: bool
@@ -27,9 +29,9 @@ class Published:
 
 @dataclass(frozen=True, slots=True)
 class Restated:
-    """The result of `restate`. `removed` and `added`: numbers of files that the changelog no longer
-    lists, and lists again. `lost`: recorded files that do not exist. `delta_version`: the new
-    version, or None if there is no table."""
+    """The result of `restate`. `removed` and `added`: numbers of files that the
+    changelog no longer lists, and lists again. `lost`: recorded files that do not
+    exist. `delta_version`: the new version, or None if there is no table."""
 
     delta_version: int | None
     removed: int = 0
@@ -38,15 +40,16 @@ class Restated:
 
 
 def is_revised(listed: Collection[str], gone: Iterable[str], files: Iterable[SegmentFile]) -> bool:
-    """Return whether the files that a table lists include `files` and none of the other files in
-    `gone`."""
+    """Return whether the files that a table lists include `files` and none of the other
+    files in `gone`."""
     names = {file.path for file in files}
     return names.issubset(listed) and names.issuperset(set(gone).intersection(listed))
 
 
 class Changelog(Protocol):
-    """Commits to changelogs and to the source's own tables. A commit only lists files that exist or
-    removes them from the list; no data is copied, and no JVM is needed."""
+    """Commits to changelogs and to the source's own tables. A commit only lists files
+    that exist or removes them from the list; no data is copied, and no JVM is
+    needed."""
 
     def recorded(self, folder: str, app_id: str) -> int | None:
         """Return the newest batch published under `app_id`; None before the first."""
@@ -62,20 +65,21 @@ class Changelog(Protocol):
         user_metadata: str,
         held: RequireHeld = no_check,
     ) -> Published:
-        """Add the files in one commit with the `txn` action (app_id, batch). Create the table at
-        its first batch; add the columns of `schema` that it lacks in a commit before. Raise
-        `TableError` if a column has another type (see `mirror.generations`). If the log already
-        records a version ≥ batch, the batch is skipped if that commit has these files and the same
-        metadata; otherwise raise `ForeignCommit`. `held` is called after the log was read and
-        before the commit. If another writer commits in between, read the log and try again; raise
+        """Add the files in one commit with the `txn` action (app_id, batch). Create the
+        table at its first batch; add the columns of `schema` that it lacks in a commit
+        before. Raise `TableError` if a column has another type (see
+        `mirror.generations`). If the log already records a version ≥ batch, the batch
+        is skipped if that commit has these files and the same metadata; otherwise raise
+        `ForeignCommit`. `held` is called after the log was read and before the commit.
+        If another writer commits in between, read the log and try again; raise
         `CommitConflict` after the last try."""
 
     def ends_at(self, folder: str, version: int) -> bool:
         """Return whether that version is the table's newest."""
 
     def listed(self, folder: str) -> dict[str, int] | None:
-        """Return the files that the table lists, each with its size in bytes; None if there is no
-        table."""
+        """Return the files that the table lists, each with its size in bytes; None if
+        there is no table."""
 
     def look(self, folder: str, above: int) -> LogAbove:
         """Return the commit of the version `above` and all commits after it."""
@@ -92,13 +96,14 @@ class Changelog(Protocol):
         words: str,
         held: RequireHeld = no_check,
     ) -> Published:
-        """List `files` and remove the files in `gone` from the list, in one commit with the `txn`
-        action (app_id, revision); all other files stay. Files in `gone` that are not listed are
-        ignored. Add the columns of `schema` that the table lacks in a commit before. Skipped if
-        the table already lists them so (`is_revised`); the number of the revision does not decide,
-        because a ledger that was restored from a backup may give a number twice. Raise
-        `SegmentsLost` if a file is missing or differs from its record. `held` and `CommitConflict`
-        as for `publish`. `words`: the commit's user metadata."""
+        """List `files` and remove the files in `gone` from the list, in one commit with
+        the `txn` action (app_id, revision); all other files stay. Files in `gone` that
+        are not listed are ignored. Add the columns of `schema` that the table lacks in
+        a commit before. Skipped if the table already lists them so (`is_revised`); the
+        number of the revision does not decide, because a ledger that was restored from
+        a backup may give a number twice. Raise `SegmentsLost` if a file is missing or
+        differs from its record. `held` and `CommitConflict` as for `publish`. `words`:
+        the commit's user metadata."""
 
     def restore(
         self,
@@ -110,10 +115,10 @@ class Changelog(Protocol):
         words: str,
         held: RequireHeld = no_check,
     ) -> int:
-        """Set the table back to an earlier version, with its columns, properties and reader
-        features, in a commit with the `txn` action (app_id, number), and return the new version.
-        Raise `TableError` if the log or files of that version no longer exist. `held` and
-        `CommitConflict` as for `publish`."""
+        """Set the table back to an earlier version, with its columns, properties and
+        reader features, in a commit with the `txn` action (app_id, number), and return
+        the new version. Raise `TableError` if the log or files of that version no
+        longer exist. `held` and `CommitConflict` as for `publish`."""
 
     def restate(
         self,
@@ -125,10 +130,10 @@ class Changelog(Protocol):
         words: str,
         held: RequireHeld = no_check,
     ) -> Restated:
-        """List these files and no others, in a commit with the `txn` action (app_id, batch); files
-        that are missing or differ from their record are left out. If there is no table, none is
-        created. `held` as for `publish`; raise `CommitConflict` if another writer commits
-        meanwhile."""
+        """List these files and no others, in a commit with the `txn` action (app_id,
+        batch); files that are missing or differ from their record are left out. If
+        there is no table, none is created. `held` as for `publish`; raise
+        `CommitConflict` if another writer commits meanwhile."""
 
 
 class Claims(Protocol):
@@ -144,15 +149,18 @@ class Claims(Protocol):
         """Return the folders of all Delta tables of a source, relative to the lake."""
 
     def move_away(self, folder: str, name: str) -> str:
-        """Move a folder of the lake to `_before/<name>/<folder>` and return that path, relative to
-        the lake. A folder that does not exist is no error."""
+        """Move a folder of the lake to `_before/<name>/<folder>` and return that path,
+        relative to the lake. A folder that does not exist is no error."""
 
     def keep_structures(self, source: str, structures: Sequence[TableSchema]) -> str:
-        """Write a file with the structures durably, and return the key by which commits name it
-        (`lake_commit.structures_key`). A file that exists under the key is not changed."""
+        """Write a file with the structures durably, and return the key by which commits
+        name it (`lake_commit.structures_key`). A file that exists under the key is not
+        changed."""
 
     def structures(self, source: str, key: str) -> list[TableSchema] | None:
-        """Return the structures in the file of that key; None if it is missing or unreadable."""
+        """Return the structures in the file of that key; None if it is missing or
+        unreadable."""
 
     def clear_structures(self, source: str, cleared: Callable[[TableSchema], TableSchema]) -> None:
-        """Replace each structure in the files by the result of `cleared`; the keys stay."""
+        """Replace each structure in the files by the result of `cleared`; the keys
+        stay."""

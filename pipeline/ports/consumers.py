@@ -1,5 +1,5 @@
-"""Consumers: named readers of a source's changelog, each with a cursor in the ledger (Lockstep's
-database in Postgres)."""
+"""Consumers: named readers of a source's changelog, each with a cursor in the ledger
+(Lockstep's database in Postgres)."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from lockstep.pipeline.values.consumers import Consumer, ConsumerStart, Delivery
 class Consumers(Protocol):
     """Named consumers of a source's changelog, each with a cursor of its own.
 
-    A caller need not hold the source's lease. Each call is one transaction that locks the row of
-    its consumer, so several processes may use one name. A method raises `ConsumerUnknown` if there
-    is no consumer of that name, and `ConsumerRefused`, without changing anything, for a step out of
-    order.
+    A caller need not hold the source's lease. Each call is one transaction that locks
+    the row of its consumer, so several processes may use one name. A method raises
+    `ConsumerUnknown` if there is no consumer of that name, and `ConsumerRefused`,
+    without changing anything, for a step out of order.
     """
 
     def consumers(self, source: str) -> list[Consumer]:
@@ -24,19 +24,21 @@ class Consumers(Protocol):
         """Make a consumer; the source need not have been captured yet."""
 
     def drop_consumer(self, source: str, name: str, *, author: str, reason: str) -> None:
-        """Drop a consumer: its deliveries end, and changes that were only kept for it may be
-        deleted. A later consumer of that name begins without its cursor."""
+        """Drop a consumer: its deliveries end, and changes that were only kept for it
+        may be deleted. A later consumer of that name begins without its cursor."""
 
     def deliver(self, source: str, name: str, bounds: DeliveryBounds) -> Delivery | None:
-        """Deliver the acknowledged batches after the last delivery, within the bounds; None if
-        there are none. The delivery is out until it is acknowledged or rolled back."""
+        """Deliver the acknowledged batches after the last delivery, within the bounds;
+        None if there are none. The delivery is out until it is acknowledged or rolled
+        back."""
 
     def deliveries_out(self, source: str, name: str) -> list[Delivery]:
-        """Return the deliveries that are neither acknowledged nor rolled back, oldest first."""
+        """Return the deliveries that are neither acknowledged nor rolled back, oldest
+        first."""
 
     def ack_delivery(self, source: str, name: str, delivery: int) -> None:
         """Acknowledge the oldest delivery that is out; the cursor moves to its end."""
 
     def roll_back(self, source: str, name: str, delivery: int | None = None) -> list[int]:
-        """Roll back this delivery and the later ones that are out, or all; their batches are
-        delivered again. Return the ids of these deliveries, ascending."""
+        """Roll back this delivery and the later ones that are out, or all; their
+        batches are delivered again. Return the ids of these deliveries, ascending."""

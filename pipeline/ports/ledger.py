@@ -1,8 +1,9 @@
-"""The port to the ledger: Lockstep's database in Postgres. It records, for each source, the batches
-(the parts of the log that runs captured), the tables' states, and the writes to the lake.
+"""The port to the ledger: Lockstep's database in Postgres. It records, for each source,
+the batches (the parts of the log that runs captured), the tables' states, and the
+writes to the lake.
 
-One Protocol for each subject; `Ledger` has all of them. *Live* batches are those that are not
-abandoned.
+One Protocol for each subject; `Ledger` has all of them. *Live* batches are those that
+are not abandoned.
 """
 
 from __future__ import annotations
@@ -91,67 +92,71 @@ LAST_BATCH: Final = (1 << 63) - 1
 """A batch number after all others."""
 
 LAST_PLACE: Final = Coordinates(LogFile("", (1 << 31) - 1), (1 << 63) - 1)
-"""A place of the log after all others: a question about it is answered with the newest version."""
+"""A place of the log after all others: a question about it is answered with the newest
+version."""
 
 
 class Leases(Protocol):
-    """Leases: the right of one process to write for a source, and the work under each lease."""
+    """Leases: the right of one process to write for a source, and the work under each
+    lease."""
 
     # -- the lock, and who has it ------------------------------------------------------------------
 
     def lock(
         self, source: str, holder: str, dagster_run: str | None, *, in_dagster: bool = False
     ) -> AbstractContextManager[Lease]:
-        """Take the source's advisory lock and a new lease, or raise `SourceBusy` at once.
-        `dagster_run`: the run's id, or None for a command that is not a run; `in_dagster`: Dagster
-        started the run and records it. Postgres releases the lock when the connection ends; leaving
-        the context releases lock and lease."""
+        """Take the source's advisory lock and a new lease, or raise `SourceBusy` at
+        once. `dagster_run`: the run's id, or None for a command that is not a run;
+        `in_dagster`: Dagster started the run and records it. Postgres releases the lock
+        when the connection ends; leaving the context releases lock and lease."""
 
     def require_held(self, lease: Lease) -> None:
-        """Raise `LeaseLost` if another run took over, or the lock is known to be lost. Records
-        nothing."""
+        """Raise `LeaseLost` if another run took over, or the lock is known to be lost.
+        Records nothing."""
 
     def require_not_lost(self, lease: Lease) -> None:
-        """Raise `LeaseLost` if this process already knows that its lock is lost; makes no query,
-        so that long work can call it often."""
+        """Raise `LeaseLost` if this process already knows that its lock is lost; makes
+        no query, so that long work can call it often."""
 
     def require_writable(self) -> None:
-        """Raise a `LockstepError` if nothing can be recorded: the server is read-only, or the
-        account may not write."""
+        """Raise a `LockstepError` if nothing can be recorded: the server is read-only,
+        or the account may not write."""
 
     def lease(self, source: str, *, before: int | None = None) -> LeaseView | None:
-        """Return the newest lease of a source, whoever holds it; None before the first. `before`: a
-        lease's token; return the newest lease before it that belonged to a run, not to another
-        command."""
+        """Return the newest lease of a source, whoever holds it; None before the first.
+        `before`: a lease's token; return the newest lease before it that belonged to a
+        run, not to another command."""
 
     # -- clients of a Spark Connect server ---------------------------------------------------------
     # The server continues a statement after its client was killed, so the next run ends it.
 
     def spark_clients(self, source: str) -> list[UUID]:
-        """Return the clients that may still have statements at the server, oldest first."""
+        """Return the clients that may still have statements at the server, oldest
+        first."""
 
     def note_spark_client(self, lease: Lease, client: UUID, *, gone: bool = False) -> None:
-        """Record that a client may have statements at the server from now on; with `gone`, that it
-        has none any more. Repeating it changes nothing."""
+        """Record that a client may have statements at the server from now on; with
+        `gone`, that it has none any more. Repeating it changes nothing."""
 
     # -- runs that Dagster does not record: of the command line, on any host -----------------------
     # `after` (excluded) and `through` (included) are tokens of leases. Nothing is recorded under a
     # lease once the next one was taken.
 
     def runs_elsewhere(self, source: str, after: int, through: int) -> RunsOutsideDagster:
-        """Return the number of these runs and their batches; other commands are not counted."""
+        """Return the number of these runs and their batches; other commands are not
+        counted."""
 
     def written_elsewhere(
         self, source: str, after: int, through: int, beyond: TableName | None, most: int
     ) -> list[WritesOutsideDagster]:
-        """Return the writes of these runs, one entry for each table, by table name: at most `most`
-        tables, beginning after the table `beyond`. Writes of a killed Dagster run are included,
-        because Dagster may not have recorded them."""
+        """Return the writes of these runs, one entry for each table, by table name: at
+        most `most` tables, beginning after the table `beyond`. Writes of a killed
+        Dagster run are included, because Dagster may not have recorded them."""
 
 
 class Decisions(Protocol):
-    """Decisions of runs, which include how runs ended that made no batch, and persons' choices. A
-    recorded decision is never changed."""
+    """Decisions of runs, which include how runs ended that made no batch, and persons'
+    choices. A recorded decision is never changed."""
 
     def decide(self, lease: Lease, decision: Decision) -> RecordedDecision:
         """Record a decision that makes no batch (a refusal, an idle run) or that the
@@ -161,22 +166,25 @@ class Decisions(Protocol):
         """Return the newest decisions of these kinds, or of any, newest first."""
 
     def note_gtids_off(self, lease: Lease) -> None:
-        """Record that the server's `gtid_mode` is not ON, so that no GTID set that was captured
-        before is used to resume. Call it before the decision that depends on it."""
+        """Record that the server's `gtid_mode` is not ON, so that no GTID set that was
+        captured before is used to resume. Call it before the decision that depends on
+        it."""
 
     def choose_start(self, lease: Lease, *, place: str, reason: str, author: str) -> Override:
-        """Record an operator's choice for the next start; it replaces one that is still open."""
+        """Record an operator's choice for the next start; it replaces one that is still
+        open."""
 
     def open_override(self, source: str) -> Override | None:
         """Return the newest choice, or None once a live batch has begun there."""
 
     def gaps(self, source: str) -> list[Gap]:
-        """Return the gaps (parts of the log that somebody chose not to read), oldest first."""
+        """Return the gaps (parts of the log that somebody chose not to read), oldest
+        first."""
 
 
 class Batches(Protocol):
-    """The chain of batches, in which each begins where the one before it ends, and the content of
-    each."""
+    """The chain of batches, in which each begins where the one before it ends, and the
+    content of each."""
 
     # -- the chain of batches ----------------------------------------------------------------------
 
@@ -198,9 +206,9 @@ class Batches(Protocol):
         continuity: Continuity | None = None,
         limit: int | None = None,
     ) -> list[Batch]:
-        """Return the live batches with ids from `first` to `last`, oldest first; with `continuity`,
-        only those whose start has that relation to the batch before. Ids are counted over all
-        sources, so a source's own ids have holes."""
+        """Return the live batches with ids from `first` to `last`, oldest first; with
+        `continuity`, only those whose start has that relation to the batch before. Ids
+        are counted over all sources, so a source's own ids have holes."""
 
     def captured_batch(
         self,
@@ -210,13 +218,14 @@ class Batches(Protocol):
         server_uuid: str | None = None,
         at: Coordinates | None = None,
     ) -> Batch | None:
-        """Return the newest live captured batch that matches. `run`: the id of its Dagster run, or
-        the beginning of that id. `server_uuid` and `at`: the server from which it was read, and a
-        place between its start and its end, both included; batches that only caught tables up do
-        not match a place."""
+        """Return the newest live captured batch that matches. `run`: the id of its
+        Dagster run, or the beginning of that id. `server_uuid` and `at`: the server
+        from which it was read, and a place between its start and its end, both
+        included; batches that only caught tables up do not match a place."""
 
     def lineage(self, source: str) -> tuple[ServerPeriod, ...]:
-        """Return the servers from which the source was read, in order; one may occur twice."""
+        """Return the servers from which the source was read, in order; one may occur
+        twice."""
 
     def begin_batch(
         self,
@@ -227,45 +236,50 @@ class Batches(Protocol):
         start_decision: int | None,
         kind: BatchKind = BatchKind.ORDINARY,
     ) -> Batch:
-        """Create a batch in the state *capturing*, and return it with its id and sequence base.
-        Give either `predecessor`, the batch at whose end it starts, or `start_decision`, the id of
-        the decision that chose its start."""
+        """Create a batch in the state *capturing*, and return it with its id and
+        sequence base. Give either `predecessor`, the batch at whose end it starts, or
+        `start_decision`, the id of the decision that chose its start."""
 
     def abandon(self, lease: Lease, batch: int, reason: str) -> None:
-        """Abandon the newest batch. It must be capturing, or captured with no table merged."""
+        """Abandon the newest batch. It must be capturing, or captured with no table
+        merged."""
 
     def mark_merged(self, lease: Lease) -> list[int]:
-        """Mark each captured batch as merged unless one of its tables still waits for a settled
-        write; return their ids, ascending. Tables that are stopped or still being read do not
-        wait."""
+        """Mark each captured batch as merged unless one of its tables still waits for a
+        settled write; return their ids, ascending. Tables that are stopped or still
+        being read do not wait."""
 
     def acknowledge(self, lease: Lease, batch: int, requests: Requests | None = None) -> None:
-        """Acknowledge a merged batch; batches are acknowledged in order. Record the version set,
-        which is each merged table's newest settled write up to this batch, and the batch's
-        `requests`."""
+        """Acknowledge a merged batch; batches are acknowledged in order. Record the
+        version set, which is each merged table's newest settled write up to this batch,
+        and the batch's `requests`."""
 
     # -- what one batch captured -------------------------------------------------------------------
 
     def record_capture(self, lease: Lease, batch: int, record: CaptureRecord) -> None:
-        """Record in one transaction that a capturing batch is captured, and everything in `record`.
-        The patterns are only recorded if they differ from those of the batch before."""
+        """Record in one transaction that a capturing batch is captured, and everything
+        in `record`. The patterns are only recorded if they differ from those of the
+        batch before."""
 
     def contents(
         self, source: str, first: int, last: int, tables: Collection[TableName] | None = None
     ) -> list[BatchContent]:
-        """Return the content of each live captured batch from `first` to `last`, oldest first. With
-        `tables`, only the part of these tables, and only batches with segments or events of them.
+        """Return the content of each live captured batch from `first` to `last`, oldest
+        first. With `tables`, only the part of these tables, and only batches with
+        segments or events of them.
         """
 
     def open_prepared(self, source: str) -> list[Prepared]:
-        """Return prepared XA transactions that a live batch recorded and no live batch ended."""
+        """Return prepared XA transactions that a live batch recorded and no live batch
+        ended."""
 
     def set_anchors(self, source: str, batch: int) -> list[SetAnchor]:
-        """Return, for each source of GTIDs, the newest anchor that live batches up to `batch`
-        recorded; the anchor of the last transaction comes first."""
+        """Return, for each source of GTIDs, the newest anchor that live batches up to
+        `batch` recorded; the anchor of the last transaction comes first."""
 
     def capture_scopes(self, source: str) -> list[CaptureScope]:
-        """Return the patterns of live batches, oldest first: one entry for each change of them."""
+        """Return the patterns of live batches, oldest first: one entry for each change
+        of them."""
 
     # -- what many batches captured ----------------------------------------------------------------
 
@@ -274,28 +288,30 @@ class Batches(Protocol):
         (`pruned_through`), oldest first. A moment is looked up in them."""
 
     def touched(self, source: str, first: int, last: int) -> dict[TableName, int]:
-        """Return, for each table, the first of these captured batches that has segments or events
-        of it."""
+        """Return, for each table, the first of these captured batches that has segments
+        or events of it."""
 
     def marks_within(self, source: str, first: int, last: int) -> SpanMarks:
         """Return which of these batches a replay has to treat specially."""
 
     def writes_within(self, source: str, first: int, last: int) -> list[SettledWrite]:
-        """Return the settled writes that cover one of the batches, in the order of their
-        intents."""
+        """Return the settled writes that cover one of the batches, in the order of
+        their intents."""
 
 
 class Structures(Protocol):
-    """The history of structures: versions of each table's columns and keys. Versions and statements
-    of abandoned batches are only returned if they are asked for by number; numbers are never given
-    twice. Without `batch` and `place`, a method returns the newest versions."""
+    """The history of structures: versions of each table's columns and keys. Versions
+    and statements of abandoned batches are only returned if they are asked for by
+    number; numbers are never given twice. Without `batch` and `place`, a method returns
+    the newest versions."""
 
     def has_history(self, source: str) -> bool:
-        """Return whether a live batch recorded structures that were read from the server."""
+        """Return whether a live batch recorded structures that were read from the
+        server."""
 
     def last_versions(self, source: str) -> dict[TableName, int]:
-        """Return each table's highest version number so far, including those of abandoned
-        batches; the next version has the number after it."""
+        """Return each table's highest version number so far, including those of
+        abandoned batches; the next version has the number after it."""
 
     def schema_at(
         self,
@@ -305,9 +321,9 @@ class Structures(Protocol):
         batch: int = LAST_BATCH,
         place: Coordinates = LAST_PLACE,
     ) -> SchemaVersion | None:
-        """Return the table's version at a place that the batch read: the newest version of this
-        batch up to the place, or else of an earlier batch. It may say that the table is dropped or
-        its structure unknown. None if nothing was recorded."""
+        """Return the table's version at a place that the batch read: the newest version
+        of this batch up to the place, or else of an earlier batch. It may say that the
+        table is dropped or its structure unknown. None if nothing was recorded."""
 
     def schemas_at(
         self,
@@ -318,56 +334,62 @@ class Structures(Protocol):
         referring: bool = False,
         shaped: bool = False,
     ) -> list[SchemaVersion]:
-        """Return each table's version at that place, by name, without dropped tables. `referring`:
-        only tables that have foreign keys; `shaped`: only tables of which the settings hide or
-        change columns or rows."""
+        """Return each table's version at that place, by name, without dropped tables.
+        `referring`: only tables that have foreign keys; `shaped`: only tables of which
+        the settings hide or change columns or rows."""
 
     def schema_version(self, source: str, table: TableName, number: int) -> SchemaVersion:
-        """Return the version of that number, also of an abandoned batch; raise `LedgerRefused` if
-        there is none."""
+        """Return the version of that number, also of an abandoned batch; raise
+        `LedgerRefused` if there is none."""
 
     def schema_versions(self, source: str, *tables: TableName) -> list[SchemaVersion]:
-        """Return all versions of these tables, table by table in the order of their places."""
+        """Return all versions of these tables, table by table in the order of their
+        places."""
 
     def databases_at(
         self, source: str, *, batch: int = LAST_BATCH, place: Coordinates = LAST_PLACE
     ) -> list[DatabaseVersion]:
-        """Return each database's version at that place, by name, without dropped databases."""
+        """Return each database's version at that place, by name, without dropped
+        databases."""
 
     def schema_statements(
         self, source: str, *, limit: int = 100, after: int = 0
     ) -> list[SchemaStatement]:
-        """Return statements with an id above `after`, in the order in which they were read from the
-        log."""
+        """Return statements with an id above `after`, in the order in which they were
+        read from the log."""
 
     def statements(self, source: str, numbers: Collection[int]) -> dict[int, SchemaStatement]:
         """Return the statements of these ids; raise `LedgerRefused` if one is missing."""
 
 
 class Tables(Protocol):
-    """Tables' states, orders, loads and proofs. A table's state is the result of the events of its
-    life (`model.life`). Each order has an author and a reason. A load reads a table's rows from the
-    source; a table has at most one that is neither joined nor void. A proof is the result of a
-    comparison with the source, and is recorded without a lease."""
+    """Tables' states, orders, loads and proofs. A table's state is the result of the
+    events of its life (`model.life`). Each order has an author and a reason. A load
+    reads a table's rows from the source; a table has at most one that is neither joined
+    nor void. A proof is the result of a comparison with the source, and is recorded
+    without a lease."""
 
     # -- states ------------------------------------------------------------------------------------
 
     def table_states(self, source: str) -> dict[TableName, TableState]:
-        """Return the state of each captured table. A table without any change so far has none."""
+        """Return the state of each captured table. A table without any change so far
+        has none."""
 
     def partial(self, source: str) -> list[Extent]:
-        """Return the tables of which the lake has only a part, by name, as of the newest live
-        batch."""
+        """Return the tables of which the lake has only a part, by name, as of the
+        newest live batch."""
 
     def note_whole(self, lease: Lease, batch: int, tables: Collection[TableName]) -> None:
         """Record that the lake has all rows of these tables as of the batch's end."""
 
     def quarantine(self, lease: Lease, quarantined: StoppedTable) -> None:
-        """Stop a followed table outside a capture; repeating it changes nothing. The table's open
-        write is given up, so call it only if no commit of that write is in the lake."""
+        """Stop a followed table outside a capture; repeating it changes nothing. The
+        table's open write is given up, so call it only if no commit of that write is in
+        the lake."""
 
     def record_event(self, lease: Lease, table: TableName, event: MirrorEvent) -> TableState:
-        """Record an event of the table's mirror outside a capture; return the table's new state."""
+        """Record an event of the table's mirror outside a capture; return the table's
+        new state."""
 
     # -- orders ------------------------------------------------------------------------------------
 
@@ -383,15 +405,16 @@ class Tables(Protocol):
         renames: Sequence[tuple[str, str]] = (),
         supplier: Supplier | None = None,
     ) -> TableOrder:
-        """Record a person's order, and change the table's state if the order does so at once. A
-        newer order replaces an open one.
+        """Record a person's order, and change the table's state if the order does so at
+        once. A newer order replaces an open one.
 
-        `PAUSE` stops the table at once: a followed table at the end of the newest capture, any
-        other where it is. Its unmerged changes, and a write that was begun, wait until it is
-        resumed; an open load of it is void. `RESUME`: the next capture catches a stopped table up;
-        the order is open until then. `schema` is its structure from the place where it stopped, and
-        `renames` its columns that had another name before. `RELOAD`: the mirror is written again
-        after the next capture, from `supplier`; the order is open until then, and a followed table
+        `PAUSE` stops the table at once: a followed table at the end of the newest
+        capture, any other where it is. Its unmerged changes, and a write that was
+        begun, wait until it is resumed; an open load of it is void. `RESUME`: the next
+        capture catches a stopped table up; the order is open until then. `schema` is
+        its structure from the place where it stopped, and `renames` its columns that
+        had another name before. `RELOAD`: the mirror is written again after the next
+        capture, from `supplier`; the order is open until then, and a followed table
         stops at once.
         """
 
@@ -409,59 +432,67 @@ class Tables(Protocol):
         reason: str,
         with_past: bool | None = None,
     ) -> Load:
-        """Order that a table's rows are read from the source; the table need not have been captured
-        before. If an open load has read nothing yet, return that load; if it has, refuse.
-        `with_past`: first capture the changes of the table that the log still has; None keeps the
-        choice of an open load, and means False for a new one."""
+        """Order that a table's rows are read from the source; the table need not have
+        been captured before. If an open load has read nothing yet, return that load; if
+        it has, refuse. `with_past`: first capture the changes of the table that the log
+        still has; None keeps the choice of an open load, and means False for a new
+        one."""
 
     def load_without_past(self, lease: Lease, load: int) -> None:
-        """Record that the log no longer has the earlier changes that were ordered with the load."""
+        """Record that the log no longer has the earlier changes that were ordered with
+        the load."""
 
     def open_loads(self, source: str) -> list[Load]:
-        """Return the loads that no live batch joined and that are not void, oldest first."""
+        """Return the loads that no live batch joined and that are not void, oldest
+        first."""
 
     def begin_load(self, lease: Lease, load: int, reading: LoadBegin) -> None:
-        """Record the structure and the place with which the load begins; then its chunks may be
-        planned."""
+        """Record the structure and the place with which the load begins; then its
+        chunks may be planned."""
 
     def plan_chunk(self, lease: Lease, load: int, number: int, range: Range) -> None:
         """Record a chunk that begins where the one before it ends."""
 
     def record_chunk(self, lease: Lease, load: int, number: int, read: ChunkRows) -> None:
-        """Record that the chunk was read and its files are durable. Call it once for a chunk."""
+        """Record that the chunk was read and its files are durable. Call it once for a
+        chunk."""
 
     def void_load(self, lease: Lease, load: int, why: str) -> None:
-        """Record that the rows read for the load no longer count; another load may be ordered."""
+        """Record that the rows read for the load no longer count; another load may be
+        ordered."""
 
     # -- proofs ------------------------------------------------------------------------------------
 
     def note_compared(self, source: str, compared: Sequence[Compared]) -> None:
-        """Record that these tables were compared now. If rows differ, an earlier proof stays."""
+        """Record that these tables were compared now. If rows differ, an earlier proof
+        stays."""
 
     def proofs(self, source: str) -> list[TableProof]:
-        """Return the proofs of every compared table, by name; whole comparisons before samples."""
+        """Return the proofs of every compared table, by name; whole comparisons before
+        samples."""
 
 
 class Writes(Protocol):
-    """Writes to the lake. A write to a mirror (the Delta table with a table's current rows) is
-    recorded as an intent, then settled or given up. So is a revision, whose files replace recorded
-    files in changelogs. Mirrors and folders are paths relative to the lake. A `catalog` is the
-    identity of a catalog; entries in other catalogs are kept and ignored."""
+    """Writes to the lake. A write to a mirror (the Delta table with a table's current
+    rows) is recorded as an intent, then settled or given up. So is a revision, whose
+    files replace recorded files in changelogs. Mirrors and folders are paths relative
+    to the lake. A `catalog` is the identity of a catalog; entries in other catalogs are
+    kept and ignored."""
 
     # -- mirrors -----------------------------------------------------------------------------------
 
     def pending(self, source: str) -> dict[TableName, list[int]]:
-        """Return the batches that wait to be merged into each table's mirror, oldest first:
-        captured batches with segments or events of the table that no settled write covers, and all
-        batches that it missed while it was stopped. Tables that are stopped or whose rows are still
-        being read are left out."""
+        """Return the batches that wait to be merged into each table's mirror, oldest
+        first: captured batches with segments or events of the table that no settled
+        write covers, and all batches that it missed while it was stopped. Tables that
+        are stopped or whose rows are still being read are left out."""
 
     def open_intents(self, source: str) -> list[Intent]:
         """Return the intents that are neither settled nor given up."""
 
     def intend(self, lease: Lease, intents: Collection[Intent]) -> dict[TableName, Intent]:
-        """Record the intent of these writes, all or none; the ledger gives each its id and
-        `txn_version`. A table has at most one open intent."""
+        """Record the intent of these writes, all or none; the ledger gives each its id
+        and `txn_version`. A table has at most one open intent."""
 
     def settle(
         self,
@@ -474,18 +505,20 @@ class Writes(Protocol):
         table_id: str | None = None,
         looked: bool = False,
     ) -> None:
-        """Record that the intent's commit was read back from the lake at `delta_version`. `shows`:
-        the mirror's new schema version, or None if it did not change; `reason`: why this way of
-        writing was chosen; `table_id`: the id of the Delta table; `looked`: nobody else committed
-        to the mirror up to that version, which is recorded as by `note_looked`."""
+        """Record that the intent's commit was read back from the lake at
+        `delta_version`. `shows`: the mirror's new schema version, or None if it did not
+        change; `reason`: why this way of writing was chosen; `table_id`: the id of the
+        Delta table; `looked`: nobody else committed to the mirror up to that version,
+        which is recorded as by `note_looked`."""
 
     def give_up(self, lease: Lease, table: TableName) -> None:
-        """Record that the table's open write will never be made; the next write merges its batches.
-        Without an open write nothing changes."""
+        """Record that the table's open write will never be made; the next write merges
+        its batches. Without an open write nothing changes."""
 
     def intended(self, source: str, batch: int) -> list[Intent]:
-        """Return all writes that cover a batch, in their order: settled, open or given up. The
-        batch can no longer be abandoned if it has changes of a table among them."""
+        """Return all writes that cover a batch, in their order: settled, open or given
+        up. The batch can no longer be abandoned if it has changes of a table among
+        them."""
 
     def newest_writes(self, source: str, applications: Collection[str]) -> dict[str, NewestWrites]:
         """Return the newest writes of each of these application ids."""
@@ -498,17 +531,19 @@ class Writes(Protocol):
         applications: Collection[str] = (),
         before: int = 0,
     ) -> MirrorVersion | None:
-        """Return the mirror version that a settled write made. `write`: the id of that write. If it
-        is None: the newest write of these application ids that has no change of the batch `before`
-        or a later one. None if there is no such write, or upkeep deleted it."""
+        """Return the mirror version that a settled write made. `write`: the id of that
+        write. If it is None: the newest write of these application ids that has no
+        change of the batch `before` or a later one. None if there is no such write, or
+        upkeep deleted it."""
 
     def version_set(self, source: str, batch: int) -> VersionSet:
-        """Return the versions of mirrors that together show the source as of the batch's end."""
+        """Return the versions of mirrors that together show the source as of the
+        batch's end."""
 
     def mirror_versions(self, source: str, table: TableName, last: int) -> list[MirrorVersion]:
-        """Return the versions of a table's mirrors as of the ends of acknowledged batches up to
-        `last`, newest first; each once, with the first of its batches. Versions that follow a
-        commit of another program are left out."""
+        """Return the versions of a table's mirrors as of the ends of acknowledged
+        batches up to `last`, newest first; each once, with the first of its batches.
+        Versions that follow a commit of another program are left out."""
 
     # -- upkeep ------------------------------------------------------------------------------------
 
@@ -516,9 +551,9 @@ class Writes(Protocol):
         """Return, for each mirror, the Delta version of its newest commit by upkeep."""
 
     def note_upkept(self, lease: Lease, mirror: str, *, shows: int, delta_version: int) -> None:
-        """Record that a commit of upkeep has the same rows as the version `shows`, which a settled
-        write made. From now on version sets name the newest version with these rows. Repeating it
-        changes nothing."""
+        """Record that a commit of upkeep has the same rows as the version `shows`,
+        which a settled write made. From now on version sets name the newest version
+        with these rows. Repeating it changes nothing."""
 
     def clock(self) -> datetime:
         """Return the time on the ledger's server."""
@@ -526,26 +561,29 @@ class Writes(Protocol):
     # -- revisions ---------------------------------------------------------------------------------
 
     def begin_revision(self, lease: Lease, segments: Sequence[RevisedSegment]) -> Revision:
-        """Record the intent to list these durable files, before any changelog lists them. They
-        belong to acknowledged batches; a source has at most one open revision."""
+        """Record the intent to list these durable files, before any changelog lists
+        them. They belong to acknowledged batches; a source has at most one open
+        revision."""
 
     def revisions(self, source: str) -> Revisions:
         """Return the source's newest and open revision."""
 
     def end_revision(self, lease: Lease, revision: Revision, *, settled: bool) -> None:
-        """End a revision. `settled`: every changelog lists its files, which are the files of their
-        segments from now on. If False, no changelog lists any of them or ever will."""
+        """End a revision. `settled`: every changelog lists its files, which are the
+        files of their segments from now on. If False, no changelog lists any of them or
+        ever will."""
 
     # -- catalogs ----------------------------------------------------------------------------------
 
     def registrations(self, source: str, catalog: str) -> Registrations:
-        """Return the entries of the source's tables in that catalog, as they were recorded."""
+        """Return the entries of the source's tables in that catalog, as they were
+        recorded."""
 
     def note_registration(
         self, lease: Lease, catalog: str, table: TableName, entry: Registered | None
     ) -> None:
-        """Record the table's entry in the catalog, before or after it is created there, in place of
-        the one recorded before. None: the table has no entry."""
+        """Record the table's entry in the catalog, before or after it is created there,
+        in place of the one recorded before. None: the table has no entry."""
 
     def note_registered_up_to(self, lease: Lease, catalog: str, statement: int) -> None:
         """Record the id of the last statement whose effects the catalog's entries show."""
@@ -559,13 +597,13 @@ class Writes(Protocol):
         """Return, for each folder, the Delta version up to which its log was checked."""
 
     def note_looked(self, lease: Lease, looked: Mapping[str, int | None]) -> None:
-        """Record up to which version each folder's log was checked; None deletes the entry of a
-        folder that no longer exists."""
+        """Record up to which version each folder's log was checked; None deletes the
+        entry of a folder that no longer exists."""
 
     def left_at(self, source: str, folders: Sequence[str]) -> dict[str, datetime | None]:
-        """Return, for each of these folders of mirrors, the time of the first acknowledgement after
-        the last version set with the folder; None if the newest version set has it. Folders that
-        were never in a version set are left out."""
+        """Return, for each of these folders of mirrors, the time of the first
+        acknowledgement after the last version set with the folder; None if the newest
+        version set has it. Folders that were never in a version set are left out."""
 
     def number_above(
         self,
@@ -575,117 +613,124 @@ class Writes(Protocol):
         txn_version: int,
         inherited: Iterable[BatchSpan] | None = None,
     ) -> None:
-        """Have the next batch and the next write get numbers above these. `inherited`: the batches
-        of earlier ledgers whose changes in the lake belong to this ledger's history, in place of
-        those recorded before; None keeps them."""
+        """Have the next batch and the next write get numbers above these. `inherited`:
+        the batches of earlier ledgers whose changes in the lake belong to this ledger's
+        history, in place of those recorded before; None keeps them."""
 
     def highest_number(self) -> int:
-        """Return the highest number that a batch of any source was given, or that `number_above`
-        passed over; 0 before the first."""
+        """Return the highest number that a batch of any source was given, or that
+        `number_above` passed over; 0 before the first."""
 
     def inherited(self, source: str) -> tuple[BatchSpan, ...]:
-        """Return the batches of earlier ledgers that `number_above` recorded, oldest first; none
-        unless the ledger was made from its lake."""
+        """Return the batches of earlier ledgers that `number_above` recorded, oldest
+        first; none unless the ledger was made from its lake."""
 
 
 class Deletions(Protocol):
-    """The deletion of changes whose retention has ended, and of values that the settings no longer
-    show. Changes are *forgotten* once the ledger records that they may be deleted: nobody reads
-    them even if their files still exist. Earlier values are *cleared* when files and ledger rows
-    that show them are replaced."""
+    """The deletion of changes whose retention has ended, and of values that the
+    settings no longer show. Changes are *forgotten* once the ledger records that they
+    may be deleted: nobody reads them even if their files still exist. Earlier values
+    are *cleared* when files and ledger rows that show them are replaced."""
 
     # -- changes that are no longer kept -----------------------------------------------------------
 
     def forgotten(self, source: str, table: TableName | None = None) -> DeletionNotes:
-        """Return up to which batch changes are forgotten; with a table, also which changes of this
-        table alone are (`begin_clearing`)."""
+        """Return up to which batch changes are forgotten; with a table, also which
+        changes of this table alone are (`begin_clearing`)."""
 
     def forgettable(self, source: str, moment: datetime) -> Forgettable:
-        """Return which changes were acknowledged before a moment, and who still needs them."""
+        """Return which changes were acknowledged before a moment, and who still needs
+        them."""
 
     def change_files(self, source: str, above: int, through: int) -> list[ChangeFile]:
-        """Return the files of acknowledged batches after `above` up to `through`, including
-        replaced ones."""
+        """Return the files of acknowledged batches after `above` up to `through`,
+        including replaced ones."""
 
     def forget(self, lease: Lease, through: int) -> None:
-        """Record that changes up to the batch `through` are forgotten. Refused while somebody needs
-        one of them, or changelogs still list files of an earlier call."""
+        """Record that changes up to the batch `through` are forgotten. Refused while
+        somebody needs one of them, or changelogs still list files of an earlier
+        call."""
 
     def note_forgotten(self, lease: Lease, done: ForgottenStep, through: int) -> None:
         """Record that a step of the deletion after `forget` is done; may be repeated."""
 
     def prune(self, lease: Lease, rows: Prunable, above: int, through: int, most: int) -> Pruned:
-        """Examine the next `most` batches, or leases, after the number `above`, and delete their
-        rows in the ledger that are useless without the changes up to the batch `through`. Repeating
-        it changes nothing."""
+        """Examine the next `most` batches, or leases, after the number `above`, and
+        delete their rows in the ledger that are useless without the changes up to the
+        batch `through`. Repeating it changes nothing."""
 
     # -- tables of which less is shown than before -------------------------------------------------
 
     def in_clear(self, source: str) -> list[UnclearedValues]:
-        """Return the tightenings (changes of the settings after which less is shown of a table)
-        whose earlier values are not cleared, by table and oldest first. Tightenings whose earlier
-        values a person keeps are included."""
+        """Return the tightenings (changes of the settings after which less is shown of
+        a table) whose earlier values are not cleared, by table and oldest first.
+        Tightenings whose earlier values a person keeps are included."""
 
     def note_tightened(self, lease: Lease, tightening: Tightening) -> None:
-        """Record that from now on less is shown of a table than was captured up to a batch."""
+        """Record that from now on less is shown of a table than was captured up to a
+        batch."""
 
     def note_keep_clear(self, lease: Lease, note: int, reason: str | None) -> None:
-        """Record why a person keeps the earlier values readable; None: they are to be cleared.
-        `note`: the tightening's id. Refused once clearing has begun."""
+        """Record why a person keeps the earlier values readable; None: they are to be
+        cleared. `note`: the tightening's id. Refused once clearing has begun."""
 
     def begin_clearing(self, lease: Lease, note: int) -> None:
-        """Record that the clearing of a tightening (`note`: its id) begins: from now on nobody is
-        given the earlier changes. Refused while somebody needs them; repeating it changes nothing.
+        """Record that the clearing of a tightening (`note`: its id) begins: from now on
+        nobody is given the earlier changes. Refused while somebody needs them;
+        repeating it changes nothing.
         """
 
     def clear_files(self, lease: Lease, files: Sequence[ClearedFile]) -> None:
         """Record that these files replace the earlier files."""
 
     def ended_loads(self, source: str, table: TableName) -> list[tuple[int, TableSchema]]:
-        """Return the ended loads of a table: the id of each, and the structure at its begin."""
+        """Return the ended loads of a table: the id of each, and the structure at its
+        begin."""
 
     def clear_books(self, lease: Lease, note: int, books: ClearedLedgerRows) -> None:
-        """Replace values in the ledger's rows, delete the chunk bounds of the loads in `books`, and
-        record that the tightening is cleared. `note`: its id."""
+        """Replace values in the ledger's rows, delete the chunk bounds of the loads in
+        `books`, and record that the tightening is cleared. `note`: its id."""
 
     def pruned_through(self, source: str) -> int:
-        """Return the batch before which batches, with their ends and mirror versions, may be
-        deleted from the ledger; their other rows may be deleted up to this batch, which itself is
-        kept. 0 if all are kept."""
+        """Return the batch before which batches, with their ends and mirror versions,
+        may be deleted from the ledger; their other rows may be deleted up to this
+        batch, which itself is kept. 0 if all are kept."""
 
 
 class Ledger(Leases, Decisions, Batches, Structures, Tables, Writes, Deletions, Protocol):
-    """The record of all decisions and steps. Each writing method is one transaction. It raises
-    `LeaseLost` if another run took over, by the lease's token; `LedgerRefused`, without changing
-    anything, if it is out of order; and `LedgerUnavailable` if the connection fails.
+    """The record of all decisions and steps. Each writing method is one transaction. It
+    raises `LeaseLost` if another run took over, by the lease's token; `LedgerRefused`,
+    without changing anything, if it is out of order; and `LedgerUnavailable` if the
+    connection fails.
 
     Order within a run: `lock` → `begin_batch` → `record_capture` → `intend` → per table
-    `settle` → `mark_merged` → `acknowledge`. Any step may be the first one of a new process: it
-    asks the ledger, never its own memory.
+    `settle` → `mark_merged` → `acknowledge`. Any step may be the first one of a new
+    process: it asks the ledger, never its own memory.
     """
 
 
 def attempts_of(ledger: Decisions, source: str, *, limit: int = 100) -> list[Attempt]:
-    """Return the ends of the newest attempts that were idle, refused or failed, newest first.
-    Successful attempts are not included: they are batches."""
+    """Return the ends of the newest attempts that were idle, refused or failed, newest
+    first. Successful attempts are not included: they are batches."""
     return [Attempt.of(end) for end in ledger.decisions(source, *AttemptOutcome, limit=limit)]
 
 
 def unproven(ledger: Decisions, source: str) -> Unproven | None:
-    """Return the tables whose structures are still to be compared with the server's, as the newest
-    decision of the kind `STRUCTURES` names them; None if there are none."""
+    """Return the tables whose structures are still to be compared with the server's, as
+    the newest decision of the kind `STRUCTURES` names them; None if there are none."""
     return Unproven.of(ledger.decisions(source, STRUCTURES, limit=1))
 
 
 def content_of(ledger: Batches, source: str, batch: int) -> BatchContent:
-    """Return the content of one batch, which is empty if it is abandoned or still capturing."""
+    """Return the content of one batch, which is empty if it is abandoned or still
+    capturing."""
     return next(iter(ledger.contents(source, batch, batch)), BatchContent(batch))
 
 
 def contents_of(
     ledger: Batches, source: str, table: TableName, first: int, last: int
 ) -> list[TableContent]:
-    """Return the content of a table in captured batches, oldest first, without batches that have
-    none."""
+    """Return the content of a table in captured batches, oldest first, without batches
+    that have none."""
     contents = ledger.contents(source, first, last, [table])
     return [content.by_table()[table] for content in contents]

@@ -1,8 +1,8 @@
-"""Writes to a mirror (the Delta table with the current rows of a source table) as values: rows in
-one commit, or steps that change its columns.
+"""Writes to a mirror (the Delta table with the current rows of a source table) as
+values: rows in one commit, or steps that change its columns.
 
-`_sequence` is the number of a change in the source's log; `_change_type` is its kind. A changelog
-is the Delta table with all changes of a source table.
+`_sequence` is the number of a change in the source's log; `_change_type` is its kind. A
+changelog is the Delta table with all changes of a source table.
 """
 
 from __future__ import annotations
@@ -19,10 +19,11 @@ _DEFAULTS = LakePolicies()
 
 @dataclass(frozen=True, slots=True)
 class PartColumn:
-    """The origin of a mirror's column in a write's files: their column `source`, of Arrow type
-    `type`, which is cast to the mirror's type; or `value`, which every row gets. With neither, the
-    files lack the column: an existing row keeps its value in the mirror, and a new row gets NULL.
-    `bit`: the index of the bit for `source` in the column `StagedFiles.present`."""
+    """The origin of a mirror's column in a write's files: their column `source`, of
+    Arrow type `type`, which is cast to the mirror's type; or `value`, which every row
+    gets. With neither, the files lack the column: an existing row keeps its value in
+    the mirror, and a new row gets NULL. `bit`: the index of the bit for `source` in the
+    column `StagedFiles.present`."""
 
     source: str | None = None
     type: pa.DataType | None = None
@@ -37,11 +38,12 @@ class PartColumn:
 
 @dataclass(frozen=True, slots=True)
 class StagedFiles:
-    """Parquet files of row images, all with one structure. `files`: their absolute paths.
-    `columns`: the origin of each column of the write's schema, in the schema's order. Only images
-    with `above` < `_sequence` <= `through` are read (None: no upper limit). `present`: the name of
-    the files' column whose bits say which of the table's columns an image has
-    (`RowImages.present`), or None if every image has all columns."""
+    """Parquet files of row images, all with one structure. `files`: their absolute
+    paths. `columns`: the origin of each column of the write's schema, in the schema's
+    order. Only images with `above` < `_sequence` <= `through` are read (None: no upper
+    limit). `present`: the name of the files' column whose bits say which of the table's
+    columns an image has (`RowImages.present`), or None if every image has all
+    columns."""
 
     files: tuple[str, ...]
     columns: tuple[PartColumn, ...]
@@ -52,9 +54,9 @@ class StagedFiles:
 
 @dataclass(frozen=True, slots=True)
 class MirrorRows:
-    """The rows of another mirror at a Delta version, without those that are marked as deleted.
-    `path`: the absolute path of that mirror. `columns`: the origin of each column of the write's
-    schema, in the schema's order."""
+    """The rows of another mirror at a Delta version, without those that are marked as
+    deleted. `path`: the absolute path of that mirror. `columns`: the origin of each
+    column of the write's schema, in the schema's order."""
 
     path: str
     version: int
@@ -69,12 +71,13 @@ Snapshot = tuple[StagedFiles | MirrorRows, ...]
 class MirrorTarget:
     """The mirror that is written, and its commit's metadata.
 
-    `schema`: the mirror's columns, without `_deleted_at`. `stamps`: the names of its columns that
-    describe a row's last change. `app_id`, `txn_version`: the values of Delta's `txn` action.
-    `deletes` "soft": deleted rows stay, with the moment of the delete in `_deleted_at`. `deletes`
-    or `truncates` "ignore": rows that a DELETE or a TRUNCATE removed at the source stay unchanged.
-    `readers` "any": if this write creates the mirror, it has no deletion vectors. `cluster`: the
-    columns by which the mirror's files are clustered from this write on; None changes nothing.
+    `schema`: the mirror's columns, without `_deleted_at`. `stamps`: the names of its
+    columns that describe a row's last change. `app_id`, `txn_version`: the values of
+    Delta's `txn` action. `deletes` "soft": deleted rows stay, with the moment of the
+    delete in `_deleted_at`. `deletes` or `truncates` "ignore": rows that a DELETE or a
+    TRUNCATE removed at the source stay unchanged. `readers` "any": if this write
+    creates the mirror, it has no deletion vectors. `cluster`: the columns by which the
+    mirror's files are clustered from this write on; None changes nothing.
     """
 
     mirror: str
@@ -100,17 +103,18 @@ class MirrorTarget:
 
 @dataclass(frozen=True, slots=True)
 class FoldedChanges:
-    """Changes of which only the last image of each key is left, over all `files`: absolute paths of
-    Parquet files. The files have the target's columns, spelled as in a changelog
-    (`layout.changelog_names`); `_change_type`, which distinguishes upserts (insert,
-    update_postimage, `mapping.KEPT`) from deletes; and, if deletes are "soft", `_committed_at`. A
-    delete without `_committed_at` removes the row even if deletes are "soft".
+    """Changes of which only the last image of each key is left, over all `files`:
+    absolute paths of Parquet files. The files have the target's columns, spelled as in
+    a changelog (`layout.changelog_names`); `_change_type`, which distinguishes upserts
+    (insert, update_postimage, `mapping.KEPT`) from deletes; and, if deletes are "soft",
+    `_committed_at`. A delete without `_committed_at` removes the row even if deletes
+    are "soft".
 
     `kept`: columns that may keep the mirror's value. Each has a marker column
-    (`layout.keep_names`), which is true in the rows where the value stays. `lacking`: columns whose
-    value may be in none of a key's images. Each has a marker column (`layout.lack_names`), which is
-    true in these rows; the value is then taken from the mirror's row whose key is in the columns of
-    `layout.origin_names`.
+    (`layout.keep_names`), which is true in the rows where the value stays. `lacking`:
+    columns whose value may be in none of a key's images. Each has a marker column
+    (`layout.lack_names`), which is true in these rows; the value is then taken from the
+    mirror's row whose key is in the columns of `layout.origin_names`.
     """
 
     files: tuple[str, ...] = ()
@@ -134,15 +138,16 @@ class Append:
 
 @dataclass(frozen=True, slots=True)
 class Merge:
-    """Update, delete and insert rows of the mirror. The write raises `TableError` if a change lacks
-    values and its row is not in the mirror.
+    """Update, delete and insert rows of the mirror. The write raises `TableError` if a
+    change lacks values and its row is not in the mirror.
 
-    `bounds`: leading key columns by which files are skipped, each with the least and the greatest
-    value of the changes as SQL literals, as far as these are known; the keys in
-    `layout.origin_names` are included. `completion`: rows that were read from the source, with the
-    key and some other columns, which fill these columns in rows of the mirror. It inserts no row,
-    and does not apply to a row that has a change with `_sequence` > `completion.above`. With a
-    completion, the changes are whole and have the column `_sequence`.
+    `bounds`: leading key columns by which files are skipped, each with the least and
+    the greatest value of the changes as SQL literals, as far as these are known; the
+    keys in `layout.origin_names` are included. `completion`: rows that were read from
+    the source, with the key and some other columns, which fill these columns in rows of
+    the mirror. It inserts no row, and does not apply to a row that has a change with
+    `_sequence` > `completion.above`. With a completion, the changes are whole and have
+    the column `_sequence`.
     """
 
     target: MirrorTarget
@@ -162,7 +167,8 @@ class Merge:
 
 @dataclass(frozen=True, slots=True)
 class CountedMerge:
-    """Insert and delete the row images of `parts` in a mirror without a key, by counting copies."""
+    """Insert and delete the row images of `parts` in a mirror without a key, by
+    counting copies."""
 
     target: MirrorTarget
     parts: tuple[StagedFiles, ...]
@@ -170,15 +176,16 @@ class CountedMerge:
 
 @dataclass(frozen=True, slots=True)
 class Replace:
-    """Replace the mirror's rows by those of `snapshot` with `changes` applied, possibly under other
-    columns than before. Without a snapshot and changes, the mirror becomes empty. A value that a
-    change lacks is taken from the row of the snapshot.
+    """Replace the mirror's rows by those of `snapshot` with `changes` applied, possibly
+    under other columns than before. Without a snapshot and changes, the mirror becomes
+    empty. A value that a change lacks is taken from the row of the snapshot.
 
-    If the target keeps deleted rows, two kinds of rows stay that are no longer at the source: the
-    rows of `gone`, which have all values, and the rows that the mirror had before. If deletes are
-    "soft", rows of `gone` are marked as deleted at their own times, and the mirror's earlier rows
-    (unless they are marked already) at the time of `emptied`, or at the time of the write if
-    `emptied` is None. With `forgets`, none of the mirror's earlier rows stays.
+    If the target keeps deleted rows, two kinds of rows stay that are no longer at the
+    source: the rows of `gone`, which have all values, and the rows that the mirror had
+    before. If deletes are "soft", rows of `gone` are marked as deleted at their own
+    times, and the mirror's earlier rows (unless they are marked already) at the time of
+    `emptied`, or at the time of the write if `emptied` is None. With `forgets`, none of
+    the mirror's earlier rows stays.
     """
 
     target: MirrorTarget
@@ -192,8 +199,8 @@ class Replace:
 
 @dataclass(frozen=True, slots=True)
 class CountedReplace:
-    """Replace the rows of a mirror without a key by those of `snapshot` with the row images of
-    `parts` applied, by counting copies."""
+    """Replace the rows of a mirror without a key by those of `snapshot` with the row
+    images of `parts` applied, by counting copies."""
 
     target: MirrorTarget
     parts: tuple[StagedFiles, ...] = ()
@@ -205,7 +212,8 @@ MirrorWrite = Append | Merge | CountedMerge | Replace | CountedReplace
 
 
 def parts_of(write: MirrorWrite) -> Snapshot:
-    """Return the inputs of a write whose columns still have to be mapped to the mirror's."""
+    """Return the inputs of a write whose columns still have to be mapped to the
+    mirror's."""
     match write:
         case Append(_, parts) | CountedMerge(_, parts):
             return parts
@@ -297,8 +305,8 @@ class Fill:
 
 @dataclass(frozen=True, slots=True)
 class Rewrite:
-    """Write all rows again with the columns of `schema`. `columns`: the origin of each of them,
-    which is a column of the mirror that is cast, or one value for all rows."""
+    """Write all rows again with the columns of `schema`. `columns`: the origin of each
+    of them, which is a column of the mirror that is cast, or one value for all rows."""
 
     schema: pa.Schema
     columns: tuple[PartColumn, ...]
@@ -312,5 +320,5 @@ class Rewrite:
 
 
 MirrorStep = SetProperties | DropColumns | RenameColumn | WidenColumn | AddColumns | Fill | Rewrite
-"""One commit that changes a mirror's columns. `str(step)` describes the step for people, in
-the commit's metadata."""
+"""One commit that changes a mirror's columns. `str(step)` describes the step for
+people, in the commit's metadata."""

@@ -1,6 +1,6 @@
-"""Ports to mirrors: Delta tables that are kept equal to tables of the source. `Mirrors` writes and
-reads them, `MirrorUpkeep` compacts them and deletes old files, and `Copies` builds a table in a
-temporary place, from which it moves to its own place atomically."""
+"""Ports to mirrors: Delta tables that are kept equal to tables of the source. `Mirrors`
+writes and reads them, `MirrorUpkeep` compacts them and deletes old files, and `Copies`
+builds a table in a temporary place, from which it moves to its own place atomically."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from lockstep.pipeline.values.policies import Readers, Retention
 
 @dataclass(frozen=True, slots=True)
 class MirrorCommit:
-    """A commit read back from a mirror's log. `scale`: the number of rows for which this way of
-    writing was chosen, in words; "" if an earlier try made the commit. `table_id`: the
-    `metaData.id` of its Delta table, or None if it was not read."""
+    """A commit read back from a mirror's log. `scale`: the number of rows for which
+    this way of writing was chosen, in words; "" if an earlier try made the commit.
+    `table_id`: the `metaData.id` of its Delta table, or None if it was not read."""
 
     delta_version: int
     user_metadata: str
@@ -35,8 +35,9 @@ class MirrorCommit:
 
 @dataclass(frozen=True, slots=True)
 class MirrorSize:
-    """The size of a version of a mirror. `rows`: number of rows that a reader sees, or None if
-    counting them would take long. `files`: number of data files. `size`: their bytes."""
+    """The size of a version of a mirror. `rows`: number of rows that a reader sees, or
+    None if counting them would take long. `files`: number of data files. `size`: their
+    bytes."""
 
     rows: int | None
     files: int
@@ -44,41 +45,45 @@ class MirrorSize:
 
 
 Near: TypeAlias = tuple[str, Sequence[ValueRange]]
-"""A condition on rows: a column (of whole numbers or text) has a value in one of these ranges."""
+"""A condition on rows: a column (of whole numbers or text) has a value in one of these
+ranges."""
 
 
 class Mirrors(Protocol):
     """Mirrors, which Spark writes; most methods that read need no Spark.
 
-    `write` and `evolve` read the newest version, then call `held`, and commit directly after that
-    version. If another writer has committed in between, they raise `CommitConflict`. Mirrors are
-    paths relative to the lake."""
+    `write` and `evolve` read the newest version, then call `held`, and commit directly
+    after that version. If another writer has committed in between, they raise
+    `CommitConflict`. Mirrors are paths relative to the lake."""
 
     @property
     def client(self) -> UUID | None:
-        """The id of this process at a Spark Connect server, or None without one. Such a server
-        continues a statement after its client died, so the next run must end it."""
+        """The id of this process at a Spark Connect server, or None without one. Such a
+        server continues a statement after its client died, so the next run must end
+        it."""
 
     def end_statements(self, client: UUID) -> None:
         """End a client's statements at the server, and refuse its later ones."""
 
     def require_ready(self) -> None:
-        """Raise `JavaMissing` or `SetupIncomplete` if Spark cannot start; does not start it."""
+        """Raise `JavaMissing` or `SetupIncomplete` if Spark cannot start; does not
+        start it."""
 
     def prepare(self, log_bytes: int = 0) -> None:
-        """Begin to start Spark in the background; repeating it changes nothing. `log_bytes`: the
-        bytes of log whose changes this process will write, as far as they are known; a local Spark
-        gets memory for them."""
+        """Begin to start Spark in the background; repeating it changes nothing.
+        `log_bytes`: the bytes of log whose changes this process will write, as far as
+        they are known; a local Spark gets memory for them."""
 
     def recorded(self, mirror: str, app_id: str, txn_version: int) -> MirrorCommit | None:
-        """Return the commit with the `txn` action (app_id, txn_version), read from the table's log
-        without a JVM, or None. Raise `ForeignCommit` if only a higher version is recorded."""
+        """Return the commit with the `txn` action (app_id, txn_version), read from the
+        table's log without a JVM, or None. Raise `ForeignCommit` if only a higher
+        version is recorded."""
 
     def write(self, write: MirrorWrite, held: RequireHeld = no_check) -> MirrorCommit:
         """Apply the write exactly once: create the mirror if necessary, commit with
-        txnAppId/txnVersion and userMetadata, read the commit back, and check that it is this one.
-        If the transaction is already recorded, do not apply it again, but return its commit.
-        Several threads may call it for different mirrors."""
+        txnAppId/txnVersion and userMetadata, read the commit back, and check that it is
+        this one. If the transaction is already recorded, do not apply it again, but
+        return its commit. Several threads may call it for different mirrors."""
 
     def evolve(
         self,
@@ -91,30 +96,31 @@ class Mirrors(Protocol):
         told: str = "",
         held: RequireHeld = no_check,
     ) -> tuple[MirrorCommit, ...]:
-        """Carry the steps out in order, one commit each, and return the commits. Their userMetadata
-        has the application, the transaction, the step's number, and `told`: the metadata of the
-        write to which the steps belong.
+        """Carry the steps out in order, one commit each, and return the commits. Their
+        userMetadata has the application, the transaction, the step's number, and
+        `told`: the metadata of the write to which the steps belong.
 
-        A step counts as done only if a commit after Delta version `after` names it; the present
-        columns prove nothing. The steps of a transaction are the same at every try, so raise
-        `ForeignCommit` if that commit did something else. `CommitConflict` as in `write`. `Fill`
-        and `Rewrite` also have the `txn` action (`<app_id>/evolve`, txn_version)."""
+        A step counts as done only if a commit after Delta version `after` names it; the
+        present columns prove nothing. The steps of a transaction are the same at every
+        try, so raise `ForeignCommit` if that commit did something else.
+        `CommitConflict` as in `write`. `Fill` and `Rewrite` also have the `txn` action
+        (`<app_id>/evolve`, txn_version)."""
 
     def history(self, folder: str) -> Iterator[LakeCommit]:
-        """Yield the commits of any Delta table's log, newest first, as far as its files reach;
-        nothing if there is no table."""
+        """Yield the commits of any Delta table's log, newest first, as far as its files
+        reach; nothing if there is no table."""
 
     def lacking(
         self, mirror: str, version: int, *, table_id: str | None = None, batch: int | None = None
     ) -> str | None:
-        """Return why that version cannot be read any more, or None if its log and files exist. It
-        also counts as unreadable if its Delta table is not `table_id`, or if it has changes of a
-        batch after `batch`."""
+        """Return why that version cannot be read any more, or None if its log and files
+        exist. It also counts as unreadable if its Delta table is not `table_id`, or if
+        it has changes of a batch after `batch`."""
 
     def restore(self, mirror: str, version: int, said: str, held: RequireHeld = no_check) -> int:
-        """Set the mirror back to that version in one commit, which copies no data, and return the
-        new Delta version. `said`: the commit's metadata. `CommitConflict` as in `write`; raise
-        `TableError` if the version cannot be restored."""
+        """Set the mirror back to that version in one commit, which copies no data, and
+        return the new Delta version. `said`: the commit's metadata. `CommitConflict` as
+        in `write`; raise `TableError` if the version cannot be restored."""
 
     def cut(
         self,
@@ -124,21 +130,22 @@ class Mirrors(Protocol):
         noted: Callable[[int], None],
         held: RequireHeld = no_check,
     ) -> None:
-        """Make all versions up to `version` unreadable, except that its rows stay as the newest
-        version. First make an empty commit directly after it, with the metadata `said`, and call
-        `noted` with the number of that commit; then delete the data files and the log of earlier
-        versions. Writes that were planned before the commit fail; later writes of others stay.
-        Repeating it makes another such commit. `CommitConflict` as in `write`; `held` is also
-        called before files are deleted."""
+        """Make all versions up to `version` unreadable, except that its rows stay as
+        the newest version. First make an empty commit directly after it, with the
+        metadata `said`, and call `noted` with the number of that commit; then delete
+        the data files and the log of earlier versions. Writes that were planned before
+        the commit fail; later writes of others stay. Repeating it makes another such
+        commit. `CommitConflict` as in `write`; `held` is also called before files are
+        deleted."""
 
     def remove(self, mirror: str, held: RequireHeld = no_check) -> None:
-        """Delete the mirror with all its versions; it may be repeated after an interruption, and a
-        missing mirror is no error. A mirror that is created in its place after `held` was called
-        is not deleted."""
+        """Delete the mirror with all its versions; it may be repeated after an
+        interruption, and a missing mirror is no error. A mirror that is created in its
+        place after `held` was called is not deleted."""
 
     def schema(self, mirror: str, version: int) -> pa.Schema:
-        """Return the mirror's columns at a Delta version, in their order, including `_deleted_at`
-        if it exists; needs no JVM."""
+        """Return the mirror's columns at a Delta version, in their order, including
+        `_deleted_at` if it exists; needs no JVM."""
 
     def stage(self, name: str, changes: pa.Table) -> str:
         """Write folded changes to a staging file, and return its absolute path."""
@@ -153,19 +160,20 @@ class Mirrors(Protocol):
         """Return the mirror's newest Delta version; None if there is no table."""
 
     def retention(self, mirror: str) -> Retention | None:
-        """Return the time for which the mirror's properties keep its versions, or None if there is
-        no table or the properties cannot be parsed."""
+        """Return the time for which the mirror's properties keep its versions, or None
+        if there is no table or the properties cannot be parsed."""
 
     def made_for(self, mirror: str) -> Readers | None:
-        """Return the readers for which the mirror was made, by its newest version; None if there is
-        no table, or its properties do not say."""
+        """Return the readers for which the mirror was made, by its newest version; None
+        if there is no table, or its properties do not say."""
 
     def size(self, mirror: str, version: int) -> MirrorSize | None:
-        """Return a version's size from its log, without a JVM; None if the log does not have it."""
+        """Return a version's size from its log, without a JVM; None if the log does not
+        have it."""
 
     def moved(self, looked: Mapping[str, int]) -> frozenset[str]:
-        """Return the mirrors whose newest version is not the one in `looked`. It is fast: it checks
-        for two file names of each, independent of the log's length."""
+        """Return the mirrors whose newest version is not the one in `looked`. It is
+        fast: it checks for two file names of each, independent of the log's length."""
 
     def look(self, mirror: str, above: int) -> LogAbove:
         """Return the commit of the version `above` and all commits after it."""
@@ -173,21 +181,22 @@ class Mirrors(Protocol):
     def rows(
         self, mirror: str, columns: Sequence[str], version: int, near: Near | None = None
     ) -> Iterator[pa.RecordBatch]:
-        """Yield all rows of the mirror at a version. With `near`, rows that do not fulfil that
-        condition may be left out. Deletion vectors are applied; only a mirror with widened columns
-        needs a JVM."""
+        """Yield all rows of the mirror at a version. With `near`, rows that do not
+        fulfil that condition may be left out. Deletion vectors are applied; only a
+        mirror with widened columns needs a JVM."""
 
 
 class Copies(Protocol):
-    """Temporary places in which tables are built. If a context fails or its process is killed, its
-    files are deleted."""
+    """Temporary places in which tables are built. If a context fails or its process is
+    killed, its files are deleted."""
 
     def begun(self, name: str, into: str) -> AbstractContextManager[Mirrors]:
-        """Return a context with a port that writes and reads tables in a temporary place, by any
-        name. Its method `path` still returns paths of the lake, from whose files the tables are
-        built. When the context ends, the table `name` moves to the absolute path `into`,
-        atomically and durably; missing folders above it are created. Raise `ConfigurationError` if
-        that path exists at the begin or at the end."""
+        """Return a context with a port that writes and reads tables in a temporary
+        place, by any name. Its method `path` still returns paths of the lake, from
+        whose files the tables are built. When the context ends, the table `name` moves
+        to the absolute path `into`, atomically and durably; missing folders above it
+        are created. Raise `ConfigurationError` if that path exists at the begin or at
+        the end."""
 
 
 class MirrorUpkeep(Protocol):
@@ -198,20 +207,22 @@ class MirrorUpkeep(Protocol):
         """The time for which each version of a mirror stays readable."""
 
     def files(self, mirror: str) -> MirrorFiles:
-        """Return the files of the newest version, and files left by older ones; needs no JVM."""
+        """Return the files of the newest version, and files left by older ones; needs
+        no JVM."""
 
     def commit(self, mirror: str, version: int) -> LakeCommit | None:
         """Return a commit; None if the log has no file of it."""
 
     def carry_out(self, mirror: str, step: UpkeepStep, said: str, above: int) -> int | None:
-        """Carry out a step that commits, and return the new Delta version, or None if there was
-        nothing to do. The commit has the metadata `said` and directly follows version `above`.
-        Raise `CommitConflict` if another writer has committed since."""
+        """Carry out a step that commits, and return the new Delta version, or None if
+        there was nothing to do. The commit has the metadata `said` and directly follows
+        version `above`. Raise `CommitConflict` if another writer has committed
+        since."""
 
     def thin_log(self, folder: str, now: datetime, *, delete: bool) -> FileTotal:
-        """Return the number and size of a log's checkpoints that later checkpoints replace; with
-        `delete`, delete them. A missing table has none."""
+        """Return the number and size of a log's checkpoints that later checkpoints
+        replace; with `delete`, delete them. A missing table has none."""
 
     def vacuum(self, mirror: str) -> FileTotal:
-        """Delete the files of versions that were replaced longer ago than `keep`, and return their
-        number and size. Repeat it after an interruption."""
+        """Delete the files of versions that were replaced longer ago than `keep`, and
+        return their number and size. Repeat it after an interruption."""

@@ -1,6 +1,6 @@
-"""Files that a capture writes. Segments are Parquet files of decoded row changes, which a changelog
-(the Delta table with all changes of a source table) lists later. Event files hold raw row events
-that do not fit into memory or wait for an XA COMMIT."""
+"""Files that a capture writes. Segments are Parquet files of decoded row changes, which
+a changelog (the Delta table with all changes of a source table) lists later. Event
+files hold raw row events that do not fit into memory or wait for an XA COMMIT."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from lockstep.pipeline.values.segment import SegmentFile
 
 
 class SegmentWriter(Protocol):
-    """A segment that is being written; a new file begins at a certain size. Nothing is durable
-    before `close`.
+    """A segment that is being written; a new file begins at a certain size. Nothing is
+    durable before `close`.
 
-    Files may be written in the background after `write` has returned; a later call raises errors of
-    that work.
+    Files may be written in the background after `write` has returned; a later call
+    raises errors of that work.
     """
 
     def write(self, changes: pa.Table) -> None:
-        """Write row images: enough for a row group, or the last ones. Images that lack columns have
-        `layout.present_name` as their last column, and go to files with an ending of their own
-        (`segment.ENDINGS`)."""
+        """Write row images: enough for a row group, or the last ones. Images that lack
+        columns have `layout.present_name` as their last column, and go to files with an
+        ending of their own (`segment.ENDINGS`)."""
 
     def cut(self) -> int:
-        """End the current file, so that later rows go to new files, and return the number of
-        files."""
+        """End the current file, so that later rows go to new files, and return the
+        number of files."""
 
     def drop(self, files: int) -> None:
         """Delete all files after the first `files`, a number that `cut` returned."""
@@ -41,9 +41,9 @@ class SegmentWriter(Protocol):
 class SegmentStore(Protocol):
     """Parquet files in the changelog's folders, not yet part of any Delta table.
 
-    `folder` is the path of a changelog (`TableState.changelog`) or of one of the source's own
-    tables. File names have the batch's id, so that an abandoned batch's files are found without a
-    list.
+    `folder` is the path of a changelog (`TableState.changelog`) or of one of the
+    source's own tables. File names have the batch's id, so that an abandoned batch's
+    files are found without a list.
     """
 
     def open(
@@ -55,71 +55,76 @@ class SegmentStore(Protocol):
         schema: pa.Schema,
         updated: bool = False,
     ) -> SegmentWriter:
-        """Begin a segment. `schema`: the columns of every row. `updated`: `layout.updated_field`
-        is one of them, and the files' names say so."""
+        """Begin a segment. `schema`: the columns of every row. `updated`:
+        `layout.updated_field` is one of them, and the files' names say so."""
 
     def open_chunk(self, folder: str, *, load: int, chunk: int, schema: pa.Schema) -> SegmentWriter:
-        """Begin a chunk of a table whose rows are being read; delete files of an earlier try."""
+        """Begin a chunk of a table whose rows are being read; delete files of an
+        earlier try."""
 
     def damaged(self, folder: str, files: Iterable[SegmentFile]) -> list[str]:
-        """Return one sentence for each file that differs from its record: it is missing, or has
-        another size or checksum."""
+        """Return one sentence for each file that differs from its record: it is
+        missing, or has another size or checksum."""
 
     def pieces(
         self, folder: str, files: Iterable[SegmentFile], columns: Sequence[str] | None = None
     ) -> Iterator[pa.Table]:
-        """Yield the files' row images in order, with `columns` (None: all). Each piece is so small
-        that several copies of it fit into memory."""
+        """Yield the files' row images in order, with `columns` (None: all). Each piece
+        is so small that several copies of it fit into memory."""
 
     def unpacked(self, folder: str, files: Iterable[SegmentFile]) -> int:
-        """Return the bytes of the files' values before compression, without reading them."""
+        """Return the bytes of the files' values before compression, without reading
+        them."""
 
     def discard(self, source: str, batch: int) -> int:
-        """Delete every file of a batch in the source's changelogs and in its own tables, and return
-        their number."""
+        """Delete every file of a batch in the source's changelogs and in its own
+        tables, and return their number."""
 
     def give_up_uploads(self, source: str) -> None:
-        """Abort the unfinished uploads of killed runs anywhere below the source's folder. Only for
-        the holder of the source, while nothing is written there."""
+        """Abort the unfinished uploads of killed runs anywhere below the source's
+        folder. Only for the holder of the source, while nothing is written there."""
 
     def discard_load(self, folder: str, load: int) -> int:
         """Delete every file of a load, and return their number."""
 
     def bring(self, origin: str, folder: str, files: Iterable[SegmentFile]) -> None:
-        """Move files from `origin` to `folder` durably, each atomically; a file of the same name is
-        replaced. In `origin` each file has its `unrevised_name`; a file that is missing there was
-        moved by an earlier try."""
+        """Move files from `origin` to `folder` durably, each atomically; a file of the
+        same name is replaced. In `origin` each file has its `unrevised_name`; a file
+        that is missing there was moved by an earlier try."""
 
     def clear(self, folder: str) -> None:
-        """Delete the folder and everything below it; a missing folder is no error. Only for folders
-        with no file that the ledger records."""
+        """Delete the folder and everything below it; a missing folder is no error. Only
+        for folders with no file that the ledger records."""
 
     def purge(
         self, folder: str, through: int, kept: Collection[str] = (), held: RequireHeld = no_check
     ) -> int:
-        """Delete all files of batches up to `through`, also unrecorded ones, except `kept`, and
-        return their number. The folder is listed before `held` is called, so that files of a run
-        that takes over stay."""
+        """Delete all files of batches up to `through`, also unrecorded ones, except
+        `kept`, and return their number. The folder is listed before `held` is called,
+        so that files of a run that takes over stay."""
 
     def remove(self, folder: str, files: Iterable[SegmentFile]) -> None:
         """Delete files that no table lists any more. A missing file is no error."""
 
 
 class EventFile(Protocol):
-    """A file of row events (`pipeline.binlog.transactions.spill`), which is read at any offset."""
+    """A file of row events (`pipeline.binlog.transactions.spill`), which is read at any
+    offset."""
 
     def write(self, data: bytes | memoryview) -> None:
         """Append the data."""
 
     def read(self, at: int, count: int) -> bytes:
-        """Return `count` bytes from the offset `at`; raise `SegmentsLost` if they are missing."""
+        """Return `count` bytes from the offset `at`; raise `SegmentsLost` if they are
+        missing."""
 
     def close(self) -> None:
         """Close the file; a scratch file is deleted."""
 
 
 class Spool(Protocol):
-    """Encrypted files of row events. Methods raise `LakeUnavailable` if the disk is full."""
+    """Encrypted files of row events. Methods raise `LakeUnavailable` if the disk is
+    full."""
 
     def scratch(self) -> EventFile:
         """Return a new file that is deleted with this process."""
@@ -137,6 +142,7 @@ class Spool(Protocol):
         """Delete the files of a batch's prepared transactions, and return their number."""
 
     def remove(self, source: str, file: WaitingFile) -> None:
-        """Delete the sealed file of a transaction that was committed or rolled back. Call it only
-        once the batch with that event is acknowledged: until then the batch may be abandoned, and
-        the next one needs the file. A missing file is no error."""
+        """Delete the sealed file of a transaction that was committed or rolled back.
+        Call it only once the batch with that event is acknowledged: until then the
+        batch may be abandoned, and the next one needs the file. A missing file is no
+        error."""

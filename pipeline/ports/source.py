@@ -1,6 +1,6 @@
-"""The port to the source's MySQL server: facts about it, its log, its structures, its rows; and
-sums, hashes and samples of rows, which are compared with a mirror (the Delta table with a table's
-current rows)."""
+"""The port to the source's MySQL server: facts about it, its log, its structures, its
+rows; and sums, hashes and samples of rows, which are compared with a mirror (the Delta
+table with a table's current rows)."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ from lockstep.pipeline.values.table import TableName, TableStructure
 class ReadMarks:
     """The places of the log around a consistent read.
 
-    The read has every change that was committed before `low`, and none that was committed after
-    `high`. `low_set` and `high_set`: the GTIDs executed at these places, or "". `ordered`:
-    transactions become visible in the order of the log, so the read shows the table as of one place
-    between the two.
+    The read has every change that was committed before `low`, and none that was
+    committed after `high`. `low_set` and `high_set`: the GTIDs executed at these
+    places, or "". `ordered`: transactions become visible in the order of the log, so
+    the read shows the table as of one place between the two.
     """
 
     low: Coordinates
@@ -53,8 +53,8 @@ class SourceSum:
 
 @dataclass(frozen=True, slots=True)
 class SourceHashes:
-    """A table's rows as pairs of hashes: the hash of the key, and that of the whole row. `batches`
-    can be read once; rows are in no particular order."""
+    """A table's rows as pairs of hashes: the hash of the key, and that of the whole
+    row. `batches` can be read once; rows are in no particular order."""
 
     marks: ReadMarks
     batches: Iterator[tuple[Hashes, Hashes]]
@@ -70,8 +70,8 @@ class ComparedRows:
 
 @dataclass(frozen=True, slots=True)
 class SourceSample:
-    """Stretches of consecutive rows of a table, in the order of its key. `starts`: the key at which
-    each was asked to begin; `rows`: the rows of each."""
+    """Stretches of consecutive rows of a table, in the order of its key. `starts`: the
+    key at which each was asked to begin; `rows`: the rows of each."""
 
     marks: ReadMarks
     starts: tuple[tuple[Any, ...], ...]
@@ -83,25 +83,26 @@ class ComparedServer(Protocol):
 
     def row_sum(self, structure: TableStructure) -> SourceSum:
         """Return the sum of the hashes of all rows of a table with that structure
-        (`proof.hashes`), added up by the server in one consistent read. Raise `StructureMoved` if
-        the table has another structure, and `TableError` as `snapshot` does."""
+        (`proof.hashes`), added up by the server in one consistent read. Raise
+        `StructureMoved` if the table has another structure, and `TableError` as
+        `snapshot` does."""
 
     def row_hashes(self, structure: TableStructure) -> AbstractContextManager[SourceHashes]:
         """Return the hashes of a table's rows, row by row. Errors as for `row_sum`."""
 
     def rows_by_hash(self, structure: TableStructure, keys: Collection[int]) -> ComparedRows:
-        """Return the rows whose keys have these hashes, which are at most a few hundred. Errors as
-        for `row_sum`."""
+        """Return the rows whose keys have these hashes, which are at most a few
+        hundred. Errors as for `row_sum`."""
 
     def sample(
         self,
         structure: TableStructure,
         starts: Sequence[tuple[Any, ...]] | Callable[[int, int], Sequence[int]],
     ) -> SourceSample:
-        """Read `sampling.STRETCH` rows of a table from each of these keys on, in one consistent
-        read; an empty key stands for the first row. `starts` may be a function if the key is one
-        column of whole numbers: it gets the least and the greatest key and returns the keys. Errors
-        as for `row_sum`."""
+        """Read `sampling.STRETCH` rows of a table from each of these keys on, in one
+        consistent read; an empty key stands for the first row. `starts` may be a
+        function if the key is one column of whole numbers: it gets the least and the
+        greatest key and returns the keys. Errors as for `row_sum`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,14 +117,14 @@ class BinlogSize:
 class ServerFacts:
     """The facts about a server that every run needs, from one round of queries.
 
-    `head`: the end of the log. `gtid_executed` is read before it, so it has no transaction after
-    it. `settings`: global variables by lower-case name. `read_at`: the server's clock. `standby`:
-    the configured standby answered instead of the source. `life`: the server's process. Decisions
-    keep the fields in `json_keys`.
+    `head`: the end of the log. `gtid_executed` is read before it, so it has no
+    transaction after it. `settings`: global variables by lower-case name. `read_at`:
+    the server's clock. `standby`: the configured standby answered instead of the
+    source. `life`: the server's process. Decisions keep the fields in `json_keys`.
 
-    MariaDB has no server_uuid: `server-id:<id>` stands for it. Its GTIDs cannot be switched off.
-    Its `gtid_binlog_state` is used as `gtid_executed`, and the GTID list at the begin of its oldest
-    log file as `gtid_purged`.
+    MariaDB has no server_uuid: `server-id:<id>` stands for it. Its GTIDs cannot be
+    switched off. Its `gtid_binlog_state` is used as `gtid_executed`, and the GTID list
+    at the begin of its oldest log file as `gtid_purged`.
     """
 
     json_keys: ClassVar = (
@@ -163,9 +164,9 @@ class ServerFacts:
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """Bytes from a socket: `data[begin:end]`. The consumer may overwrite the bytes before `begin`
-    (64 KiB in a dump), for example to prepend the rest of a packet. The iterator reuses the whole
-    array at its next step."""
+    """Bytes from a socket: `data[begin:end]`. The consumer may overwrite the bytes
+    before `begin` (64 KiB in a dump), for example to prepend the rest of a packet. The
+    iterator reuses the whole array at its next step."""
 
     data: npt.NDArray[np.uint8]
     begin: int
@@ -175,10 +176,11 @@ class Received:
 class BinlogDump(Protocol):
     """A bounded stream of packets from one connection; never reconnects.
 
-    Iterating yields the bytes of the packets that answer COM_BINLOG_DUMP as they arrive; a piece
-    may end within a packet. The packets are numbered from 1. The iterator waits for more until it
-    is closed, so the reader must stop at the packet that ends the stream. It raises
-    `SourceUnavailable` if the server is silent for longer than the read timeout.
+    Iterating yields the bytes of the packets that answer COM_BINLOG_DUMP as they
+    arrive; a piece may end within a packet. The packets are numbered from 1. The
+    iterator waits for more until it is closed, so the reader must stop at the packet
+    that ends the stream. It raises `SourceUnavailable` if the server is silent for
+    longer than the read timeout.
     """
 
     @property
@@ -195,12 +197,13 @@ class BinlogDump(Protocol):
 class Baseline:
     """Structures as they were read from the server, between two places of its log.
 
-    They have every change that was committed before `low`, and none that was committed after
-    `high`. If the log has no statement on a table between the two, its structure did not change.
-    `low_set` and `high_set` are the GTIDs executed at these places, empty if the server has none:
-    the structures show each statement with a GTID in `low_set`, wherever it is in the log. A table
-    that was dropped meanwhile may be missing, and a table that was altered may show a mixture of
-    both structures. `unread`: tables that the account may not see or read completely, each with the
+    They have every change that was committed before `low`, and none that was committed
+    after `high`. If the log has no statement on a table between the two, its structure
+    did not change. `low_set` and `high_set` are the GTIDs executed at these places,
+    empty if the server has none: the structures show each statement with a GTID in
+    `low_set`, wherever it is in the log. A table that was dropped meanwhile may be
+    missing, and a table that was altered may show a mixture of both structures.
+    `unread`: tables that the account may not see or read completely, each with the
     missing privilege.
     """
 
@@ -215,9 +218,9 @@ class Baseline:
 
 @dataclass(frozen=True, slots=True)
 class CurrentSchemas:
-    """Some tables as information_schema shows them now. `head` is the end of the log, read after
-    them: each statement that they show is logged before `head`, or not logged yet. `server_uuid`:
-    as in `ServerFacts`, of the server that answered."""
+    """Some tables as information_schema shows them now. `head` is the end of the log,
+    read after them: each statement that they show is logged before `head`, or not
+    logged yet. `server_uuid`: as in `ServerFacts`, of the server that answered."""
 
     tables: Mapping[TableName, TableSchema]
     head: Coordinates
@@ -228,19 +231,20 @@ class CurrentSchemas:
 class TableSnapshot:
     """One table's rows in one consistent read, while it is open.
 
-    `batches` have every change that was committed before `low` (the transactions of `low_set`, if
-    the server has GTIDs), and none that was committed after `high`. If every change after `low` is
-    applied to these rows by key, the result is the table from `high` on.
-    `exact`: `low` equals `high`, and exactly the changes after it are missing. A table without a
-    key needs that, because its rows cannot be replaced by key.
-    `batches` can be read once; each has the columns of `schema` and 1 to 10,000 rows, in no
-    particular order (fewer rows if the table has more than about 400 columns). A batch ends after
-    32 MiB as received, which bounds memory except for a single larger row. A batch owns its memory.
-    Reading raises the errors of `SourceServer.snapshot`.
+    `batches` have every change that was committed before `low` (the transactions of
+    `low_set`, if the server has GTIDs), and none that was committed after `high`. If
+    every change after `low` is applied to these rows by key, the result is the table
+    from `high` on. `exact`: `low` equals `high`, and exactly the changes after it are
+    missing. A table without a key needs that, because its rows cannot be replaced by
+    key. `batches` can be read once; each has the columns of `schema` and 1 to 10,000
+    rows, in no particular order (fewer rows if the table has more than about 400
+    columns). A batch ends after 32 MiB as received, which bounds memory except for a
+    single larger row. A batch owns its memory. Reading raises the errors of
+    `SourceServer.snapshot`.
 
-    `prepared`: XA transactions that were prepared but not committed when the rows were read. The
-    log has their rows before `low`, but `batches` do not have them. It may name other transactions
-    too. None if the account may not ask.
+    `prepared`: XA transactions that were prepared but not committed when the rows were
+    read. The log has their rows before `low`, but `batches` do not have them. It may
+    name other transactions too. None if the account may not ask.
     """
 
     table: TableName
@@ -256,10 +260,11 @@ class TableSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class ConditionSnapshot:
-    """The rows of a table for which a condition holds, and lookups by key, in one consistent read,
-    while it is open. Call `by_keys` after `rows` was read to its end. It takes keys without NULL,
-    with the columns of a key by which rows can be selected (`snapshot.bounds`). It yields all of
-    them that exist in the table, and possibly other keys of the table."""
+    """The rows of a table for which a condition holds, and lookups by key, in one
+    consistent read, while it is open. Call `by_keys` after `rows` was read to its end.
+    It takes keys without NULL, with the columns of a key by which rows can be selected
+    (`snapshot.bounds`). It yields all of them that exist in the table, and possibly
+    other keys of the table."""
 
     rows: TableSnapshot
     by_keys: Callable[[pa.RecordBatch], Iterator[pa.RecordBatch]]
@@ -272,68 +277,74 @@ class SourceServer(ComparedServer, Protocol):
         """Return the facts that every run needs."""
 
     def survey(self) -> Survey:
-        """Return the facts that `lockstep check` judges, from a bounded number of queries. The
-        result names facts that the account may not see. The call works even if `facts` fails for
-        lack of a privilege or because of a setting."""
+        """Return the facts that `lockstep check` judges, from a bounded number of
+        queries. The result names facts that the account may not see. The call works
+        even if `facts` fails for lack of a privilege or because of a setting."""
 
     def dump(self, start: Coordinates) -> BinlogDump:
-        """Return a dump from `start`, which must be the beginning of an event. If the server cannot
-        begin at so large an offset, the dump begins with that file (`BinlogDump.begins`)."""
+        """Return a dump from `start`, which must be the beginning of an event. If the
+        server cannot begin at so large an offset, the dump begins with that file
+        (`BinlogDump.begins`)."""
 
     def dump_after(self, executed: GtidSet) -> BinlogDump:
         """Return a dump of every transaction that is not in the set."""
 
     def prepared(self) -> frozenset[Xid]:
-        """Return the XA transactions that are prepared now; none if the account may not ask."""
+        """Return the XA transactions that are prepared now; none if the account may not
+        ask."""
 
     def tables(self) -> list[ListedTable]:
-        """Return all base tables that the account can see, sorted, without system databases."""
+        """Return all base tables that the account can see, sorted, without system
+        databases."""
 
     def engines(self) -> dict[TableName, str]:
         """Return the engine of each table in `tables`, by one short query; '' for none."""
 
     def comments(self, tables: Collection[TableName]) -> dict[TableName, dict[str, str]]:
-        """Return the present comments on columns of these tables, by table and column. They are
-        only shown to people: structures do not contain them."""
+        """Return the present comments on columns of these tables, by table and column.
+        They are only shown to people: structures do not contain them."""
 
     def table_comments(self, tables: Collection[TableName]) -> dict[TableName, str]:
         """Return the comments on these tables; tables without one are left out."""
 
     def rows(self, structure: TableStructure) -> AbstractContextManager[Iterator[pa.RecordBatch]]:
         """Return the table's rows in one consistent read, with columns of the types in
-        `schema.types`, in batches as in `TableSnapshot`. Raise `TableError` as `snapshot` does."""
+        `schema.types`, in batches as in `TableSnapshot`. Raise `TableError` as
+        `snapshot` does."""
 
     def structure(self, table: TableName) -> TableStructure:
-        """Return the table's structure now, from information_schema. Raise `NothingMatches` if the
-        account sees no such table."""
+        """Return the table's structure now, from information_schema. Raise
+        `NothingMatches` if the account sees no such table."""
 
     def structures(self) -> list[TableStructure]:
-        """Return the structure of every table in `tables`, by a bounded number of queries."""
+        """Return the structure of every table in `tables`, by a bounded number of
+        queries."""
 
     def baseline(self, names: Collection[TableName] | None = None) -> Baseline:
-        """Return the structures of all base tables and databases that the account can see, without
-        system databases, by a bounded number of queries. `names`: only these tables, as far as they
-        exist. A default that is an expression is evaluated by a SELECT if the account may do so.
-        Raise `TableError` if a single table is asked for that exists but cannot be examined."""
+        """Return the structures of all base tables and databases that the account can
+        see, without system databases, by a bounded number of queries. `names`: only
+        these tables, as far as they exist. A default that is an expression is evaluated
+        by a SELECT if the account may do so. Raise `TableError` if a single table is
+        asked for that exists but cannot be examined."""
 
     def current_schemas(self, tables: Collection[TableName]) -> CurrentSchemas:
-        """Return the structures of these tables without foreign keys, as far as the account sees
-        them, by a bounded number of queries. A table that is altered at this moment may show a
-        mixture of both structures, or be missing."""
+        """Return the structures of these tables without foreign keys, as far as the
+        account sees them, by a bounded number of queries. A table that is altered at
+        this moment may show a mixture of both structures, or be missing."""
 
     def is_view(self, name: TableName) -> bool:
-        """Return whether a view, or on MariaDB a sequence, has that name now. Return False if the
-        account may not see it."""
+        """Return whether a view, or on MariaDB a sequence, has that name now. Return
+        False if the account may not see it."""
 
     def locked_schema(self, table: TableName) -> CurrentSchemas:
-        """Return one table's structure while a lock keeps others from altering it, so every
-        statement that it shows is logged before `head`. `tables` is empty if the server does not
-        have the table. Raise `TableBusy` if other sessions prevent the lock, and `TableError` if
-        the account may not read all columns."""
+        """Return one table's structure while a lock keeps others from altering it, so
+        every statement that it shows is logged before `head`. `tables` is empty if the
+        server does not have the table. Raise `TableBusy` if other sessions prevent the
+        lock, and `TableError` if the account may not read all columns."""
 
     def empty(self, tables: Collection[TableName]) -> frozenset[TableName]:
-        """Return the tables that had no row at some moment of this call. Tables that cannot be read
-        are left out."""
+        """Return the tables that had no row at some moment of this call. Tables that
+        cannot be read are left out."""
 
     def snapshot(
         self,
@@ -342,18 +353,19 @@ class SourceServer(ComparedServer, Protocol):
         *,
         exact: bool = False,
     ) -> AbstractContextManager[TableSnapshot]:
-        """Read a table with the structure `table` in one consistent read, with the types in
-        `schema.types` and the same values as in the log. `columns`: read only the primary key and
-        these columns.
+        """Read a table with the structure `table` in one consistent read, with the
+        types in `schema.types` and the same values as in the log. `columns`: read only
+        the primary key and these columns.
 
-        `exact`: wait a few seconds for a moment in which nothing is committed, or lock the table
-        for such a moment; `TableSnapshot.exact` says whether that succeeded. Nobody can alter the
-        table until the snapshot is closed, so it is closed early if somebody waits to do so.
+        `exact`: wait a few seconds for a moment in which nothing is committed, or lock
+        the table for such a moment; `TableSnapshot.exact` says whether that succeeded.
+        Nobody can alter the table until the snapshot is closed, so it is closed early
+        if somebody waits to do so.
 
-        Raise `StructureMoved` if the table has another structure or does not exist. Raise
-        `TableBusy` if other sessions prevent the read or wait to alter the table. Raise
-        `TableError` if a value fits no Arrow type, if the server refuses the query, or if it warns
-        that it may have changed a value.
+        Raise `StructureMoved` if the table has another structure or does not exist.
+        Raise `TableBusy` if other sessions prevent the read or wait to alter the table.
+        Raise `TableError` if a value fits no Arrow type, if the server refuses the
+        query, or if it warns that it may have changed a value.
         """
 
     def next_bound(
@@ -364,9 +376,10 @@ class SourceServer(ComparedServer, Protocol):
         *,
         since: Coordinates | None = None,
     ) -> Bound | None:
-        """Return the last key of the chunk of `rows` rows after the key `after` (None: from the
-        table's first row). Return None if at most that many rows are left, or if the server cannot
-        cut the table. `since` as for `chunk`; errors as for `snapshot`."""
+        """Return the last key of the chunk of `rows` rows after the key `after` (None:
+        from the table's first row). Return None if at most that many rows are left, or
+        if the server cannot cut the table. `since` as for `chunk`; errors as for
+        `snapshot`."""
 
     def chunk(
         self,
@@ -377,11 +390,11 @@ class SourceServer(ComparedServer, Protocol):
         most_seconds: float = PIECE_SECONDS,
         since: Coordinates | None = None,
     ) -> AbstractContextManager[TableSnapshot]:
-        """Read the rows of a range of keys, like `snapshot`. Unless `exact`, they may be read from
-        a replica, with a `low` that is not before `since`. Raise `TableBusy` if a statement waits
-        to alter the table (`snapshot.pace`), or if reading a range of the whole table takes longer
-        than `most_seconds`. Raise `StructureMoved` also if the range has other key columns than
-        the table."""
+        """Read the rows of a range of keys, like `snapshot`. Unless `exact`, they may
+        be read from a replica, with a `low` that is not before `since`. Raise
+        `TableBusy` if a statement waits to alter the table (`snapshot.pace`), or if
+        reading a range of the whole table takes longer than `most_seconds`. Raise
+        `StructureMoved` also if the range has other key columns than the table."""
 
     def rows_where(
         self,
@@ -390,18 +403,21 @@ class SourceServer(ComparedServer, Protocol):
         *,
         most_seconds: float = PIECE_SECONDS,
     ) -> AbstractContextManager[ConditionSnapshot]:
-        """Read the rows for which a condition holds, like `snapshot`. Raise `TableBusy` as `chunk`
-        does for the whole table, and `ConditionRefused` if the server refuses the condition."""
+        """Read the rows for which a condition holds, like `snapshot`. Raise `TableBusy`
+        as `chunk` does for the whole table, and `ConditionRefused` if the server
+        refuses the condition."""
 
     def estimated_where(self, table: TableName, condition: Condition) -> int:
-        """Return the server's estimate of the number of rows for which the condition holds. Raise
-        `ConditionRefused` if the server refuses it, or does not have the table."""
+        """Return the server's estimate of the number of rows for which the condition
+        holds. Raise `ConditionRefused` if the server refuses it, or does not have the
+        table."""
 
     def source_load(self) -> SourceLoad:
         """Return the load on the server at this moment, by which reading slows down."""
 
     def estimated_rows(self, tables: Collection[TableName]) -> dict[TableName, int]:
-        """Return the server's estimate of each table's number of rows, without unknown tables."""
+        """Return the server's estimate of each table's number of rows, without unknown
+        tables."""
 
     def estimated_bytes(self, tables: Collection[TableName]) -> dict[TableName, int]:
         """Return the server's estimate of the size of each table's rows in bytes."""

@@ -1,12 +1,14 @@
-"""The canonical text of a value, computed in two ways: by the server in SQL, and by us from Arrow.
+"""The canonical text of a value, computed in two ways: by the server in SQL, and by us
+from Arrow.
 
-Each type has both ways side by side. Our functions take an Arrow array and return a binary array,
-with NULL for NULL. Not here: hashing rows (`hashes`), Arrow's types (`schema.types`).
+Each type has both ways side by side. Our functions take an Arrow array and return a
+binary array, with NULL for NULL. Not here: hashing rows (`hashes`), Arrow's types
+(`schema.types`).
 
-A row's text is the texts of its columns, separated by commas. A text that may contain a comma is
-preceded by its length, so that different rows never have the same text. A value that may be long is
-replaced by its SHA-256. NULL is the empty text, which no value has. Text is compared as UTF-8
-bytes, whatever its character set at the source.
+A row's text is the texts of its columns, separated by commas. A text that may contain a
+comma is preceded by its length, so that different rows never have the same text. A
+value that may be long is replaced by its SHA-256. NULL is the empty text, which no
+value has. Text is compared as UTF-8 bytes, whatever its character set at the source.
 """
 
 from __future__ import annotations
@@ -34,7 +36,8 @@ _UTF8: Final = frozenset({None, "utf8mb4", "utf8mb3", "ascii"})
 """Character sets whose stored bytes are UTF-8."""
 
 _LONG: Final = frozenset({"text", "blob", "json", "geometry", "vector"})
-"""Types whose values may be so long that a row's text exceeds the server's max_allowed_packet."""
+"""Types whose values may be so long that a row's text exceeds the server's
+max_allowed_packet."""
 
 _LEAST_PLAIN: Final = 1e-5
 _MOST_PLAIN: Final = 1e9
@@ -42,7 +45,8 @@ _MOST_PLAIN: Final = 1e9
 
 _MOST_ZEROS: Final = 14
 _MOST_WHOLE: Final = 15
-"""With more leading zeros or digits than these, `my_gcvt` (strings/dtoa.cc) writes an exponent."""
+"""With more leading zeros or digits than these, `my_gcvt` (strings/dtoa.cc) writes an
+exponent."""
 
 _HAS_SPATIAL_REFERENCE: Final = 0x2000_0000
 
@@ -55,8 +59,8 @@ def plain(values: pa.Array) -> pa.Array:
 
 
 def decimals(values: pa.Array) -> pa.Array:
-    """Return the texts of decimals, with all digits of the scale. Arrow's own texts have exponents
-    for small values."""
+    """Return the texts of decimals, with all digits of the scale. Arrow's own texts
+    have exponents for small values."""
     scale = values.type.scale
     kind = pa.decimal128(38, 0)
     units = pa.Array.from_buffers(
@@ -73,8 +77,8 @@ def decimals(values: pa.Array) -> pa.Array:
 
 
 def doubles(values: pa.Array) -> pa.Array:
-    """Return the texts of DOUBLE, and of FLOAT as a double: the shortest that is read back as the
-    same double."""
+    """Return the texts of DOUBLE, and of FLOAT as a double: the shortest that is read
+    back as the same double."""
     values = values.cast(pa.float64())
     size = pc.abs(values)
     middle = pc.and_(pc.greater_equal(size, _LEAST_PLAIN), pc.less(size, _MOST_PLAIN))
@@ -110,8 +114,8 @@ def _spelled(digits: str, power: int) -> str:
 
 
 def moments(values: pa.Array) -> pa.Array:
-    """Return the texts of dates with times: six fractional digits, whatever the column's precision;
-    TIMESTAMP in UTC."""
+    """Return the texts of dates with times: six fractional digits, whatever the
+    column's precision; TIMESTAMP in UTC."""
     return _binary(values.cast(pa.timestamp("us")).cast(pa.string()))
 
 
@@ -123,8 +127,8 @@ def counted(values: pa.Array) -> pa.Array:
 
 
 def digested(values: pa.Array, stored: Callable[[Any], bytes] = bytes) -> pa.Array:
-    """Return the SHA-256 of each value's bytes in the server's storage format, as 64 hex digits.
-    `stored`: converts a value to these bytes."""
+    """Return the SHA-256 of each value's bytes in the server's storage format, as 64
+    hex digits. `stored`: converts a value to these bytes."""
     sha = hashlib.sha256
     plain_values = values if pa.types.is_nested(values.type) else _binary(values)
     digests = [
@@ -159,9 +163,9 @@ def _binary(values: pa.Array) -> pa.Array:
 
 @dataclass(frozen=True, slots=True)
 class Canonical:
-    """The two ways to compute a type's texts. `sql`: an expression in which `{c}` stands for the
-    column's quoted name, `{n}` for its length, `{p}` and `{s}` for its precision and scale. `text`:
-    converts an Arrow array of the lake's type."""
+    """The two ways to compute a type's texts. `sql`: an expression in which `{c}`
+    stands for the column's quoted name, `{n}` for its length, `{p}` and `{s}` for its
+    precision and scale. `text`: converts an Arrow array of the lake's type."""
 
     sql: str
     text: Callable[[pa.Array], pa.Array]
@@ -221,7 +225,8 @@ _CANONICAL: Final[dict[str, Canonical]] = {
 
 
 def canonical(column: Column, flavour: str) -> Canonical:
-    """Return the two ways for a column. Raise TableError for a type that cannot be compared."""
+    """Return the two ways for a column. Raise TableError for a type that cannot be
+    compared."""
     kind = column.type
     if kind.endswith("int"):
         return _UNSIGNED if column.unsigned else _NUMBER
@@ -244,15 +249,15 @@ def canonical(column: Column, flavour: str) -> Canonical:
 
 
 def expression(column: Column, quoted: str, flavour: str) -> str:
-    """Return the SQL expression for the text of a column's value. `quoted`: the column's quoted
-    name."""
+    """Return the SQL expression for the text of a column's value. `quoted`: the
+    column's quoted name."""
     template = canonical(column, flavour).sql
     return f"ifnull({_filled(template, column, quoted)}, '')"
 
 
 def _filled(template: str, column: Column, quoted: str) -> str:
-    """Return the template with its marks filled in. `str.format` would fail on braces in a quoted
-    name. For the same reason the name is filled in last."""
+    """Return the template with its marks filled in. `str.format` would fail on braces
+    in a quoted name. For the same reason the name is filled in last."""
     for mark, value in (
         ("{n}", column.length),
         ("{p}", column.precision),

@@ -1,8 +1,9 @@
 """Hashes of rows, 64 bits each, and their sums.
 
-A row's hash is the first 8 bytes of the SHA-256 of its canonical text (`pipeline.proof.canonical`).
-Hashes are added modulo 2**64. So the order of rows does not matter, equal rows count as often as
-they occur, and an update subtracts the old row's hash and adds the new one's.
+A row's hash is the first 8 bytes of the SHA-256 of its canonical text
+(`pipeline.proof.canonical`). Hashes are added modulo 2**64. So the order of rows does
+not matter, equal rows count as often as they occur, and an update subtracts the old
+row's hash and adds the new one's.
 """
 
 from __future__ import annotations
@@ -44,8 +45,8 @@ class RowSum:
 
 @dataclass(frozen=True, slots=True)
 class RowHasher:
-    """Computes hashes of one table's rows. `flavour`: "mysql" or "mariadb", the server whose texts
-    are reproduced. `schema`: the Arrow schema of the table's rows."""
+    """Computes hashes of one table's rows. `flavour`: "mysql" or "mariadb", the server
+    whose texts are reproduced. `schema`: the Arrow schema of the table's rows."""
 
     structure: TableStructure
     flavour: str
@@ -72,8 +73,8 @@ class RowHasher:
         return RowSum(batch.num_rows, int(self.rows(batch).sum(dtype=np.uint64)))
 
     def texts(self, batch: pa.RecordBatch, names: Sequence[str] | None = None) -> list[pa.Array]:
-        """Return each column's canonical texts, NULL for NULL. `names`: the columns; None for
-        all."""
+        """Return each column's canonical texts, NULL for NULL. `names`: the columns;
+        None for all."""
         wanted = self.structure.names if names is None else names
         columns = {column.name: column for column in self.structure.columns}
         return [

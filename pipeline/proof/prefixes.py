@@ -1,9 +1,11 @@
-"""Finds the transaction after which a consistent read of a table was made, by sums of row hashes.
+"""Finds the transaction after which a consistent read of a table was made, by sums of
+row hashes.
 
-The source's rows were read at some moment between two marks: the ends of the log before and after
-the read. The sum of the mirror (the Delta table with the current rows) is carried through the log,
-transaction by transaction. If the mirror is right, it has the sum of the source's rows after one of
-the transactions between the marks. If any row differs, it never does.
+The source's rows were read at some moment between two marks: the ends of the log before
+and after the read. The sum of the mirror (the Delta table with the current rows) is
+carried through the log, transaction by transaction. If the mirror is right, it has the
+sum of the source's rows after one of the transactions between the marks. If any row
+differs, it never does.
 """
 
 from __future__ import annotations
@@ -47,12 +49,12 @@ class Prefix:
 class CarriedSum:
     """A mirror's sum, carried through the log.
 
-    `state`: the sum after the transactions so far. `target`: the sum of the source's rows, which
-    were read between the marks `low` and `high`. `low_set`: the GTIDs before `low`. `since`: the
-    place from which on the table has the sum `state`; None if that is before `low`. `found`: the
-    first place between the marks with the target's sum, or None. `candidates`: number of states
-    that were compared with the target. `touched`: number of transactions between the marks that
-    changed the table.
+    `state`: the sum after the transactions so far. `target`: the sum of the source's
+    rows, which were read between the marks `low` and `high`. `low_set`: the GTIDs
+    before `low`. `since`: the place from which on the table has the sum `state`; None
+    if that is before `low`. `found`: the first place between the marks with the
+    target's sum, or None. `candidates`: number of states that were compared with the
+    target. `touched`: number of transactions between the marks that changed the table.
     """
 
     state: RowSum
@@ -72,8 +74,9 @@ class CarriedSum:
         rows: Counts,
         totals: Hashes,
     ) -> None:
-        """Add transactions that changed the table. `which`: their numbers among `transactions`,
-        ascending; `rows`, `totals`: what each adds to the number of rows and to the sum."""
+        """Add transactions that changed the table. `which`: their numbers among
+        `transactions`, ascending; `rows`, `totals`: what each adds to the number of
+        rows and to the sum."""
         if not len(which):
             return
         through_low, through_high = transactions.through(self.low), transactions.through(self.high)
@@ -92,7 +95,8 @@ class CarriedSum:
             self.since = Prefix(transactions.end(number), transactions.gtids(number))
 
     def finish(self) -> None:
-        """Compare the last state. Call this once the log is read up to the high mark or further."""
+        """Compare the last state. Call this once the log is read up to the high mark or
+        further."""
         self._try()
 
     @property
@@ -116,9 +120,9 @@ class CarriedSum:
 
 
 def grouped(which: Counts, signs: Counts, hashes: Hashes) -> tuple[Counts, Counts, Hashes]:
-    """Group images by transaction. Return the numbers of the transactions, and what each adds to
-    the number of rows and to the sum. `which`: each image's transaction, in any order; `signs`: 1
-    for an image after a change, -1 for one before it."""
+    """Group images by transaction. Return the numbers of the transactions, and what
+    each adds to the number of rows and to the sum. `which`: each image's transaction,
+    in any order; `signs`: 1 for an image after a change, -1 for one before it."""
     numbers, inverse = np.unique(which, return_inverse=True)
     rows = np.zeros(len(numbers), np.int64)
     np.add.at(rows, inverse, signs)

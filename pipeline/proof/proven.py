@@ -1,5 +1,5 @@
-"""The results of a table's comparisons with MySQL, as the ledger keeps them: the newest, and the
-newest that found it equal."""
+"""The results of a table's comparisons with MySQL, as the ledger keeps them: the
+newest, and the newest that found it equal."""
 
 from __future__ import annotations
 
@@ -16,9 +16,11 @@ class Proof(StrEnum):
     """How a table was found equal."""
 
     EXACT = "exact"
-    """The sums of row hashes are equal, and the table did not change while the source was read."""
+    """The sums of row hashes are equal, and the table did not change while the source
+    was read."""
     PREFIX = "prefix"
-    """The sums are equal after one of the transactions that committed while the source was read."""
+    """The sums are equal after one of the transactions that committed while the source
+    was read."""
     ROWS = "rows"
     """Each of its rows was compared with the source's."""
     SAMPLE = "sample"
@@ -27,7 +29,8 @@ class Proof(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Proven:
-    """The proof that `rows` rows of a table are equal, at a place of the log with its GTIDs."""
+    """The proof that `rows` rows of a table are equal, at a place of the log with its
+    GTIDs."""
 
     proof: Proof
     rows: int
@@ -37,8 +40,8 @@ class Proven:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """The result of one comparison. `whole`: all rows were compared, not a sample. `proven`: the
-    proof if no row differs; `differing`: number of rows that do."""
+    """The result of one comparison. `whole`: all rows were compared, not a sample.
+    `proven`: the proof if no row differs; `differing`: number of rows that do."""
 
     table: TableName
     whole: bool
@@ -48,9 +51,10 @@ class Compared:
 
 @dataclass(frozen=True, slots=True)
 class TableProof:
-    """A table's comparisons of all rows (`whole`), or of samples. `compared_at`: when it was last
-    compared, and `differing`: how many rows differed then. `proven`, `proven_at`: the newest proof
-    that no row differed, and its time; None without one."""
+    """A table's comparisons of all rows (`whole`), or of samples. `compared_at`: when
+    it was last compared, and `differing`: how many rows differed then. `proven`,
+    `proven_at`: the newest proof that no row differed, and its time; None without
+    one."""
 
     table: TableName
     whole: bool
@@ -61,9 +65,9 @@ class TableProof:
 
 
 def open_differences(proofs: Iterable[TableProof]) -> dict[TableName, TableProof]:
-    """Return the tables that differ from the source as far as is known, sorted, each with the
-    comparison that says so. A comparison of all rows overrides all earlier ones. An equal sample
-    overrides none."""
+    """Return the tables that differ from the source as far as is known, sorted, each
+    with the comparison that says so. A comparison of all rows overrides all earlier
+    ones. An equal sample overrides none."""
     differences: dict[TableName, TableProof] = {}
     for proof in sorted(proofs, key=lambda proof: (proof.compared_at, proof.whole)):
         if proof.whole and not proof.differing:
@@ -76,8 +80,9 @@ def open_differences(proofs: Iterable[TableProof]) -> dict[TableName, TableProof
 def proven_since(
     proofs: Iterable[TableProof], stopped: Collection[TableName]
 ) -> dict[TableName, datetime]:
-    """Return the tables whose rows were all equal at the last comparison, with its time. `stopped`
-    tables are left out, because their mirrors may lack later changes."""
+    """Return the tables whose rows were all equal at the last comparison, with its
+    time. `stopped` tables are left out, because their mirrors may lack later
+    changes."""
     return {
         proof.table: proof.proven_at
         for proof in proofs

@@ -1,11 +1,11 @@
-"""Finds the wrong rows of a mirror (the Delta table with the current rows) by the row hashes of
-both sides.
+"""Finds the wrong rows of a mirror (the Delta table with the current rows) by the row
+hashes of both sides.
 
-The mirror shows an earlier moment than the read of the source, because other sessions may write
-meanwhile. A row that the log has not changed in between is the same at both moments. For a row that
-it has changed, the log has the earlier values: the image before the first change. If the first
-change is an insert, there was no earlier row. Rows of a table without a key are identified by all
-their columns, and counted.
+The mirror shows an earlier moment than the read of the source, because other sessions
+may write meanwhile. A row that the log has not changed in between is the same at both
+moments. For a row that it has changed, the log has the earlier values: the image before
+the first change. If the first change is an insert, there was no earlier row. Rows of a
+table without a key are identified by all their columns, and counted.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ def pairs(keys: Hashes, rows: Hashes) -> Pairs:
 
 
 def share_of(keys: Hashes, of: int) -> npt.NDArray[np.intp]:
-    """Return, for each key, the number of its share if the rows are divided into `of` shares. A
-    key's rows are in the same share on both sides."""
+    """Return, for each key, the number of its share if the rows are divided into `of`
+    shares. A key's rows are in the same share on both sides."""
     return np.asarray(keys % np.uint64(of)).astype(np.intp)
 
 
@@ -46,10 +46,10 @@ def together(batches: Iterable[Pairs]) -> Pairs:
 
 @dataclass(frozen=True, slots=True)
 class WrongRows:
-    """Wrong rows, by the hashes of their keys: rows that only one side has, and rows with different
-    values. `incomplete`: number of rows that cannot be compared, because the log lacks some of
-    their columns. `kept`: number of deleted rows that the mirror keeps as configured; these are
-    right."""
+    """Wrong rows, by the hashes of their keys: rows that only one side has, and rows
+    with different values. `incomplete`: number of rows that cannot be compared, because
+    the log lacks some of their columns. `kept`: number of deleted rows that the mirror
+    keeps as configured; these are right."""
 
     only_source: frozenset[int] = frozenset()
     only_lake: frozenset[int] = frozenset()
@@ -84,9 +84,9 @@ class WrongRows:
 
 @dataclass(slots=True)
 class RowsBeforeLog:
-    """Rows as they were before the log first changed them. `was`: by the hash of the key, the
-    hash of the row; None if it did not exist. `incomplete`: keys of rows of which the log lacks
-    columns."""
+    """Rows as they were before the log first changed them. `was`: by the hash of the
+    key, the hash of the row; None if it did not exist. `incomplete`: keys of rows of
+    which the log lacks columns."""
 
     was: dict[int, int | None] = field(default_factory=dict)
     incomplete: set[int] = field(default_factory=set)
@@ -94,8 +94,8 @@ class RowsBeforeLog:
     def put(
         self, keys: Hashes, rows: Hashes, comes: npt.NDArray[np.bool_], whole: npt.NDArray[np.bool_]
     ) -> None:
-        """Add images in the order of the log. `comes`: whether each shows the row after a change;
-        `whole`: whether each has every column."""
+        """Add images in the order of the log. `comes`: whether each shows the row after
+        a change; `whole`: whether each has every column."""
         _, firsts = np.unique(keys, return_index=True)
         for at in np.sort(firsts).tolist():
             key = int(keys[at])
@@ -122,9 +122,9 @@ class RowsBeforeLog:
         return RowsBeforeLog(was, self.incomplete & chosen)
 
     def wrong(self, source: Pairs, lake: Pairs, *, keeps: bool = False) -> WrongRows:
-        """Return the wrong rows. `source`: the source's rows as read now; `lake`: the mirror's
-        rows. `keeps`: the mirror keeps deleted rows, so it may have one row of a key that the
-        source lacks."""
+        """Return the wrong rows. `source`: the source's rows as read now; `lake`: the
+        mirror's rows. `keeps`: the mirror keeps deleted rows, so it may have one row of
+        a key that the source lacks."""
         touched = np.array(sorted(self.was), np.uint64)
         incomplete = np.array(sorted(self.incomplete), np.uint64)
         was = [(key, row) for key, row in self.was.items() if row is not None]
@@ -148,10 +148,11 @@ class RowsBeforeLog:
 
 @dataclass(slots=True)
 class RowTally:
-    """For a table without a key: the number of times that the log inserted each row, minus the
-    number of times that it deleted it. `before`: this number up to the low mark (the log's end just
-    before the source was read), by the hash of the row. `since`: the same number, followed by the
-    number after each later change of the row."""
+    """For a table without a key: the number of times that the log inserted each row,
+    minus the number of times that it deleted it. `before`: this number up to the low
+    mark (the log's end just before the source was read), by the hash of the row.
+    `since`: the same number, followed by the number after each later change of the
+    row."""
 
     before: dict[int, int] = field(default_factory=dict)
     since: dict[int, list[int]] = field(default_factory=dict)
@@ -175,8 +176,8 @@ class RowTally:
         return shares
 
     def wrong(self, source: Pairs, lake: Pairs, *, keeps: bool = False) -> WrongRows:
-        """Return the wrong rows. Arguments are as in `RowsBeforeLog.wrong`. If the mirror `keeps`
-        deleted rows, surplus rows are right."""
+        """Return the wrong rows. Arguments are as in `RowsBeforeLog.wrong`. If the
+        mirror `keeps` deleted rows, surplus rows are right."""
         unequal, surplus = counted(source, lake)
         counts = dict(zip(unequal["key"].tolist(), surplus.tolist(), strict=True))
         only_source: set[int] = set()
@@ -193,8 +194,8 @@ class RowTally:
 
 
 def counted(source: Pairs, lake: Pairs) -> tuple[Pairs, npt.NDArray[np.int64]]:
-    """Return the pairs that occur more often on one side. Return also their number in the source
-    minus that in the lake."""
+    """Return the pairs that occur more often on one side. Return also their number in
+    the source minus that in the lake."""
     both = np.concatenate([source, lake])
     order = np.lexsort((both["row"], both["key"]))
     both = both[order]

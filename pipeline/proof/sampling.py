@@ -1,7 +1,7 @@
 """Chooses the rows of a random sample of a table.
 
-A sample consists of stretches: rows with consecutive keys, from a random key on. So it can show
-missing and surplus rows as well as rows that differ.
+A sample consists of stretches: rows with consecutive keys, from a random key on. So it
+can show missing and surplus rows as well as rows that differ.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ def is_number(structure: TableStructure) -> bool:
 
 
 def numbers_between(least: int, most: int, rows: int, chance: Random) -> list[int]:
-    """Return the keys at which stretches begin. `least`, `most`: the smallest and the largest key;
-    `rows`: size of the sample. If the table has no more rows than that, the stretches cover all
-    keys. Otherwise each begins in another part of the range. Stretches overlap only where keys are
-    missing."""
+    """Return the keys at which stretches begin. `least`, `most`: the smallest and the
+    largest key; `rows`: size of the sample. If the table has no more rows than that,
+    the stretches cover all keys. Otherwise each begins in another part of the range.
+    Stretches overlap only where keys are missing."""
     count, numbers = stretches(rows), most - least + 1
     if numbers <= count * STRETCH:
         return list(range(least, most + 1, STRETCH))
@@ -71,9 +71,9 @@ def random_rows(
 def covered_ranges(
     starts: Sequence[int], rows: Sequence[pa.Table], column: str
 ) -> list[ValueRange]:
-    """Return the range of an integer key that each stretch covers. `starts`, `rows`: the first key
-    and the rows of each. A stretch with fewer rows than `STRETCH` ended with the table, so its
-    range reaches to the largest number."""
+    """Return the range of an integer key that each stretch covers. `starts`, `rows`:
+    the first key and the rows of each. A stretch with fewer rows than `STRETCH` ended
+    with the table, so its range reaches to the largest number."""
     ranges = []
     for start, stretch in zip(starts, rows, strict=True):
         values = stretch.column(column)

@@ -1,8 +1,8 @@
-"""Finds the rows of a mirror (the Delta table with the current rows) that differ from the newest
-change of their key. Pure.
+"""Finds the rows of a mirror (the Delta table with the current rows) that differ from
+the newest change of their key. Pure.
 
-Rows are compared by 64-bit hashes of their keys and values. Two different rows have the same hash
-once in 2^64 pairs; such a difference is not found.
+Rows are compared by 64-bit hashes of their keys and values. Two different rows have the
+same hash once in 2^64 pairs; such a difference is not found.
 """
 
 from __future__ import annotations
@@ -35,12 +35,13 @@ def wrong_rows(
     compared: Sequence[str],
     soft: bool,
 ) -> Flags:
-    """Return, for each folded change (the newest of its key), whether the mirror's row of that key
-    differs.
+    """Return, for each folded change (the newest of its key), whether the mirror's row
+    of that key differs.
 
-    `changes` has the mirror's names and types, and `_change_type`; `mirror` has the columns `key`
-    and `compared`, in pieces. `soft`: deleted rows stay in the mirror with a mark. Then `changes`
-    also has `_committed_at`, and `mirror` has `_deleted_at`.
+    `changes` has the mirror's names and types, and `_change_type`; `mirror` has the
+    columns `key` and `compared`, in pieces. `soft`: deleted rows stay in the mirror
+    with a mark. Then `changes` also has `_committed_at`, and `mirror` has
+    `_deleted_at`.
     """
     names = [*compared, *([DELETED_AT.name] if soft else [])]
     present = is_present(changes.column("_change_type")).to_numpy()
@@ -64,10 +65,10 @@ def wrong_rows(
 
 @dataclass(frozen=True, slots=True)
 class ReplayDifference:
-    """A row that differs between log and lake. `kind`: different, missing or surplus. `key`: its
-    key as text. `columns`: the columns that differ if both sides have the row. `told`: the values
-    by its newest change; `shown`: the values in the lake; both as text by column name, None unless
-    values were asked for."""
+    """A row that differs between log and lake. `kind`: different, missing or surplus.
+    `key`: its key as text. `columns`: the columns that differ if both sides have the
+    row. `told`: the values by its newest change; `shown`: the values in the lake; both
+    as text by column name, None unless values were asked for."""
 
     kind: str
     key: str
@@ -85,7 +86,8 @@ def row_differences(
     soft: bool,
     show_values: bool,
 ) -> Iterator[ReplayDifference]:
-    """Yield the differences of the changes that `wrong_rows` found. Arguments are as there."""
+    """Yield the differences of the changes that `wrong_rows` found. Arguments are as
+    there."""
     present = is_present(wrong.column("_change_type")).to_numpy()
     names = [*compared, *([DELETED_AT.name] if soft else [])]
     wanted = key_hashes(wrong.select(list(key)))
@@ -113,8 +115,8 @@ def difference(
     *,
     show_values: bool,
 ) -> ReplayDifference:
-    """Return the difference of one row. `told`: its newest change, `shown`: the lake's row; None if
-    that side has no row."""
+    """Return the difference of one row. `told`: its newest change, `shown`: the lake's
+    row; None if that side has no row."""
     columns: tuple[str, ...] = ()
     kind = MISSING if shown is None else SURPLUS
     if told is not None and shown is not None:
@@ -154,7 +156,8 @@ def among(numbers: Hashes, some: Hashes) -> Flags:
 
 
 def _as_shown(changes: pa.Table, present: Flags) -> pa.Table:
-    """Add the mirror's column with the time of deletion; it is NULL for rows that exist."""
+    """Add the mirror's column with the time of deletion; it is NULL for rows that
+    exist."""
     deleted = pa.array(~present)
     moment = pc.if_else(deleted, changes.column("_committed_at"), pa.scalar(None, DELETED_AT.type))
     return changes.append_column(DELETED_AT, moment)

@@ -1,8 +1,9 @@
-"""Finds the batches in a span of the past, and the batch at a place of the past. A batch is the
-part of the log that one run captured; its id is its number. Pure: only the ledger's batches are
-needed.
+"""Finds the batches in a span of the past, and the batch at a place of the past. A
+batch is the part of the log that one run captured; its id is its number. Pure: only the
+ledger's batches are needed.
 
-A span has every batch with something after its first place and something before its second:
+A span has every batch with something after its first place and something before its
+second:
 
 | a place | a batch has something after it | a batch has something before it |
 |---|---|---|
@@ -11,9 +12,9 @@ A span has every batch with something after its first place and something before
 | a set of GTIDs | it has a GTID outside the set | it began without a GTID of the set |
 | a run | it is that run's, or a later one | it is that run's, or an earlier one |
 
-A batch that caught tables up read transactions that other batches had read. So it is not in the
-sequence of batches in which a moment is searched, and only its own ends are compared with the
-moment.
+A batch that caught tables up read transactions that other batches had read. So it is
+not in the sequence of batches in which a moment is searched, and only its own ends are
+compared with the moment.
 
 These transactions are before a place of the past:
 
@@ -63,7 +64,8 @@ _SHOWN = "`lockstep status --json` shows the last batches; `lockstep versions --
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """The part of the past between two places, which a person or a Dagster partition gave."""
+    """The part of the past between two places, which a person or a Dagster partition
+    gave."""
 
     since: Place
     until: Place
@@ -80,10 +82,10 @@ def batches_of(
 ) -> tuple[Batch, ...]:
     """Return the batches in the span, oldest first; none if nothing was captured in it.
 
-    `chain`: all acknowledged batches, oldest first. If `times` has the times of all batches and
-    both places are moments, the batches in the ranges of `wanted` are enough. `runs`: the batch id
-    of each run. Raise SpanRefused for a span that lies before or after all batches, or that ends
-    before it begins.
+    `chain`: all acknowledged batches, oldest first. If `times` has the times of all
+    batches and both places are moments, the batches in the ranges of `wanted` are
+    enough. `runs`: the batch id of each run. Raise SpanRefused for a span that lies
+    before or after all batches, or that ends before it begins.
     """
     if not chain:
         raise SpanRefused("nothing was captured yet", hint="`lockstep run` captures")
@@ -111,9 +113,9 @@ def batches_of(
 
 
 def wanted(span: Span, times: Sequence[BatchTimes]) -> list[tuple[int, int]]:
-    """Return the ranges of batch ids that `batches_of` needs for a span between moments: the
-    batches in it. For messages it also needs the first and the last of all batches, the first after
-    the span's beginning, and the last before its end."""
+    """Return the ranges of batch ids that `batches_of` needs for a span between
+    moments: the batches in it. For messages it also needs the first and the last of all
+    batches, the first after the span's beginning, and the last before its end."""
     ids = [batch.id for batch in times]
     after = sorted(_later(times, span.since) or ids)
     before = sorted(_earlier(times, span.until) or ids)
@@ -123,15 +125,16 @@ def wanted(span: Span, times: Sequence[BatchTimes]) -> list[tuple[int, int]]:
 
 
 def beginning(first: Batch) -> str:
-    """Return a sentence on what lies before the ledger's first batch: no history, or deleted
-    changes."""
+    """Return a sentence on what lies before the ledger's first batch: no history, or
+    deleted changes."""
     if first.follows is None:
         return f"the history begins at {first.start}"
     return f"changes up to {end_of(first)} were deleted, as {KEY} says"
 
 
 def ends_early(span: Span, chain: Sequence[Batch]) -> bool:
-    """Return whether the lake's last commit is earlier than the span's end, which is a moment."""
+    """Return whether the lake's last commit is earlier than the span's end, which is a
+    moment."""
     last = chain[-1].end
     if not isinstance(span.until, AtMoment) or last is None or last.committed_at is None:
         return False
@@ -151,7 +154,8 @@ def _require_ascending(span: Span, ascends: bool) -> None:
 
 
 def _later(times: Sequence[BatchTimes], place: Place) -> frozenset[int]:
-    """Return the ids of the batches at or after a place's moment; none if it has no moment."""
+    """Return the ids of the batches at or after a place's moment; none if it has no
+    moment."""
     return at_or_after(times, place.moment) if isinstance(place, AtMoment | InFile) else frozenset()
 
 
@@ -165,8 +169,8 @@ def _earlier(times: Sequence[BatchTimes], place: Place) -> frozenset[int]:
 def _after(
     place: Place, chain: Sequence[Batch], runs: Mapping[str, int], later: frozenset[int]
 ) -> list[Batch]:
-    """Return the batches with something at or after the beginning of a span. `later`: from
-    `_later`."""
+    """Return the batches with something at or after the beginning of a span. `later`:
+    from `_later`."""
     match place:
         case Earliest():
             return list(chain)
@@ -188,7 +192,8 @@ def _after(
 def _before(
     place: Place, chain: Sequence[Batch], runs: Mapping[str, int], earlier: frozenset[int]
 ) -> list[Batch]:
-    """Return the batches with something before the end of a span. `earlier`: from `_earlier`."""
+    """Return the batches with something before the end of a span. `earlier`: from
+    `_earlier`."""
     match place:
         case Latest():
             return list(chain)
@@ -208,9 +213,9 @@ def _before(
 
 
 def _ending_after(at: Coordinates, chain: Sequence[Batch]) -> list[Batch]:
-    """Return the batches that end after a place of a log. A place cannot be compared with another
-    server's log. So a batch of another log counts if its id is above the id of the last batch that
-    begins before the place."""
+    """Return the batches that end after a place of a log. A place cannot be compared
+    with another server's log. So a batch of another log counts if its id is above the
+    id of the last batch that begins before the place."""
     same_log = {batch.id for batch in _of_log(chain, at)}
     pivot = _last_begun(chain, at)
     return [
@@ -221,8 +226,8 @@ def _ending_after(at: Coordinates, chain: Sequence[Batch]) -> list[Batch]:
 
 
 def _beginning_before(at: Coordinates, chain: Sequence[Batch]) -> list[Batch]:
-    """Return the batches that begin before a place of a log. For other servers' logs, ids are
-    compared as in `_ending_after`."""
+    """Return the batches that begin before a place of a log. For other servers' logs,
+    ids are compared as in `_ending_after`."""
     same_log = {batch.id for batch in _of_log(chain, at)}
     pivot = _last_begun(chain, at)
     return [
@@ -248,8 +253,8 @@ def _of_log(chain: Sequence[Batch], at: Coordinates) -> list[Batch]:
 
 
 def _server_of(at: Coordinates, chain: Sequence[Batch]) -> str:
-    """Return the UUID of the server whose log has the place. Raise SpanRefused unless batches read
-    it from exactly one server."""
+    """Return the UUID of the server whose log has the place. Raise SpanRefused unless
+    batches read it from exactly one server."""
     ranges: dict[str, list[Coordinates]] = {}
     for batch in chain:
         if batch.end is not None and batch.start.at.file.base == at.file.base:
@@ -274,7 +279,8 @@ _BEFORE_ALL: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def at_or_after(times: Sequence[BatchTimes], moment: datetime) -> frozenset[int]:
-    """Return the ids of the batches with a transaction committed at the moment or later."""
+    """Return the ids of the batches with a transaction committed at the moment or
+    later."""
     ends = [(batch, batch.end) for batch in times if batch.transactions and batch.end is not None]
     chain = [(batch, end) for batch, end in ends if not batch.catches_up]
     place = find_moment([end for _, end in chain], moment).place
@@ -283,10 +289,11 @@ def at_or_after(times: Sequence[BatchTimes], moment: datetime) -> frozenset[int]
 
 
 def before_moment(times: Sequence[BatchTimes], moment: datetime) -> frozenset[int]:
-    """Return the ids of the batches that may have a transaction committed before the moment,
-    because the last transaction before the batch was. Commit times need not ascend. If several
-    places divide them equally well, `before_moment` takes the last and `at_or_after` the first: a
-    span then has too many batches rather than too few."""
+    """Return the ids of the batches that may have a transaction committed before the
+    moment, because the last transaction before the batch was. Commit times need not
+    ascend. If several places divide them equally well, `before_moment` takes the last
+    and `at_or_after` the first: a span then has too many batches rather than too
+    few."""
     begins = [(batch, batch.begin or _BEFORE_ALL) for batch in times if batch.transactions]
     chain = [(batch, begin) for batch, begin in begins if not batch.catches_up]
     place = find_moment([begin for _, begin in chain], moment).last
@@ -298,24 +305,25 @@ Flags = npt.NDArray[np.bool_]
 Integers = npt.NDArray[np.int64]
 
 COLUMNS = ("_file", "end_offset", "_gtid", "_committed_at", "last_sequence")
-"""The columns of `_transactions`, the lake's table of transactions, that are needed here."""
+"""The columns of `_transactions`, the lake's table of transactions, that are needed
+here."""
 
 _LIST = "`lockstep versions --list` shows the ends of the newest batches"
 
 
 @dataclass(frozen=True, slots=True)
 class PlaceInBatch:
-    """The batch at a place. `whole`: the place is the batch's end, otherwise it is inside the
-    batch."""
+    """The batch at a place. `whole`: the place is the batch's end, otherwise it is
+    inside the batch."""
 
     batch: Batch
     whole: bool
 
 
 def batch_at(place: Place, chain: Sequence[Batch], runs: Mapping[str, int]) -> PlaceInBatch:
-    """Return the batch at a place. `chain`: acknowledged batches, oldest first: the first, the
-    last, and those in which the place may be. `runs`: the batch id of each run. Raise PastRefused
-    for a place that no batch has read."""
+    """Return the batch at a place. `chain`: acknowledged batches, oldest first: the
+    first, the last, and those in which the place may be. `runs`: the batch id of each
+    run. Raise PastRefused for a place that no batch has read."""
     if not chain:
         raise PastRefused("nothing was captured yet", hint="`lockstep run` captures")
     ordinary = [batch for batch in chain if not batch.catches_up]
@@ -342,8 +350,8 @@ def batch_at(place: Place, chain: Sequence[Batch], runs: Mapping[str, int]) -> P
 
 
 def _caught_up(within: PlaceInBatch, chain: Sequence[Batch]) -> PlaceInBatch:
-    """Return the place, moved from a batch's end to the end of the last batch that caught tables up
-    to there. A place inside a batch is returned unchanged."""
+    """Return the place, moved from a batch's end to the end of the last batch that
+    caught tables up to there. A place inside a batch is returned unchanged."""
     newest = within.batch
     for batch in chain:
         if (
@@ -357,8 +365,8 @@ def _caught_up(within: PlaceInBatch, chain: Sequence[Batch]) -> PlaceInBatch:
 
 
 def transactions_up_to(place: Place, transactions: pa.Table, batch: Batch) -> int:
-    """Return the number of a batch's transactions before a place. `transactions`: the columns
-    `COLUMNS`, in the order of the log."""
+    """Return the number of a batch's transactions before a place. `transactions`: the
+    columns `COLUMNS`, in the order of the log."""
     match place:
         case AtMoment(moment):
             return _divided(_times(transactions, batch), moment, batch)
@@ -401,8 +409,9 @@ def _leading(inside: Flags) -> int:
 
 
 def _times(transactions: pa.Table, batch: Batch) -> Integers:
-    """Return the commit times in microseconds since 1970, 0 if unknown. If all are later than the
-    commit time of the batch's end, they are wrong, and that time is the upper bound."""
+    """Return the commit times in microseconds since 1970, 0 if unknown. If all are
+    later than the commit time of the batch's end, they are wrong, and that time is the
+    upper bound."""
     times: Integers = transactions["_committed_at"].cast(pa.int64()).fill_null(0).to_numpy()
     end = _committed(batch)
     if end is None or (times <= microseconds(end)).any():
@@ -510,7 +519,8 @@ def _before_all(place: Place, chain: Sequence[Batch]) -> PastRefused:
 
 
 def end_of(batch: Batch) -> str:
-    """Return the end of an acknowledged batch as text, with its commit time if that is known."""
+    """Return the end of an acknowledged batch as text, with its commit time if that is
+    known."""
     end = _end(batch)
     moment = end.committed_at
     return str(end.at) if moment is None else f"{end.at} ({moment_text(moment)})"

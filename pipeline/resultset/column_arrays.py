@@ -1,4 +1,5 @@
-"""From cells to Arrow: a decoder for each family of types, the table of decoders, and the batches.
+"""From cells to Arrow: a decoder for each family of types, the table of decoders, and
+the batches.
 
 Formats: MySQL manual, "Binary Protocol Value".
 
@@ -58,13 +59,15 @@ from lockstep.pipeline.values.table import Column
 # -- bytes with a length -------------------------------------------------------------
 
 _SRID_BYTES, _EWKB_HEADER_BYTES = 4, 9
-"""Bytes of an SRID, and of the header of an EWKB that has one: byte order 1, type 4, SRID 4."""
+"""Bytes of an SRID, and of the header of an EWKB that has one: byte order 1, type 4,
+SRID 4."""
 
 _HAS_SRID: Final = 0x20000000
 
 
 def texts(column: Column, cells: ColumnValues) -> pa.Array:
-    """CHAR to LONGTEXT, ENUM, SET, JSON → string; TableError for bytes that are not UTF-8."""
+    """CHAR to LONGTEXT, ENUM, SET, JSON → string; TableError for bytes that are not
+    UTF-8."""
     array = _copied(pa.string(), cells)
     try:
         array.validate(full=True)
@@ -109,8 +112,8 @@ def _copied(kind: pa.DataType, cells: ColumnValues) -> pa.Array:
 
 
 def _offsets(cells: ColumnValues) -> tuple[pa.Buffer, Places, int]:
-    """Return Arrow's offsets, as a buffer and as an array, and the total number of bytes. All fit
-    into 32 bits, because a batch is smaller than 2 GiB."""
+    """Return Arrow's offsets, as a buffer and as an array, and the total number of
+    bytes. All fit into 32 bits, because a batch is smaller than 2 GiB."""
     offsets, raw = room(len(cells) + 1, 4)
     ends = raw.view(np.int32)
     return offsets, ends, _sums(cells.at, cells.size, ends)
@@ -180,7 +183,8 @@ _MINUS, _POINT, _ZERO, _NINE = b"-.09"
 
 
 def numbers(column: Column, cells: ColumnValues) -> pa.Array:
-    """TINYINT to BIGINT, FLOAT, DOUBLE → the column's Arrow type, by copying their bits."""
+    """TINYINT to BIGINT, FLOAT, DOUBLE → the column's Arrow type, by copying their
+    bits."""
     return _number_array(arrow_type(column), cells)
 
 
@@ -208,8 +212,8 @@ def _number_array(kind: pa.DataType, cells: ColumnValues) -> pa.Array:
 
 @kernel
 def _numbers(data: Bytes, at: Places, size: int, signed: bool, width: int, out: Bytes) -> None:
-    """Write integers of `width` bytes. Only unsigned BIGINTs are widened to sixteen bytes, so their
-    upper half is 0."""
+    """Write integers of `width` bytes. Only unsigned BIGINTs are widened to sixteen
+    bytes, so their upper half is 0."""
     for row in range(len(at)):
         value = 0
         if at[row] >= 0:
@@ -247,8 +251,8 @@ def _years(data: Bytes, at: Places, short: bool, out: Bytes) -> None:
 
 
 def decimals(column: Column, cells: ColumnValues) -> pa.Array:
-    """DECIMAL(p,s) → decimal(p,s) up to 38 digits, else text. ValueError for text that is not such
-    a number."""
+    """DECIMAL(p,s) → decimal(p,s) up to 38 digits, else text. ValueError for text that
+    is not such a number."""
     kind = arrow_type(column)
     if not pa.types.is_decimal(kind):
         _raise_if_malformed(_without_zeros(cells.data, cells.at, cells.size))
@@ -267,8 +271,8 @@ def _raise_if_malformed(row: int) -> None:
 
 @kernel
 def _decimals(data: Bytes, at: Places, size: Places, precision: int, scale: int, out: Bytes) -> int:
-    """Write 128-bit integers, 18 digits at a time; return the first row that is not such a number,
-    or -1."""
+    """Write 128-bit integers, 18 digits at a time; return the first row that is not
+    such a number, or -1."""
     for row in range(len(at)):
         high = low = 0
         if at[row] >= 0:
@@ -305,8 +309,8 @@ def _decimals(data: Bytes, at: Places, size: Places, precision: int, scale: int,
 
 @kernel
 def _without_zeros(data: Bytes, at: Places, size: Places) -> int:
-    """Move each number's beginning past its leading zeros, except one before the point; return the
-    first row that is not a number, or -1."""
+    """Move each number's beginning past its leading zeros, except one before the point;
+    return the first row that is not a number, or -1."""
     for row in range(len(at)):
         if at[row] < 0:
             continue
@@ -344,21 +348,24 @@ _LONGEST_TIME: Final = 10
 
 
 def dates(column: Column, cells: ColumnValues) -> pa.Array:
-    """DATE → date32; a zero or partial date becomes NULL. ValueError for an invalid date."""
+    """DATE → date32; a zero or partial date becomes NULL. ValueError for an invalid
+    date."""
     buffer, out = room(len(cells), 4)
     _add_nulls(cells, _dates(cells.data, cells.at, cells.size, out))
     return pa.Array.from_buffers(pa.date32(), len(cells), [cells.validity(), buffer])
 
 
 def moments(column: Column, cells: ColumnValues) -> pa.Array:
-    """DATETIME and TIMESTAMP → timestamp, microseconds; NULL and ValueError as in `dates`."""
+    """DATETIME and TIMESTAMP → timestamp, microseconds; NULL and ValueError as in
+    `dates`."""
     buffer, out = room(len(cells), 8)
     _add_nulls(cells, _moments(cells.data, cells.at, cells.size, out))
     return pa.Array.from_buffers(arrow_type(column), len(cells), [cells.validity(), buffer])
 
 
 def times(column: Column, cells: ColumnValues) -> pa.Array:
-    """TIME(n) → text: [-]HH:MM:SS[.ffffff], hours to 838. ValueError for an invalid time."""
+    """TIME(n) → text: [-]HH:MM:SS[.ffffff], hours to 838. ValueError for an invalid
+    time."""
     digits = column.length or 0
     buffer, out = room(len(cells), _LONGEST_TIME + 1 + digits)
     offsets, ends = room(len(cells) + 1, 4)
@@ -369,7 +376,8 @@ def times(column: Column, cells: ColumnValues) -> pa.Array:
 
 
 def _add_nulls(cells: ColumnValues, nulls: int) -> None:
-    """Count the dates that became NULL. ValueError for -1, which stands for an invalid date."""
+    """Count the dates that became NULL. ValueError for -1, which stands for an invalid
+    date."""
     if nulls < 0:
         raise ValueError("not a date")
     cells.nulls += nulls
@@ -377,8 +385,9 @@ def _add_nulls(cells: ColumnValues, nulls: int) -> None:
 
 @part
 def _days(data: Bytes, at: int) -> int:
-    """Return the days from 1970-01-01 to a date, `_NULL` for a zero or partial date, `_INVALID` for
-    one that no calendar has. Years are counted from March, so that the leap day is the last."""
+    """Return the days from 1970-01-01 to a date, `_NULL` for a zero or partial date,
+    `_INVALID` for one that no calendar has. Years are counted from March, so that the
+    leap day is the last."""
     year, month, day = u16(data, at), u8(data, at + 2), u8(data, at + 3)
     if year == 0 or month == 0 or day == 0:
         return _NULL
@@ -397,7 +406,8 @@ def _days(data: Bytes, at: int) -> int:
 
 @kernel
 def _dates(data: Bytes, at: Places, size: Places, out: Bytes) -> int:
-    """Write days; return the number of dates that became NULL, or -1 at an invalid date."""
+    """Write days; return the number of dates that became NULL, or -1 at an invalid
+    date."""
     nulls = 0
     for row in range(len(at)):
         days = 0
@@ -463,7 +473,8 @@ def _put_two_digits(out: Bytes, at: int, value: int) -> None:
 
 @kernel
 def _times(data: Bytes, at: Places, size: Places, digits: int, out: Bytes, ends: Places) -> bool:
-    """Write texts one after another, and where each ends; return False at an invalid time."""
+    """Write texts one after another, and where each ends; return False at an invalid
+    time."""
     total = 0
     ends[0] = 0
     for row in range(len(at)):
@@ -512,18 +523,19 @@ MOST_BYTES: Final = 32 << 20
 
 _MOST_CELLS: Final = 1 << 22
 _FEWEST_ROWS: Final = 64
-"""A table of very many columns has fewer rows in a batch: `_MOST_CELLS` cells, but 64 rows or more.
+"""A table of very many columns has fewer rows in a batch: `_MOST_CELLS` cells, but 64
+rows or more.
 """
 
 _BYTES: Final = frozenset({15, 242, 245, *range(247, 256)})
-"""VARCHAR, VECTOR, JSON, ENUM, SET, the BLOBs, VAR_STRING, STRING, GEOMETRY: bytes with a length
-before them."""
+"""VARCHAR, VECTOR, JSON, ENUM, SET, the BLOBs, VAR_STRING, STRING, GEOMETRY: bytes with
+a length before them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Decoder:
-    """The decoder of one column type: the protocol's type codes that its values may have, and the
-    function that makes Arrow of them."""
+    """The decoder of one column type: the protocol's type codes that its values may
+    have, and the function that makes Arrow of them."""
 
     codes: frozenset[int]
     decode: Callable[[Column, ColumnValues], pa.Array]
@@ -557,7 +569,8 @@ READ_BY: Final[Mapping[str, Decoder]] = MappingProxyType(
 def mismatched_column(
     columns: Sequence[Column], definitions: Sequence[Definition]
 ) -> Column | None:
-    """Return the first column whose definition in the result differs from the table's structure."""
+    """Return the first column whose definition in the result differs from the table's
+    structure."""
     for column, definition in zip(columns, definitions, strict=True):
         integer = column.type.endswith("int")
         if definition.code not in READ_BY[column.type].codes or (
@@ -568,10 +581,12 @@ def mismatched_column(
 
 
 class ResultBatches:
-    """The record batches of one result, to be iterated once; `warnings` is set after the last.
+    """The record batches of one result, to be iterated once; `warnings` is set after
+    the last.
 
-    `sequence`: the sequence number of the first row's packet. A batch has at most `most_rows` rows
-    (fewer for a table of hundreds of columns), and ends with the row that exceeds `most_bytes`.
+    `sequence`: the sequence number of the first row's packet. A batch has at most
+    `most_rows` rows (fewer for a table of hundreds of columns), and ends with the row
+    that exceeds `most_bytes`.
     """
 
     def __init__(
@@ -600,8 +615,9 @@ class ResultBatches:
         return self._rows.warnings
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
-        """Yield the batches. TableError for a value that is invalid for its column's type,
-        SourceUnavailable for a malformed answer, `packets.ErrorPacket` for the server's error."""
+        """Yield the batches. TableError for a value that is invalid for its column's
+        type, SourceUnavailable for a malformed answer, `packets.ErrorPacket` for the
+        server's error."""
         rows = self._rows
         for piece in self._pieces:
             rows.put(piece.data[piece.begin : piece.end])

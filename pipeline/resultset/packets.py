@@ -1,14 +1,16 @@
-"""The rows of a result: pieces of a socket's stream in, the place of each row's cells out.
+"""The rows of a result: pieces of a socket's stream in, the place of each row's cells
+out.
 
-`ResultRows` copies each row once, so that its bytes are contiguous: a piece may end anywhere, and a
-row may fill several packets. Room is made for the length that a packet's header declares, at most
-16 MiB. `walk` then finds the cells, and checks that they make up the whole row.
+`ResultRows` copies each row once, so that its bytes are contiguous: a piece may end
+anywhere, and a row may fill several packets. Room is made for the length that a
+packet's header declares, at most 16 MiB. `walk` then finds the cells, and checks that
+they make up the whole row.
 
-Protocol: MySQL manual, "Protocol::Packet", "Protocol::EOF_Packet", "Protocol::OK_Packet" (which
-ends a result where a client deprecates EOF packets), "Protocol::ERR_Packet",
-"Protocol::ColumnDefinition", "Binary Protocol Value" and "Binary Protocol Resultset Row": a zero
-byte; a bitmap, from its third bit on a bit for each column, set if that is NULL; and the cells of
-the other columns.
+Protocol: MySQL manual, "Protocol::Packet", "Protocol::EOF_Packet",
+"Protocol::OK_Packet" (which ends a result where a client deprecates EOF packets),
+"Protocol::ERR_Packet", "Protocol::ColumnDefinition", "Binary Protocol Value" and
+"Binary Protocol Resultset Row": a zero byte; a bitmap, from its third bit on a bit for
+each column, set if that is NULL; and the cells of the other columns.
 """
 
 from __future__ import annotations
@@ -44,14 +46,15 @@ _LEAST_ERROR_BYTES: Final = 3
 """The marker and the error number; the text may be missing."""
 
 _AT, _HEAD_BYTES, _HEAD_VALUE, _LEFT, _CONTINUED, _SEQUENCE, _PUT, _ROWS = range(8)
-"""Elements of the state that `_unpack` keeps between calls. AT: the place in the piece. HEAD_BYTES,
-HEAD_VALUE: the part of a packet's header that has arrived. LEFT: bytes of the packet still to be
-copied. CONTINUED: 1 if the next packet continues the row. PUT: the end of the bytes copied."""
+"""Elements of the state that `_unpack` keeps between calls. AT: the place in the piece.
+HEAD_BYTES, HEAD_VALUE: the part of a packet's header that has arrived. LEFT: bytes of
+the packet still to be copied. CONTINUED: 1 if the next packet continues the row. PUT:
+the end of the bytes copied."""
 
 _MORE, _FULL, _ROOM, _OTHER, _WRONG = range(5)
-"""Outcomes of the loop. MORE: the piece is used up. FULL: the batch has its rows or bytes. ROOM:
-the current packet does not fit. OTHER: a packet that is not a row. WRONG: a packet that no server
-sends."""
+"""Outcomes of the loop. MORE: the piece is used up. FULL: the batch has its rows or
+bytes. ROOM: the current packet does not fit. OTHER: a packet that is not a row. WRONG:
+a packet that no server sends."""
 
 
 class ErrorPacket(Exception):
@@ -64,8 +67,8 @@ class ErrorPacket(Exception):
 
 
 def malformed_answer(what: str) -> SourceUnavailable:
-    """Return the error for an answer that breaks the protocol. `what`: a sentence without its full
-    stop."""
+    """Return the error for an answer that breaks the protocol. `what`: a sentence
+    without its full stop."""
     return SourceUnavailable(
         f"MySQL's answer is malformed: {what}",
         hint="run again; if it happens every time, check the proxies before the server",
@@ -78,16 +81,17 @@ def memory(least: int, better: int) -> Bytes:
 
 
 class ResultRows:
-    """A buffer for the rows of a result, one batch at a time. A batch ends after `most_rows` rows,
-    or after the row that exceeds `most_bytes`. `sequence`: the sequence number of the first
-    packet."""
+    """A buffer for the rows of a result, one batch at a time. A batch ends after
+    `most_rows` rows, or after the row that exceeds `most_bytes`. `sequence`: the
+    sequence number of the first packet."""
 
     def __init__(self, *, sequence: int, most_rows: int, most_bytes: int) -> None:
         self.data: Bytes = memory(0, _FIRST_BYTES)
         self.starts: Integers = np.zeros(most_rows + 1, np.int64)
         """`data[starts[n] : starts[n + 1]]` is row n."""
         self.warnings: int | None = None
-        """The number of warnings, from the result's last packet; None until that has arrived."""
+        """The number of warnings, from the result's last packet; None until that has
+        arrived."""
         self._most_bytes = most_bytes
         self._state: Integers = np.zeros(8, np.int64)
         self._state[_SEQUENCE] = sequence
@@ -102,8 +106,9 @@ class ResultRows:
         self._state[_AT] = 0
 
     def fill(self) -> bool:
-        """Copy rows out of the piece. Return False if it is used up; True if the batch is full, so
-        that the caller must read and `clear` it, or if the result has ended.
+        """Copy rows out of the piece. Return False if it is used up; True if the batch
+        is full, so that the caller must read and `clear` it, or if the result has
+        ended.
 
         ErrorPacket for the server's error, SourceUnavailable for a malformed packet.
         """
@@ -120,7 +125,8 @@ class ResultRows:
         return True
 
     def clear(self) -> None:
-        """Remove the rows. Their memory is used again, or freed if large rows made it grow."""
+        """Remove the rows. Their memory is used again, or freed if large rows made it
+        grow."""
         if len(self.data) > 2 * self._most_bytes:
             self.data = memory(0, _FIRST_BYTES)
         self._state[_PUT] = self._state[_ROWS] = 0
@@ -145,7 +151,8 @@ class ResultRows:
 
 
 def _error(payload: bytes) -> ErrorPacket:
-    """Read an ERR packet: 0xFF, number 2, usually # and an SQL state of 5, then the text."""
+    """Read an ERR packet: 0xFF, number 2, usually # and an SQL state of 5, then the
+    text."""
     text = payload[_STATE_END:] if payload[3:4] == b"#" else payload[_LEAST_ERROR_BYTES:]
     return ErrorPacket(int.from_bytes(payload[1:3], "little"), text.decode(errors="replace"))
 
@@ -156,8 +163,9 @@ _MORE_RESULTS: Final = 0x0008
 
 
 def warning_count(payload: bytes) -> int:
-    """Return the number of warnings from an EOF packet, or from an OK packet in place of one.
-    SourceUnavailable for another packet, and if it announces further results."""
+    """Return the number of warnings from an EOF packet, or from an OK packet in place
+    of one. SourceUnavailable for another packet, and if it announces further
+    results."""
     if payload[0] != _END:
         raise malformed_answer("a packet is neither a row nor the end")
     if len(payload) == _EOF_BYTES:
@@ -179,8 +187,8 @@ def _skip_length(payload: bytes, at: int) -> int:
 
 @kernel
 def _unpack(piece: Bytes, state: Integers, data: Bytes, starts: Integers, most_bytes: int) -> int:
-    """Copy packets from `piece` to `data`, and set the `starts` of rows; return why it ended
-    (`_MORE` …). A batch may be full only before a row's first packet."""
+    """Copy packets from `piece` to `data`, and set the `starts` of rows; return why it
+    ended (`_MORE` …). A batch may be full only before a row's first packet."""
     at, put, rows = state[_AT], state[_PUT], state[_ROWS]
     head_bytes, head, left = state[_HEAD_BYTES], state[_HEAD_VALUE], state[_LEFT]
     continued, sequence = state[_CONTINUED], state[_SEQUENCE]
@@ -238,8 +246,8 @@ def _unpack(piece: Bytes, state: Integers, data: Bytes, starts: Integers, most_b
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """A column as the result defines it: its type code in the protocol, whether it is unsigned,
-    and its display length in characters or bytes."""
+    """A column as the result defines it: its type code in the protocol, whether it is
+    unsigned, and its display length in characters or bytes."""
 
     code: int
     unsigned: bool
@@ -257,9 +265,9 @@ _FIXED: Final = {1: 1, 2: 2, 3: 4, 4: 4, 5: 8, 8: 8, 9: 4, 13: 2}
 
 @dataclass(slots=True)
 class ColumnValues:
-    """One column's cells of many rows. Row n's cell is `data[at[n] : at[n] + size[n]]`, or NULL if
-    `at[n]` is `NULL`. `size` is not set for types of a fixed size. `nulls` is the number of
-    NULLs."""
+    """One column's cells of many rows. Row n's cell is `data[at[n] : at[n] + size[n]]`,
+    or NULL if `at[n]` is `NULL`. `size` is not set for types of a fixed size. `nulls`
+    is the number of NULLs."""
 
     data: Bytes
     at: Places
@@ -284,9 +292,9 @@ def walk(
     size: npt.NDArray[np.int32],
     nulls: Integers,
 ) -> int:
-    """Find the cells of all rows: set `at` and `size` (bytes) by column and row, and the number of
-    NULLs by column. Return the first malformed row, or -1. `sizes`: each column's bytes, 0 if each
-    cell has a length before it."""
+    """Find the cells of all rows: set `at` and `size` (bytes) by column and row, and
+    the number of NULLs by column. Return the first malformed row, or -1. `sizes`: each
+    column's bytes, 0 if each cell has a length before it."""
     columns = len(sizes)
     flags = columns + 9 >> 3
     for row in range(rows):

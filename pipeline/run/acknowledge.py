@@ -1,9 +1,9 @@
-"""Acknowledge: move the source's position past each batch that is merged into all mirrors (the
-Delta tables with the current rows).
+"""Acknowledge: move the source's position past each batch that is merged into all
+mirrors (the Delta tables with the current rows).
 
-The ledger (in Postgres) alone decides which batches are merged. Files that only unacknowledged
-batches need are deleted afterwards: spooled rows of prepared XA transactions, and rows that were
-read from MySQL.
+The ledger (in Postgres) alone decides which batches are merged. Files that only
+unacknowledged batches need are deleted afterwards: spooled rows of prepared XA
+transactions, and rows that were read from MySQL.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ from lockstep.pipeline.values.table import TableName
 
 
 def acknowledge(work: Workplace, lease: Lease) -> AcknowledgeReport:
-    """Acknowledge the merged batches in their order, up to the first that is not merged."""
+    """Acknowledge the merged batches in their order, up to the first that is not
+    merged."""
     clock = perf_counter()
     require_claim(work)
     source = work.source.name
@@ -40,7 +41,8 @@ def acknowledge(work: Workplace, lease: Lease) -> AcknowledgeReport:
             since = total - counted if total is not None and counted is not None else total
             work.ledger.acknowledge(lease, batch.id, since)
             counted = total
-            # After the ledger's record. If the run dies in between, `repair` deletes these files.
+            # After the ledger's record. If the run dies in between, `repair` deletes
+            # these files.
             remove_ended(work, batch.id)
             remove_snapshots(work, batch.id)
             acknowledged.append(batch.id)
@@ -61,10 +63,11 @@ def acknowledge(work: Workplace, lease: Lease) -> AcknowledgeReport:
 
 
 def end_dropped(work: Workplace, lease: Lease, batch: int) -> None:
-    """Record which mirrors are to be deleted, because their tables were dropped in this batch and
-    the policy is `dropped_tables = "drop"`. If a later batch has changes of the table, the mirror
-    is deleted after that batch instead: these changes are published under the generation (a number
-    in the paths of mirror and changelog) in which they were captured."""
+    """Record which mirrors are to be deleted, because their tables were dropped in this
+    batch and the policy is `dropped_tables = "drop"`. If a later batch has changes of
+    the table, the mirror is deleted after that batch instead: these changes are
+    published under the generation (a number in the paths of mirror and changelog) in
+    which they were captured."""
     if not _drops_some_mirror(work):
         return
     ledger, source = work.ledger, work.source.name
@@ -84,9 +87,9 @@ def end_dropped(work: Workplace, lease: Lease, batch: int) -> None:
 
 
 def remove_dropped(work: Workplace, lease: Lease) -> None:
-    """Delete the mirrors that `end_dropped` recorded. Each run also does this when it begins, to
-    finish an interrupted deletion. A new mirror of the table gets another folder, so a process
-    that hangs here cannot delete the new one."""
+    """Delete the mirrors that `end_dropped` recorded. Each run also does this when it
+    begins, to finish an interrupted deletion. A new mirror of the table gets another
+    folder, so a process that hangs here cannot delete the new one."""
     if not _drops_some_mirror(work):
         return
 
@@ -109,15 +112,15 @@ def _drops_some_mirror(work: Workplace) -> bool:
 
 
 def remove_ended(work: Workplace, batch: int) -> None:
-    """Delete the spooled rows of XA transactions that were committed or rolled back in an
-    acknowledged batch. No batch reads them again."""
+    """Delete the spooled rows of XA transactions that were committed or rolled back in
+    an acknowledged batch. No batch reads them again."""
     for prepared in content_of(work.ledger, work.source.name, batch).ended:
         if prepared.file is not None:
             work.spool.remove(work.source.name, prepared.file)
 
 
 def remove_snapshots(work: Workplace, batch: int) -> None:
-    """Delete the files of rows that an acknowledged batch read from the source. The mirrors have
-    these rows."""
+    """Delete the files of rows that an acknowledged batch read from the source. The
+    mirrors have these rows."""
     for part in content_of(work.ledger, work.source.name, batch).snapshots:
         work.segments.remove(snapshot_path(work.source.name, part.table), part.files)

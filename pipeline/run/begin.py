@@ -1,5 +1,5 @@
-"""The beginning of a run: gather the facts, decide the start in the log, prove that the server has
-this part of the log, and record the decision."""
+"""The beginning of a run: gather the facts, decide the start in the log, prove that the
+server has this part of the log, and record the decision."""
 
 from __future__ import annotations
 
@@ -63,8 +63,8 @@ class RunStart:
 
 @dataclass(frozen=True, slots=True)
 class StartProposal:
-    """The facts of a start (`asked`), the decision, and the start; None if the decision is a
-    refusal."""
+    """The facts of a start (`asked`), the decision, and the start; None if the decision
+    is a refusal."""
 
     asked: Question
     decision: Start | Refusal
@@ -72,7 +72,8 @@ class StartProposal:
 
 
 def begin(work: Workplace, lease: Lease) -> RunStart:
-    """Decide the start and record the decision. If it is a refusal, raise its error afterwards."""
+    """Decide the start and record the decision. If it is a refusal, raise its error
+    afterwards."""
     override = work.ledger.open_override(work.source.name)
     proposal = foresee_start(work, work.ledger.cursors(work.source.name).captured, override)
     decision, run_start = proposal.decision, proposal.run_start
@@ -92,8 +93,8 @@ def begin(work: Workplace, lease: Lease) -> RunStart:
 def foresee_start(
     work: Workplace, cursor: Cursor | None, override: Override | None
 ) -> StartProposal:
-    """Decide and prove the start of a run that would continue at `cursor`, the end of the last
-    batch, and write nothing. `override`: another start that a person chose."""
+    """Decide and prove the start of a run that would continue at `cursor`, the end of
+    the last batch, and write nothing. `override`: another start that a person chose."""
     asked = gather(work, cursor, override)
     decision = decide_start(asked)
     if isinstance(decision, Refusal):
@@ -115,7 +116,8 @@ def start_of_reading_again(
     leave_out: GtidSet | None = None,
     by_gtid: bool = False,
 ) -> RunStart:
-    """Return a start at a place that was read before. The rules for a run's start do not apply."""
+    """Return a start at a place that was read before. The rules for a run's start do
+    not apply."""
     decision = Start(
         StartRule.RESUME_SAME_SERVER, reason, start.at, continuity=Continuity.CONTIGUOUS
     )
@@ -125,8 +127,9 @@ def start_of_reading_again(
 
 
 def place_to_continue(work: Workplace, cursor: Cursor) -> RunStart:
-    """Return the start of a run that would continue at the cursor, after its anchor has proven that
-    the log is the same. Write nothing. Raise the error that would refuse that run."""
+    """Return the start of a run that would continue at the cursor, after its anchor has
+    proven that the log is the same. Write nothing. Raise the error that would refuse
+    that run."""
     proposal = foresee_start(work, cursor, None)
     if isinstance(proposal.decision, Refusal):
         raise proposal.decision.error
@@ -161,8 +164,9 @@ def _loading(work: Workplace, facts: ServerFacts) -> Coordinates | None:
 
 
 def _facts(work: Workplace, cursor: Cursor | None) -> ServerFacts:
-    """Return the server's facts. Read them again while gtid_executed lacks transactions that were
-    read from its log: the server adds a transaction to it after logging it."""
+    """Return the server's facts. Read them again while gtid_executed lacks transactions
+    that were read from its log: the server adds a transaction to it after logging
+    it."""
     for _ in SERVER_SET.tries(work.pause):
         facts = work.server.facts()
         if cursor is None or facts.server_uuid != cursor.position.server_uuid:
@@ -209,8 +213,8 @@ def _placed(work: Workplace, asked: Question, decision: Start) -> RunStart:
 
 
 def read_anchor_of(work: Workplace, cursor: Cursor | None, facts: ServerFacts) -> AnchorReading:
-    """Read the event at the cursor's anchor from the server's log, and return whether it is the
-    same event."""
+    """Read the event at the cursor's anchor from the server's log, and return whether
+    it is the same event."""
     if cursor is None or facts.server_uuid != cursor.position.server_uuid:
         return AnchorReading.NOT_READ
     at, anchor = cursor.position.at, cursor.anchor
@@ -232,9 +236,9 @@ def read_anchor_of(work: Workplace, cursor: Cursor | None, facts: ServerFacts) -
 def read_set_of(
     work: Workplace, cursor: Cursor | None, facts: ServerFacts
 ) -> tuple[SetReading, str]:
-    """Return whether the server executed the same transactions under the GTIDs of the cursor, and
-    if not, a GTID that it used for another one. This is only read if the GTID set alone says where
-    to continue."""
+    """Return whether the server executed the same transactions under the GTIDs of the
+    cursor, and if not, a GTID that it used for another one. This is only read if the
+    GTID set alone says where to continue."""
     if cursor is None or not cursor.by_gtid or facts.gtid_mode != "ON":
         return SetReading.NOT_KEPT, ""
     at, read = cursor.position.at, cursor.position.gtid_set
@@ -256,9 +260,10 @@ def read_set_of(
 
 
 def tables_touched(work: Workplace, decision: Start | Refusal) -> tuple[str, ...]:
-    """Return the captured tables that may have changes in the part of the log that the decision
-    skips, sorted. Return the patterns if there is no such table, and nothing if no log is skipped.
-    Tables are taken from the ledger, and from the server because new ones may have begun there."""
+    """Return the captured tables that may have changes in the part of the log that the
+    decision skips, sorted. Return the patterns if there is no such table, and nothing
+    if no log is skipped. Tables are taken from the ledger, and from the server because
+    new ones may have begun there."""
     if isinstance(decision, Refusal) or decision.continuity is not Continuity.GAP:
         return ()
     source, patterns = work.source.name, work.source.patterns

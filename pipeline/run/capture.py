@@ -1,8 +1,8 @@
-"""Capture: write the transactions of a part of the log to segments (Parquet files by table), as one
-batch. The end of this part is fixed before it is read.
+"""Capture: write the transactions of a part of the log to segments (Parquet files by
+table), as one batch. The end of this part is fixed before it is read.
 
-Before that, stopped tables catch up in batches of their own, and rows that the log lacks are read
-from MySQL.
+Before that, stopped tables catch up in batches of their own, and rows that the log
+lacks are read from MySQL.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ from lockstep.pipeline.values.table import TableName
 
 @dataclass(frozen=True, slots=True)
 class _Misread:
-    """The findings of earlier attempts to capture a batch, which decoded rows with a wrong
-    structure.
+    """The findings of earlier attempts to capture a batch, which decoded rows with a
+    wrong structure.
 
     - `errors`: tables with a wrong structure. They are quarantined where the batch begins.
     - `again`: tables whose reading from the source began again for this reason.
@@ -74,8 +74,9 @@ class _Misread:
 
 
 def capture(work: Workplace, lease: Lease) -> CaptureReport:
-    """Capture the log up to its present end, or up to the end that a person chose. If this stops
-    tables that only have to be read from the source, read them at once by a second capture."""
+    """Capture the log up to its present end, or up to the end that a person chose. If
+    this stops tables that only have to be read from the source, read them at once by a
+    second capture."""
     if work.source.part is not None:
         return _with_part(work, lease, work.source.part)
     try:
@@ -85,9 +86,10 @@ def capture(work: Workplace, lease: Lease) -> CaptureReport:
 
 
 def _up_to_stop(work: Workplace, lease: Lease, error: LogStops) -> CaptureReport:
-    """Capture the log before the event that no run can pass. If that is already captured, and
-    batches still have to be merged, return an empty report, so that they are. Otherwise raise the
-    error: a run that dies after this capture then needs no record of it."""
+    """Capture the log before the event that no run can pass. If that is already
+    captured, and batches still have to be merged, return an empty report, so that they
+    are. Otherwise raise the error: a run that dies after this capture then needs no
+    record of it."""
     before = Coordinates.parse(error.before) if error.before else None
     cursor = work.ledger.cursors(work.source.name).captured
     at = _captured_at(work)
@@ -118,8 +120,8 @@ def _to_the_end(work: Workplace, lease: Lease) -> CaptureReport:
 
 
 def _with_part(work: Workplace, lease: Lease, order: RereadRows) -> CaptureReport:
-    """Read rows of a table by a condition. Capture the log up to their low watermark, and then the
-    log after it, in a batch that begins with these rows."""
+    """Read rows of a table by a condition. Capture the log up to their low watermark,
+    and then the log after it, in a batch that begins with these rows."""
     plain = replace(work, source=replace(work.source, part=None))
     with closing(read_part(plain, order)) as part:
         before = _up_to(plain, lease, part)
@@ -132,7 +134,8 @@ def _with_part(work: Workplace, lease: Lease, order: RereadRows) -> CaptureRepor
 
 
 def _up_to(work: Workplace, lease: Lease, part: PartRead) -> CaptureReport | None:
-    """Capture the log up to the low watermark of the read rows, if that is not captured yet."""
+    """Capture the log up to the low watermark of the read rows, if that is not captured
+    yet."""
     source, low, report = work.source, part.low, None
     if _captured_at(work) != low:
         source = replace(source, until=AtCoordinates(low))
@@ -155,16 +158,16 @@ def _captured_at(work: Workplace) -> Coordinates | None:
 
 
 def _capture_once(work: Workplace, lease: Lease, part: PartRead | None = None) -> CaptureReport:
-    """Clean up after a dead run, let stopped tables catch up, and capture an ordinary batch.
-    `part`: rows that were read by a condition, with which the batch begins."""
+    """Clean up after a dead run, let stopped tables catch up, and capture an ordinary
+    batch. `part`: rows that were read by a condition, with which the batch begins."""
     clock = perf_counter()
     require_agreement(work)
     repaired = repair(work, lease)
     if work.ledger.unfinished(work.source.name):
         work.mirrors.prepare(waiting_log(work.ledger, work.source.name))
     if work.ledger.cursors(work.source.name).captured is None:
-        # A source that was captured before goes on capturing while Spark cannot start. The
-        # first run of a source fails here instead, before it writes anything.
+        # A source that was captured before goes on capturing while Spark cannot start.
+        # The first run of a source fails here instead, before it writes anything.
         work.mirrors.require_ready()
     require_ready(work.server, work.ledger, work.source)
     reshape(work, lease)
@@ -177,7 +180,8 @@ def _capture_once(work: Workplace, lease: Lease, part: PartRead | None = None) -
         without_log = caught_up if isinstance(caught_up, str) else ""
         orders = open_orders(work, lease)
         returns = plan_returns(work, orders, before=returns, without_log=without_log)
-    # An ordinary batch begins at the cursor: earlier changes that a table lacks would be lost.
+    # An ordinary batch begins at the cursor: earlier changes that a table lacks would
+    # be lost.
     assert not returns.spans, "each table has caught up with the cursor"
     report = _ordinary(work, lease, returns, repaired, clock, part)
     for before in (caught_up, past):
@@ -187,7 +191,8 @@ def _capture_once(work: Workplace, lease: Lease, part: PartRead | None = None) -
 
 
 def _after(before: CaptureReport, report: CaptureReport) -> CaptureReport:
-    """Return both reports as one, with the start of the second batch, which is an ordinary one."""
+    """Return both reports as one, with the start of the second batch, which is an
+    ordinary one."""
     again = {quarantine.table for quarantine in before.quarantined if quarantine.by_itself}
     return replace(
         before.followed_by(report, again),
@@ -206,8 +211,8 @@ def _ordinary(
     clock: float,
     part: PartRead | None,
 ) -> CaptureReport:
-    """Decide the start and capture a batch. Begin again as long as tables were decoded with a wrong
-    structure. Capture nothing if the log has nothing new."""
+    """Decide the start and capture a batch. Begin again as long as tables were decoded
+    with a wrong structure. Capture nothing if the log has nothing new."""
     report: CaptureReport | _Misread = _Misread()
     while isinstance(report, _Misread):
         run_start = begin(work, lease)
@@ -216,8 +221,9 @@ def _ordinary(
         bounds = bounds_of(work, run_start)
         seconds = perf_counter() - clock
         plans = plan_readings(work, run_start, returns)
-        # A start that a person chose is recorded by a batch, even by an empty one. Without an event
-        # before the start, there is no anchor (checksum of that event), and so nothing to record.
+        # A start that a person chose is recorded by a batch, even by an empty one.
+        # Without an event before the start, there is no anchor (checksum of that
+        # event), and so nothing to record.
         goes_on = run_start.decision.predecessor is not None or run_start.anchor is None
         if part is None and not plans and goes_on and bounds.reached(run_start.start.at):
             require_complete(work, run_start, bounds, run_start.start.gtid_set)
@@ -268,8 +274,8 @@ def _capture(
     part: PartRead | None,
     misread: _Misread,
 ) -> CaptureReport | _Misread:
-    """Capture a batch from the start to its end. If rows were decoded with a wrong structure,
-    discard the batch and return these tables."""
+    """Capture a batch from the start to its end. If rows were decoded with a wrong
+    structure, discard the batch and return these tables."""
     clock = perf_counter()
     decision = run_start.decision
     batch = work.ledger.begin_batch(
@@ -324,7 +330,8 @@ def _capture(
         by_gtid=reading.by_gtid,
         orders_done=tuple(order.id for order in plans.resumed),
     )
-    # As late as this, so that a first run which fails does not claim the lake for its ledger.
+    # As late as this, so that a first run which fails does not claim the lake for its
+    # ledger.
     require_claim(work)
     work.ledger.record_capture(lease, batch.id, record)
     if reached_limit is not None:
@@ -344,8 +351,8 @@ def _capture(
 
 
 def _unless_misread(reread: Reread, misread: Mapping[TableName, TableError]) -> Reread:
-    """Return the reading. If its table is captured only from this reading on, and was decoded with
-    a wrong structure, add the error."""
+    """Return the reading. If its table is captured only from this reading on, and was
+    decoded with a wrong structure, add the error."""
     begins = reread.columns is None and (reread.load is None or reread.load.followed is None)
     error = misread.get(reread.table) if begins else None
     return reread if error is None else replace(reread, error=error)
@@ -359,8 +366,9 @@ def _given_up(
     before: _Misread,
     part: PartRead | None,
 ) -> _Misread:
-    """Abandon the batch, and return the findings for its next attempt, in which the misread tables
-    stop. If one of them is being read from the source, that reading begins again, but only once."""
+    """Abandon the batch, and return the findings for its next attempt, in which the
+    misread tables stop. If one of them is being read from the source, that reading
+    begins again, but only once."""
     misread = proof.misread
     if part is not None and part.table in misread:
         reason = misread[part.table].reason
@@ -383,8 +391,9 @@ def _given_up(
 
 
 def _refuse_engines(capture: BatchCapture) -> None:
-    """Quarantine tables whose storage engine is not supported. The server is asked, because the
-    log may not show the engine: a CREATE TABLE may name none, or one that the server replaced."""
+    """Quarantine tables whose storage engine is not supported. The server is asked,
+    because the log may not show the engine: a CREATE TABLE may name none, or one that
+    the server replaced."""
     basis, segmenter = capture.basis, capture.segmenter
     for table, engine in basis.work.server.engines().items():
         reason = why_refused(engine)
@@ -408,8 +417,8 @@ def _refuse_collisions(capture: BatchCapture) -> None:
 
 
 def _reaching(work: Workplace, run_start: RunStart, highest: Coordinates) -> RunStart:
-    """Return the start with facts that let the run end at `highest` or later. `highest`: the
-    highest watermark of the rows that were read from the source."""
+    """Return the start with facts that let the run end at `highest` or later.
+    `highest`: the highest watermark of the rows that were read from the source."""
     until = highest if run_start.known_until is None else max(run_start.known_until, highest)
     return replace(run_start, facts=work.server.facts(), known_until=until)
 
@@ -417,8 +426,8 @@ def _reaching(work: Workplace, run_start: RunStart, highest: Coordinates) -> Run
 def read_from_source(
     work: Workplace, lease: Lease, run_start: RunStart, batch: Batch, plans: TablePlans
 ) -> list[Reread]:
-    """Read the rows and columns that the plans supply from the server. A run with `--until` only
-    orders that the next run reads them."""
+    """Read the rows and columns that the plans supply from the server. A run with
+    `--until` only orders that the next run reads them."""
     if work.source.until is not None:
         order_readings(work, lease, plans)
         return []  # a run without --until reads them

@@ -1,12 +1,12 @@
-"""The registration of mirrors (the Delta tables with the current rows) in a catalog such as Hive
-Metastore or Unity Catalog. `pipeline.catalog` decides the steps.
+"""The registration of mirrors (the Delta tables with the current rows) in a catalog
+such as Hive Metastore or Unity Catalog. `pipeline.catalog` decides the steps.
 
-The ledger records an entry before it is made in the catalog and again afterwards, so that the next
-run can finish the work of a killed run. An entry that Lockstep did not make is left alone. No row
-of a mirror depends on the catalog.
+The ledger records an entry before it is made in the catalog and again afterwards, so
+that the next run can finish the work of a killed run. An entry that Lockstep did not
+make is left alone. No row of a mirror depends on the catalog.
 
-A changed comment makes no new version of a table's structure. So a table is also examined again
-when a statement in the log contains its name.
+A changed comment makes no new version of a table's structure. So a table is also
+examined again when a statement in the log contains its name.
 """
 
 from __future__ import annotations
@@ -70,8 +70,8 @@ class GatheredEntries:
 
 
 def gather(work: Workplace, registry: Registry, *, every: bool = False) -> GatheredEntries:
-    """Gather the entries of tables whose registration may have changed, or of all tables (`every`).
-    MySQL is only asked for the comments of these tables."""
+    """Gather the entries of tables whose registration may have changed, or of all
+    tables (`every`). MySQL is only asked for the comments of these tables."""
     ledger, source = work.ledger, work.source.name
     seen = ledger.registrations(source, registry.catalog.identity).statement
     statement, texts = _statements(work, seen)
@@ -99,9 +99,10 @@ def gather(work: Workplace, registry: Registry, *, every: bool = False) -> Gathe
 
 @dataclass(frozen=True, slots=True)
 class CatalogStanding:
-    """The state of a source's registrations according to the ledger. `catalog`: the catalog's
-    identity. `registered`: the number of entries. `waiting`: tables whose entries the next run
-    creates or changes. `left`: tables that can have no name in the catalog."""
+    """The state of a source's registrations according to the ledger. `catalog`: the
+    catalog's identity. `registered`: the number of entries. `waiting`: tables whose
+    entries the next run creates or changes. `left`: tables that can have no name in the
+    catalog."""
 
     catalog: str
     registered: int
@@ -126,8 +127,8 @@ def _compared(
     list[Unregistered],
     frozenset[TableName],
 ]:
-    """Return the registered entries, the names for all tables with a mirror, the tables that can
-    have no name, and the tables whose registered entry has to be changed."""
+    """Return the registered entries, the names for all tables with a mirror, the tables
+    that can have no name, and the tables whose registered entry has to be changed."""
     catalog, source = registry.catalog, mirrors.source
     registered = ledger.registrations(source, catalog.identity).entries
     shown = [table for table, state in states.items() if _is_shown(state)]
@@ -145,7 +146,8 @@ def _compared(
 
 
 def _statements(work: Workplace, seen: int) -> tuple[int, list[str]]:
-    """Return the id of the newest statement, and the lower-case texts of those after `seen`."""
+    """Return the id of the newest statement, and the lower-case texts of those after
+    `seen`."""
     texts: list[str] = []
     while True:
         statements = work.ledger.schema_statements(work.source.name, limit=_STATEMENTS, after=seen)
@@ -163,8 +165,9 @@ def _named_in(name: str, words: Collection[str], texts: Collection[str]) -> bool
 
 
 def _is_shown(state: TableState) -> bool:
-    """Return whether the lake has a mirror that shows the table. While a mirror is being rewritten
-    in another folder, this is false, and the table's entry stays as it is."""
+    """Return whether the lake has a mirror that shows the table. While a mirror is
+    being rewritten in another folder, this is false, and the table's entry stays as it
+    is."""
     return state.mirror_version is not None and state.condition is not TableCondition.DROPPED
 
 
@@ -268,7 +271,8 @@ class CatalogReport:
     seconds: float = 0.0
 
     def lines(self) -> Iterator[str]:
-        """Yield sentences for people about changes, and about entries that were not changed."""
+        """Yield sentences for people about changes, and about entries that were not
+        changed."""
         deeds = Counter(change.deed.value for change in self.done)
         if deeds:
             yield ", ".join(f"{count:,} {deed}" for deed, count in sorted(deeds.items()))
@@ -284,14 +288,15 @@ class CatalogReport:
 def register(
     work: Workplace, lease: Lease, registry: Registry, *, every: bool = False
 ) -> CatalogReport:
-    """Bring the catalog up to date. Errors are reported and not raised. `every`: a person ordered
-    to examine all entries, and to take over entries of others that point at Lockstep's mirrors."""
+    """Bring the catalog up to date. Errors are reported and not raised. `every`: a
+    person ordered to examine all entries, and to take over entries of others that point
+    at Lockstep's mirrors."""
     return _Registering(work, registry, lease, every).all()
 
 
 def register_after(work: Workplace, lease: Lease) -> CatalogReport | None:
-    """Register mirrors at the end of a run, if a catalog is configured. An error is reported and
-    does not end the run."""
+    """Register mirrors at the end of a run, if a catalog is configured. An error is
+    reported and does not end the run."""
     try:
         registry = work.registry()
     except LockstepError as error:
@@ -306,15 +311,17 @@ def register_after(work: Workplace, lease: Lease) -> CatalogReport | None:
 
 
 def differences(work: Workplace, registry: Registry) -> CatalogReport:
-    """Return the report that `register` would return for all entries, and change nothing."""
+    """Return the report that `register` would return for all entries, and change
+    nothing."""
     return _Registering(work, registry, None, every=True).all()
 
 
 @dataclass(slots=True)
 class _Registering:
-    """One registration, with its results so far. `lease`: None if nothing may be changed. `every`:
-    as in `register`. `freed`: names of entries that were dropped, or would be. `refused`: the
-    catalog refused an entry, which the next run tries again."""
+    """One registration, with its results so far. `lease`: None if nothing may be
+    changed. `every`: as in `register`. `freed`: names of entries that were dropped, or
+    would be. `refused`: the catalog refused an entry, which the next run tries
+    again."""
 
     work: Workplace
     registry: Registry
@@ -389,12 +396,12 @@ class _Registering:
         self._note(registered.table, None)
 
     def _rename(self, registered: Registered, entry: Entry) -> None:
-        """Rename an entry. Drop the old entry and make a new one instead if the old one is not
-        Lockstep's or the new name is taken.
+        """Rename an entry. Drop the old entry and make a new one instead if the old one
+        is not Lockstep's or the new name is taken.
 
-        Do so too for a table's own entry in a catalog without marks (properties that say who made
-        an entry). The ledger records one name per table, so after a killed run, an entry under the
-        other name could not be recognized."""
+        Do so too for a table's own entry in a catalog without marks (properties that
+        say who made an entry). The ledger records one name per table, so after a killed
+        run, an entry under the other name could not be recognized."""
         own = registered.table == entry.table
         existing = self._find(registered.name)
         as_recorded = existing is not None and self._ours(existing, registered)
@@ -436,8 +443,8 @@ class _Registering:
     def _ours(
         self, existing: CatalogEntry, registered: Registered | None, entry: Entry | None = None
     ) -> bool:
-        """Return whether Lockstep made an entry. In a catalog without marks, this is true if the
-        ledger has registered the table and the entry has its location."""
+        """Return whether Lockstep made an entry. In a catalog without marks, this is
+        true if the ledger has registered the table and the entry has its location."""
         catalog, source = self.registry.catalog, self.work.source.name
         if catalog.marks:
             return marked(existing, source, catalog.location(""), registered)
@@ -461,8 +468,9 @@ class _Registering:
         self.done.append(EntryChange(deed, entry.table, entry.name))
 
     def _announce(self, entry: Entry | Registered, location: str) -> None:
-        """Record that the catalog may have the entry from now on, at `location` or at its new
-        place. It is recorded without content, so that the next run examines it after a crash."""
+        """Record that the catalog may have the entry from now on, at `location` or at
+        its new place. It is recorded without content, so that the next run examines it
+        after a crash."""
         self._note(entry.table, Registered(entry.table, entry.name, location))
 
     def _record(self, entry: Entry) -> None:

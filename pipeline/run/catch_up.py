@@ -1,11 +1,12 @@
-"""Catching up: stopped tables are captured from the log, each from the place where it stopped.
+"""Catching up: stopped tables are captured from the log, each from the place where it
+stopped.
 
-They get a separate batch between two ordinary ones. It begins where the first of its tables
-stopped, or at the start of the batch that contains this place. It ends where the newest batch
-ended, and the next ordinary batch continues from there. Only its tables are captured. Their
-structures are those that were recorded at the first reading, unless a person gave a structure, or
-Lockstep now follows a statement that it could not follow then. Its changes get new, higher sequence
-numbers.
+They get a separate batch between two ordinary ones. It begins where the first of its
+tables stopped, or at the start of the batch that contains this place. It ends where the
+newest batch ended, and the next ordinary batch continues from there. Only its tables
+are captured. Their structures are those that were recorded at the first reading, unless
+a person gave a structure, or Lockstep now follows a statement that it could not follow
+then. Its changes get new, higher sequence numbers.
 """
 
 from __future__ import annotations
@@ -50,9 +51,9 @@ from lockstep.pipeline.values.table import TableName
 
 
 def catch_up(work: Workplace, lease: Lease, returns: TablePlans) -> CaptureReport | str | None:
-    """Capture a batch with the changes that the tables of `returns.spans` lack. Return None if
-    there are no such tables. If the log cannot be read or decoded as planned, abandon the batch and
-    return a sentence that says why."""
+    """Capture a batch with the changes that the tables of `returns.spans` lack. Return
+    None if there are no such tables. If the log cannot be read or decoded as planned,
+    abandon the batch and return a sentence that says why."""
     first, cursor = returns.first, returns.cursor
     if first is None or cursor is None:
         return None
@@ -84,8 +85,8 @@ def begin_catching_up(
     reason: str,
     facts: Mapping[str, object],
 ) -> Batch:
-    """Record the decision to capture some tables from `start` to the cursor, and begin the batch.
-    `facts`: details for the record."""
+    """Record the decision to capture some tables from `start` to the cursor, and begin
+    the batch. `facts`: details for the record."""
     facts = {"from": str(start), "to": str(cursor.position), **facts}
     decision = Decision(
         "start",
@@ -139,7 +140,8 @@ def _caught_up(
         ),
         prepared=returns.prepared,
     )
-    # Values of these tables that the log lacks are read from the server by the next capture.
+    # Values of these tables that the log lacks are read from the server by the next
+    # capture.
     completed = {**_wanting(returns, ColumnsRead), **_wanting(returns, RowsRead)}
     returning = [
         ReturningTable(order, returns.spans[order.table].low, _version_at(work, order, returns))
@@ -166,16 +168,17 @@ def _caught_up(
 
 
 def _version_at(work: Workplace, order: TableOrder, returns: TablePlans) -> SchemaVersion | None:
-    """Return the version of a table's structure at the place where it stopped. It is looked up,
-    because statements alone do not lead to a structure that was read from the source."""
+    """Return the version of a table's structure at the place where it stopped. It is
+    looked up, because statements alone do not lead to a structure that was read from
+    the source."""
     source, span = work.source.name, returns.spans[order.table]
     learnt = _learnt_version(work, order)
     return learnt or work.ledger.schema_at(source, order.table, batch=span.batch.id, place=span.low)
 
 
 def _learnt_version(work: Workplace, order: TableOrder) -> SchemaVersion | None:
-    """Return the version of the structure that an earlier catching up recorded, if the table
-    stopped again in that batch."""
+    """Return the version of the structure that an earlier catching up recorded, if the
+    table stopped again in that batch."""
     stopped, source = order.stopped, work.source.name
     if stopped is None:
         return None
@@ -227,8 +230,8 @@ def _stopped_again(
 
 
 def _still_owed(quarantined: StoppedTable) -> StoppedTable:
-    """Return the quarantine of a table that stopped before its other supply was used. All of its
-    rows are read from the source."""
+    """Return the quarantine of a table that stopped before its other supply was used.
+    All of its rows are read from the source."""
     if quarantined.by_itself:
         return replace(quarantined, hint=read_by_next_run("").hint, need=Need.ROWS)
     return _read_once_resumed(
@@ -237,5 +240,6 @@ def _still_owed(quarantined: StoppedTable) -> StoppedTable:
 
 
 def _read_once_resumed(quarantined: StoppedTable, hint: str) -> StoppedTable:
-    """Return the quarantine of a table that waits for a person and is read from the source then."""
+    """Return the quarantine of a table that waits for a person and is read from the
+    source then."""
     return replace(quarantined, hint=hint, need=Need.ROWS, by=StoppedBy.SYSTEM)

@@ -1,8 +1,9 @@
-"""Clearing: delete old values in clear that the settings now hide, once nobody needs them.
+"""Clearing: delete old values in clear that the settings now hide, once nobody needs
+them.
 
-If settings are tightened (they show less of a table than before), the table is read again, but
-older files and versions in the lake still have the values. Everything up to the batch of the
-tightening is cleared, in five steps:
+If settings are tightened (they show less of a table than before), the table is read
+again, but older files and versions in the lake still have the values. Everything up to
+the batch of the tightening is cleared, in five steps:
 
 1. The ledger records that clearing begins. From then on, nobody can read the table's old changes.
 2. The old changes are removed from the table's changelogs, and their files are deleted.
@@ -15,8 +16,9 @@ tightening is cleared, in five steps:
 5. Values in recorded structures, such as DEFAULTs, are removed from the lake and then from the
    ledger, which also removes them from statements and records that the table is cleared.
 
-A repeated step does nothing, so an interrupted clearing begins again with the first step. Files are
-deleted at once, without waiting for the retention of versions: hiding the values takes precedence.
+A repeated step does nothing, so an interrupted clearing begins again with the first
+step. Files are deleted at once, without waiting for the retention of versions: hiding
+the values takes precedence.
 """
 
 from __future__ import annotations
@@ -63,9 +65,10 @@ _QUOTES: Final = re.compile("['\"]")
 
 
 def clear(work: Workplace, lease: Lease) -> tuple[UnclearedValues, ...]:
-    """Clear the values that nobody needs any more. Return the tightenings that are now completely
-    cleared."""
-    # `keep_clear` may have changed since the last run, and upkeep comes here without a run.
+    """Clear the values that nobody needs any more. Return the tightenings that are now
+    completely cleared."""
+    # `keep_clear` may have changed since the last run, and upkeep comes here without a
+    # run.
     note_keep_clear(work, lease)
     cleared = []
     for note in clearable(work):
@@ -87,8 +90,8 @@ def clear(work: Workplace, lease: Lease) -> tuple[UnclearedValues, ...]:
 
 
 def clearable(work: Workplace) -> Iterator[UnclearedValues]:
-    """Yield the tightenings whose values nobody needs any more by the present settings. Nothing is
-    written."""
+    """Yield the tightenings whose values nobody needs any more by the present settings.
+    Nothing is written."""
     for note in work.ledger.in_clear(work.source.name):
         if not note.begun:
             now = replace(note.tightening, kept_because=keep_clear(work, note.table))
@@ -114,7 +117,8 @@ def _cleared(work: Workplace, lease: Lease, note: UnclearedValues) -> None:
 
 
 def _clear_changes(work: Workplace, lease: Lease, note: UnclearedValues) -> None:
-    """Carry out step 2. A file without a batch number in its name is not Lockstep's, and stays."""
+    """Carry out step 2. A file without a batch number in its name is not Lockstep's,
+    and stays."""
     source, through = work.source.name, note.tightening.through
     require_held = partial(work.ledger.require_held, lease)
     state = work.ledger.table_states(source)[note.table]
@@ -136,8 +140,8 @@ def _clear_changes(work: Workplace, lease: Lease, note: UnclearedValues) -> None
 
 
 def _clear_mirror(work: Workplace, lease: Lease, note: UnclearedValues) -> None:
-    """Carry out step 3. Do nothing if the table has no mirror, or if the mirror with the values is
-    already gone."""
+    """Carry out step 3. Do nothing if the table has no mirror, or if the mirror with
+    the values is already gone."""
     source = work.source.name
     state = work.ledger.table_states(source)[note.table]
     if state.mirror_version is None or note.gone is not None:
@@ -148,8 +152,9 @@ def _clear_mirror(work: Workplace, lease: Lease, note: UnclearedValues) -> None:
     shows = target.shows
 
     def record(version: int) -> None:
-        # The ledger records this commit as checked before the log is cut: without the earlier
-        # commits, the next examination of the log could not tell that this one is Lockstep's.
+        # The ledger records this commit as checked before the log is cut: without the
+        # earlier commits, the next examination of the log could not tell that this one
+        # is Lockstep's.
         work.ledger.note_looked(lease, {state.mirror: version})
         work.ledger.note_upkept(lease, state.mirror, shows=shows, delta_version=version)
 
@@ -177,9 +182,10 @@ class UpkeepTarget:
 def upkeep_target(
     work: Workplace, state: TableState, looked: int | None, upkept: int = -1
 ) -> UpkeepTarget | str:
-    """Return the table's mirror if it may get a commit that changes no row, and otherwise a
-    sentence that says why not. `looked`: the version up to which its Delta log was checked for
-    commits of other programs. `upkept`: the newest version by upkeep that the ledger recorded."""
+    """Return the table's mirror if it may get a commit that changes no row, and
+    otherwise a sentence that says why not. `looked`: the version up to which its Delta
+    log was checked for commits of other programs. `upkept`: the newest version by
+    upkeep that the ledger recorded."""
     mirror, app_id = state.mirror, application_id(work.source.name, state, "mirror")
     newest = work.ledger.newest_writes(work.source.name, [app_id])[app_id]
     write = newest.settled
@@ -204,8 +210,8 @@ def upkeep_target(
 
 
 def _clear_former(work: Workplace, lease: Lease, note: UnclearedValues) -> None:
-    # `owner_of` reads the folder's Delta log: a ledger that was recovered from the lake does not
-    # know which table's mirror the folder had.
+    # `owner_of` reads the folder's Delta log: a ledger that was recovered from the lake
+    # does not know which table's mirror the folder had.
     folders = former_places(work.ledger, work.source.name)
     delete_former(
         work, lease, [folder for folder in folders if owner_of(work, folder) == note.table]
@@ -216,8 +222,8 @@ def _clear_former(work: Workplace, lease: Lease, note: UnclearedValues) -> None:
 
 
 def _statements(work: Workplace, note: UnclearedValues) -> Mapping[int, SchemaStatement]:
-    """Return the old statements that name the table or made a version of its structure, by their id
-    in the ledger, and without the values in them."""
+    """Return the old statements that name the table or made a version of its structure,
+    by their id in the ledger, and without the values in them."""
     source, redactions, after = work.source.name, dict[int, SchemaStatement](), 0
     versions = work.ledger.schema_versions(source, note.table)
     of_versions = {version.statement for version in versions}
@@ -231,15 +237,16 @@ def _statements(work: Workplace, note: UnclearedValues) -> Mapping[int, SchemaSt
 
 
 def _mentions(text: str, table: TableName) -> bool:
-    """Return whether a text has a table's name as a word, or as a part of another name between
-    underscores, such as the helper table of an online schema change (`_orders_new`)."""
+    """Return whether a text has a table's name as a word, or as a part of another name
+    between underscores, such as the helper table of an online schema change
+    (`_orders_new`)."""
     name = re.escape(table.name)
     return re.search(rf"(?<![^\W_]){name}(?![^\W_])", text, re.IGNORECASE) is not None
 
 
 def _without_values(statement: SchemaStatement) -> SchemaStatement:
-    """Return a statement without values. The words of its effects are removed as a whole, because
-    it is not known which of them are values."""
+    """Return a statement without values. The words of its effects are removed as a
+    whole, because it is not known which of them are values."""
     if statement.context.get(REDACTED_TEXT):
         return statement
     text = redacted(statement.text, read_stored_context(statement.context))
@@ -285,8 +292,9 @@ def _clear_texts(
 def _files(
     work: Workplace, part: SourceTable, above: int, through: int
 ) -> Iterator[tuple[int, SegmentFile]]:
-    """Yield the files of the batches after `above` and up to `through`, each with its batch. They
-    include files that only the lake lists, because the ledger that recorded them was lost."""
+    """Yield the files of the batches after `above` and up to `through`, each with its
+    batch. They include files that only the lake lists, because the ledger that recorded
+    them was lost."""
     folder = source_table_path(work.source.name, part)
     listed = {**(work.changelog.listed(folder) or {})}
     for first in range(above + 1, through + 1, _AT_ONCE):
@@ -309,8 +317,8 @@ def _file_without(
     file: SegmentFile,
     statements: Mapping[int, SchemaStatement],
 ) -> SegmentFile | None:
-    """Write a file without the values that replaces this file, and return it. Return None if this
-    file has no values to clear."""
+    """Write a file without the values that replaces this file, and return it. Return
+    None if this file has no values to clear."""
     folder = source_table_path(work.source.name, part)
     texts = pa.concat_tables([*work.segments.pieces(folder, [file], [_TEXT[part]])]).column(0)
     if texts.null_count == len(texts):
@@ -363,9 +371,9 @@ def _without_literals(
 
 
 def _hidden(note: UnclearedValues, schema: TableSchema) -> frozenset[str]:
-    """Return the columns of an old structure whose values are cleared: all of them if the
-    tightening hides any column, because that column may have had another name then; otherwise
-    none."""
+    """Return the columns of an old structure whose values are cleared: all of them if
+    the tightening hides any column, because that column may have had another name then;
+    otherwise none."""
     names = [column.name.lower() for column in schema.columns]
     return frozenset(names if note.tightening.columns else ())
 

@@ -1,9 +1,11 @@
-"""The user metadata of Delta commits, from which a lost ledger (in Postgres) can be recovered.
+"""The user metadata of Delta commits, from which a lost ledger (in Postgres) can be
+recovered.
 
-Every commit names its source, ledger, table and batches, the kind of the write, and the position
-after the last of the batches. Each batch makes exactly one commit to `_transactions`, the Delta
-table of the source's transactions. So this commit also has facts about the whole batch: the tables
-with changes, the tables that are no longer captured, and the tables whose earlier rows are missing.
+Every commit names its source, ledger, table and batches, the kind of the write, and the
+position after the last of the batches. Each batch makes exactly one commit to
+`_transactions`, the Delta table of the source's transactions. So this commit also has
+facts about the whole batch: the tables with changes, the tables that are no longer
+captured, and the tables whose earlier rows are missing.
 """
 
 from __future__ import annotations
@@ -33,11 +35,12 @@ if TYPE_CHECKING:
     from lockstep.pipeline.recovery import BatchRecord
 
 NOT_CAPTURED: Final = "not captured"
-"""Word for a table that is complete in the lake, although this batch did not capture it."""
+"""Word for a table that is complete in the lake, although this batch did not capture
+it."""
 
 GTIDS: Final = 4096
-"""Largest length, in characters, of a GTID set in a commit to a table. A longer set is left out. A
-commit to `_transactions` has a set of any length."""
+"""Largest length, in characters, of a GTID set in a commit to a table. A longer set is
+left out. A commit to `_transactions` has a set of any length."""
 
 
 def commit_metadata(
@@ -49,7 +52,8 @@ def commit_metadata(
     *,
     version: SchemaVersion | None = None,
 ) -> str:
-    """Return the metadata of a commit with the changes of these batches (JSON, keys sorted).
+    """Return the metadata of a commit with the changes of these batches (JSON, keys
+    sorted).
 
     - `files`: the segment files with the rows; None if they are not known.
     - `version`: the structure of the table's rows after the commit. The caller stores it in the
@@ -70,8 +74,8 @@ def commit_metadata(
 
 
 def upkept_metadata(write: SettledWrite, words: str) -> str:
-    """Return the metadata of a commit that changes no row of a mirror, such as a compaction.
-    `write`: the last write that changed rows. `words`: its metadata."""
+    """Return the metadata of a commit that changes no row of a mirror, such as a
+    compaction. `write`: the last write that changed rows. `words`: its metadata."""
     return metadata_for_kind(
         words,
         WriteKind.UPKEEP,
@@ -82,8 +86,9 @@ def upkept_metadata(write: SettledWrite, words: str) -> str:
 
 
 def restated_metadata(work: Workplace, table: TableName | SourceTable, batch: int) -> str:
-    """Return the metadata of a correcting commit, after which a changelog lists exactly the files
-    of the acknowledged batches. `batch`: the last of them; 0 if there are none."""
+    """Return the metadata of a correcting commit, after which a changelog lists exactly
+    the files of the acknowledged batches. `batch`: the last of them; 0 if there are
+    none."""
     batches = work.ledger.live_batches(work.source.name, batch, batch) if batch else []
     last = batches[0] if batches else None
     words = _words(work, WriteKind.RESTATE, table, (batch, batch), last)
@@ -91,8 +96,8 @@ def restated_metadata(work: Workplace, table: TableName | SourceTable, batch: in
 
 
 def recovered_metadata(work: Workplace, table: TableName | SourceTable, claim: BatchRecord) -> str:
-    """Return the same metadata as `restated_metadata` for a batch of a lost ledger. `claim`: the
-    record of this batch, as read from the metadata of a commit."""
+    """Return the same metadata as `restated_metadata` for a batch of a lost ledger.
+    `claim`: the record of this batch, as read from the metadata of a commit."""
     words = _words(work, WriteKind.RESTATE, table, (claim.batch, claim.batch), None)
     return stamp(words | {"ledger": claim.ledger, "position": str(claim.at), "restated": True})
 
@@ -104,8 +109,9 @@ def revised_metadata(
     files: Iterable[SegmentFile],
     revision: int,
 ) -> str:
-    """Return the metadata of a commit that replaces a changelog's files. `batches`: the first and
-    the last batch. `files`: the new files. `revision`: the number of the replacement."""
+    """Return the metadata of a commit that replaces a changelog's files. `batches`: the
+    first and the last batch. `files`: the new files. `revision`: the number of the
+    replacement."""
     [last] = work.ledger.live_batches(work.source.name, batches[1], batches[1])
     words = _words(work, WriteKind.REVISE, table, batches, last)
     words["files"] = digest(file.sha256 for file in files)
@@ -115,15 +121,16 @@ def revised_metadata(
 def forgotten_metadata(
     work: Workplace, table: TableName | SourceTable, above: int, through: int
 ) -> str:
-    """Return the metadata of a commit that removes files of batches from a changelog. `above`: the
-    batch before the first of them. `through`: the last of them."""
+    """Return the metadata of a commit that removes files of batches from a changelog.
+    `above`: the batch before the first of them. `through`: the last of them."""
     [last] = work.ledger.live_batches(work.source.name, through, through)
     return stamp(_words(work, WriteKind.FORGET, table, (above + 1, through), last))
 
 
 def cleared_metadata(work: Workplace, table: SourceTable, through: int) -> str:
-    """Return the metadata of a commit that replaces files of one of the source's own tables up to
-    batch `through`. The new files lack values that the settings now hide."""
+    """Return the metadata of a commit that replaces files of one of the source's own
+    tables up to batch `through`. The new files lack values that the settings now
+    hide."""
     [last] = work.ledger.live_batches(work.source.name, through, through)
     return stamp(_words(work, WriteKind.REVISE, table, (1, through), last))
 
@@ -155,8 +162,8 @@ def _words(
 
 
 def _cursor(batch: Batch, *, whole: bool) -> dict[str, Any]:
-    """Return what a recovered ledger needs to continue after the batch. `whole`: include a GTID set
-    of any length."""
+    """Return what a recovered ledger needs to continue after the batch. `whole`:
+    include a GTID set of any length."""
     end, anchor = batch.end, batch.anchor
     if end is None or anchor is None:
         return {}
@@ -178,8 +185,8 @@ def _cursor(batch: Batch, *, whole: bool) -> dict[str, Any]:
 
 
 def _standing(work: Workplace, batch: Batch) -> Mapping[str, Any]:
-    """Return the metadata that only commits to `_transactions` have: the state of all tables after
-    the batch."""
+    """Return the metadata that only commits to `_transactions` have: the state of all
+    tables after the batch."""
     ledger, source = work.ledger, batch.source
     states = ledger.table_states(source)
     standings = dict.fromkeys(_not_captured(work, batch, states), NOT_CAPTURED) | {
@@ -206,8 +213,8 @@ def _touched(work: Workplace, batch: Batch) -> set[TableName]:
 def _not_captured(
     work: Workplace, batch: Batch, tables: Iterable[TableName]
 ) -> Iterator[TableName]:
-    """Yield tables that the batch did not capture: its patterns excluded them, or a later batch
-    that is not merged yet brought them back."""
+    """Yield tables that the batch did not capture: its patterns excluded them, or a
+    later batch that is not merged yet brought them back."""
     ledger, source = work.ledger, batch.source
     scopes = [scope for scope in ledger.capture_scopes(source) if scope.batch <= batch.id]
     yield from (table for table in tables if scopes and not scopes[-1].patterns.matches(table))
@@ -221,7 +228,8 @@ def _not_captured(
 
 
 def _new_structures(work: Workplace, batch: Batch) -> list[TableSchema]:
-    """Return the table structures that the batch recorded, after statements or from the server."""
+    """Return the table structures that the batch recorded, after statements or from the
+    server."""
     if batch.end is None:
         return []
     versions = work.ledger.schemas_at(batch.source, batch=batch.id, place=batch.end.at)

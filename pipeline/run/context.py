@@ -1,5 +1,5 @@
-"""What each step of a run is given: the ports to the outside world (Protocols), the settings of the
-source, and the receiver of its progress."""
+"""What each step of a run is given: the ports to the outside world (Protocols), the
+settings of the source, and the receiver of its progress."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class StepProgress:
-    """The progress of a step. `done`, `total`: numbers of bytes, rows or tables, depending on the
-    step. `words`: the progress for people. `figures`: the progress for programs; if tables are
-    read, one mapping for each table."""
+    """The progress of a step. `done`, `total`: numbers of bytes, rows or tables,
+    depending on the step. `words`: the progress for people. `figures`: the progress for
+    programs; if tables are read, one mapping for each table."""
 
     step: str
     done: int
@@ -41,8 +41,8 @@ class StepProgress:
 def captured_until_now(
     *, transactions: int, rows: int, log_bytes: int, total_bytes: int
 ) -> StepProgress:
-    """Return the progress of a capture. `total_bytes`: bytes of the log from the capture's start to
-    its end."""
+    """Return the progress of a capture. `total_bytes`: bytes of the log from the
+    capture's start to its end."""
     figures = {
         "transactions": transactions,
         "rows": rows,
@@ -73,7 +73,8 @@ def loaded_until_now(tables: Sequence[LoadProgress]) -> StepProgress:
 
 
 def tables_done(step: str, done: int, total: int, table: TableName) -> StepProgress:
-    """Return the progress of merging or comparing tables. `table`: the last one that ended."""
+    """Return the progress of merging or comparing tables. `table`: the last one that
+    ended."""
     figures = {"table": str(table), "done": done, "total": total}
     words = f"{done} of {total} tables, {table}"
     return StepProgress(step, done, total, words, (figures,))
@@ -120,12 +121,13 @@ class Workplace:
     progress: Progress
     clock: Callable[[], datetime]
     requests: Callable[[], Requests | None] = lambda: None
-    """Returns the number of requests to the lake's object store so far; None if the lake is a
-    folder."""
+    """Returns the number of requests to the lake's object store so far; None if the
+    lake is a folder."""
     pause: Callable[[float], None] = sleep
     registry: Callable[[], Registry | None] = lambda: None
     shaping: Shaping = field(default_factory=Shaping)
-    """The settings that hide or change columns and rows of the source's tables in the lake."""
+    """The settings that hide or change columns and rows of the source's tables in the
+    lake."""
 
     def quarantine(self, quarantined: StoppedTable) -> None:
         """Report a quarantine while the run continues."""

@@ -21,13 +21,14 @@ def waiting_log(ledger: Batches, source: str) -> int:
 def expected_log_bytes(
     ledger: Ledger, source: str, server: SourceServer, start: Place | None
 ) -> int | None:
-    """Return an estimate of the log, in bytes, that the next run will merge into mirrors (the Delta
-    tables with the current rows); None if it will probably write nothing.
+    """Return an estimate of the log, in bytes, that the next run will merge into
+    mirrors (the Delta tables with the current rows); None if it will probably write
+    nothing.
 
-    Captured changes that wait for their merge always count. A log may consist mostly of changes to
-    other tables, so the next run is expected to be like the last: the log after the newest batch
-    counts only if that batch had rows of captured tables. For a first run the whole log counts,
-    unless the run starts at the log's end.
+    Captured changes that wait for their merge always count. A log may consist mostly of
+    changes to other tables, so the next run is expected to be like the last: the log
+    after the newest batch counts only if that batch had rows of captured tables. For a
+    first run the whole log counts, unless the run starts at the log's end.
     """
     waiting = waiting_log(ledger, source) if ledger.pending(source) else None
     cursor, newest = ledger.cursors(source).captured, ledger.batches(source, limit=1)

@@ -1,8 +1,8 @@
 """Searches the server's log for places: the start and the end of a run, and moments.
 
-A start may be named by a GTID set. The run then begins at a log file before the first transaction
-that is missing in the set, and leaves out the transactions after it that are in the set, because
-they were read before.
+A start may be named by a GTID set. The run then begins at a log file before the first
+transaction that is missing in the set, and leaves out the transactions after it that
+are in the set, because they were read before.
 """
 
 from __future__ import annotations
@@ -57,10 +57,11 @@ def first_transaction_since(
 ) -> Coordinates:
     """Return the beginning of the first transaction after a moment.
 
-    `known`: the commit time of the last transaction that was read, if every later transaction has
-    to be read; otherwise None. With `known`, the result is the first transaction in the log whose
-    commit time is the moment or later, even if a wrong clock gave transactions after it earlier
-    times. If the log begins after the moment, but before `known`, it is read from its beginning.
+    `known`: the commit time of the last transaction that was read, if every later
+    transaction has to be read; otherwise None. With `known`, the result is the first
+    transaction in the log whose commit time is the moment or later, even if a wrong
+    clock gave transactions after it earlier times. If the log begins after the moment,
+    but before `known`, it is read from its beginning.
     """
     try:
         place = _search_moment(work, moment, facts)
@@ -84,8 +85,8 @@ def first_transaction_since(
 
 
 def _search_moment(work: Workplace, moment: datetime, facts: ServerFacts) -> MomentPlace:
-    """Return the place of a moment among the transactions of the server's log. If the moment is
-    after all of them, it is the end of the log."""
+    """Return the place of a moment among the transactions of the server's log. If the
+    moment is after all of them, it is the end of the log."""
     place = find_moment(
         work.server, facts.binlogs, facts.head, moment, facts.read_at, tell=progress_of_search(work)
     )
@@ -96,8 +97,8 @@ def _search_moment(work: Workplace, moment: datetime, facts: ServerFacts) -> Mom
 def first_in_file(
     work: Workplace, file: LogFile, moment: datetime, facts: ServerFacts
 ) -> Coordinates | None:
-    """Return the beginning of the first transaction after a moment in a log file; None if the
-    moment is after all transactions of the file."""
+    """Return the beginning of the first transaction after a moment in a log file; None
+    if the moment is after all transactions of the file."""
     place = find_moment_in_file(
         work.server, file, moment, facts.head, facts.read_at, tell=progress_of_search(work)
     )
@@ -135,8 +136,8 @@ class ProvenPosition:
 
 
 def find_place(work: Workplace, where: Where, facts: ServerFacts) -> ProvenPosition:
-    """Return the boundary at the place that a start decision names. Raise the error of the search
-    if it cannot be found."""
+    """Return the boundary at the place that a start decision names. Raise the error of
+    the search if it cannot be found."""
     match where:
         case GtidSet():
             return _after(work, where, facts)
@@ -151,8 +152,8 @@ def find_place(work: Workplace, where: Where, facts: ServerFacts) -> ProvenPosit
 
 
 def resolve_start(work: Workplace, place: Place, facts: ServerFacts) -> ReachedPlace:
-    """Return the place on the server of a start that a person chose, in a form that can be compared
-    with a cursor (the end of a batch)."""
+    """Return the place on the server of a start that a person chose, in a form that can
+    be compared with a cursor (the end of a batch)."""
     where = where_of(work, place, facts)
     proven = find_place(work, where, facts)
     if isinstance(where, GtidSet):
@@ -161,8 +162,8 @@ def resolve_start(work: Workplace, place: Place, facts: ServerFacts) -> ReachedP
 
 
 def where_of(work: Workplace, place: Place, facts: ServerFacts) -> Where:
-    """Return the coordinates, GTID set or moment to search the log for. Raise `StartUnreachable` if
-    the server certainly does not have it."""
+    """Return the coordinates, GTID set or moment to search the log for. Raise
+    `StartUnreachable` if the server certainly does not have it."""
     match place:
         case AtCoordinates(at):
             require_listed(at, facts)
@@ -186,8 +187,8 @@ def where_of(work: Workplace, place: Place, facts: ServerFacts) -> Where:
 
 
 def snapshot_not_chosen() -> NotYet:
-    """Return the error for `start-at snapshot`. A chosen start is a place in the log, but
-    `snapshot` is a way to begin a source that was never captured."""
+    """Return the error for `start-at snapshot`. A chosen start is a place in the log,
+    but `snapshot` is a way to begin a source that was never captured."""
     return NotYet(
         "'snapshot' cannot be chosen: only a source's first run starts that way, "
         'if lockstep.toml has start = "snapshot"',
@@ -233,9 +234,9 @@ def _require_executed(gtids: GtidSet, facts: ServerFacts) -> None:
 
 
 def boundary_at(work: Workplace, at: Coordinates, *, then: str = "starts") -> ProvenPosition:
-    """Return the boundary between transactions at a place. If the place is inside a transaction,
-    return the boundary before it and tell the user. `then`: the verb of that message ("the run
-    starts at …")."""
+    """Return the boundary between transactions at a place. If the place is inside a
+    transaction, return the boundary before it and tell the user. `then`: the verb of
+    that message ("the run starts at …")."""
     boundary = find_boundary(work.server, at, tell=progress_of_search(work))
     if boundary.rewound:
         work.progress.note(f"{at} lies inside a transaction; the run {then} at {boundary.at}")
@@ -243,9 +244,9 @@ def boundary_at(work: Workplace, at: Coordinates, *, then: str = "starts") -> Pr
 
 
 def _after(work: Workplace, gtids: GtidSet, facts: ServerFacts) -> ProvenPosition:
-    """Return the beginning of a log file before which only transactions of the set were executed,
-    so that the log from there on has all others. Transactions of the set that come after this
-    place are left out."""
+    """Return the beginning of a log file before which only transactions of the set were
+    executed, so that the log from there on has all others. Transactions of the set that
+    come after this place are left out."""
     file = find_file_before(work.server, facts.binlogs, gtids)
     if file is None:
         raise PositionPurged(
@@ -259,9 +260,9 @@ def _after(work: Workplace, gtids: GtidSet, facts: ServerFacts) -> ProvenPositio
 
 
 def _require_served(work: Workplace, gtids: GtidSet) -> None:
-    """Open a dump for the set, so that the server proves that it has all transactions which are
-    missing in the set. It refuses the dump if it purged some of them, or if the set has
-    transactions with the server's own UUID that it never executed."""
+    """Open a dump for the set, so that the server proves that it has all transactions
+    which are missing in the set. It refuses the dump if it purged some of them, or if
+    the set has transactions with the server's own UUID that it never executed."""
     dump = work.server.dump_after(gtids)
     try:
         next(iter(dump), None)
@@ -270,9 +271,10 @@ def _require_served(work: Workplace, gtids: GtidSet) -> None:
 
 
 def find_run_end(work: Workplace, place: Place, facts: ServerFacts, start: Position) -> Coordinates:
-    """Return the end of a run from `start` to `place`, which a person chose with `--until`. A run
-    does not end at the beginning of a log file, because the anchor of its position is the event
-    before. Instead it ends after the last transaction of an earlier file."""
+    """Return the end of a run from `start` to `place`, which a person chose with
+    `--until`. A run does not end at the beginning of a log file, because the anchor of
+    its position is the event before. Instead it ends after the last transaction of an
+    earlier file."""
     if isinstance(place, Earliest):
         raise EndNotReached(
             "'earliest' is where the log begins: nothing ends there",
@@ -290,8 +292,8 @@ def find_run_end(work: Workplace, place: Place, facts: ServerFacts, start: Posit
 
 
 def resolve_end(work: Workplace, place: Place, facts: ServerFacts, start: Position) -> Coordinates:
-    """Return the place in the log of the end that a person chose. It is never after the end of the
-    log. `start`: where the run starts."""
+    """Return the place in the log of the end that a person chose. It is never after the
+    end of the log. `start`: where the run starts."""
     match place:
         case Latest():
             return facts.head
@@ -320,8 +322,8 @@ def resolve_end(work: Workplace, place: Place, facts: ServerFacts, start: Positi
 
 
 def end_of_left_out(work: Workplace, proven: ProvenPosition, facts: ServerFacts) -> Coordinates:
-    """Return the end of the last transaction that has to be left out. If some of these transactions
-    are neither in the log nor purged, return the log's end."""
+    """Return the end of the last transaction that has to be left out. If some of these
+    transactions are neither in the log nor purged, return the log's end."""
     before = read_file_head(work.server, proven.at.file).gtid_set
     start = Position(proven.at, before, facts.server_uuid)
     in_log = proven.leave_out.difference(GtidSet.parse(facts.gtid_purged))

@@ -1,13 +1,15 @@
-"""Tables that are captured late, together with their pasts: the earlier changes of a table that the
-server's log still has.
+"""Tables that are captured late, together with their pasts: the earlier changes of a
+table that the server's log still has.
 
-First the log is scanned up to the end of the newest batch, to find the place from which each table
-can be captured (`pipeline.supply.past`). Then a batch captures these tables from that place up to
-the same end. Before each of these two passes, another pass over the log's statements alone finds
-the structures of the tables where the pass begins. If rows also have to be read from MySQL, the
-load begins with the same batch, so that no change is lost between the batch and the load.
+First the log is scanned up to the end of the newest batch, to find the place from which
+each table can be captured (`pipeline.supply.past`). Then a batch captures these tables
+from that place up to the same end. Before each of these two passes, another pass over
+the log's statements alone finds the structures of the tables where the pass begins. If
+rows also have to be read from MySQL, the load begins with the same batch, so that no
+change is lost between the batch and the load.
 
-If the run dies, the next run abandons the batch, and carries out the order from the beginning.
+If the run dies, the next run abandons the batch, and carries out the order from the
+beginning.
 """
 
 from __future__ import annotations
@@ -66,16 +68,18 @@ from lockstep.pipeline.values.table import TableName
 
 @dataclass(frozen=True, slots=True)
 class Pasts:
-    """The pasts of some tables, up to `cursor`, the end of the newest batch. A table without a past
-    has a sentence that says why. `facts`: facts about the server whose log was scanned."""
+    """The pasts of some tables, up to `cursor`, the end of the newest batch. A table
+    without a past has a sentence that says why. `facts`: facts about the server whose
+    log was scanned."""
 
     by_table: Mapping[TableName, Past | str]
     cursor: Cursor | None = None
     facts: ServerFacts | None = None
 
     def log_bytes(self, past: Past) -> int:
-        """Return the number of bytes of the log that are read for a past: the whole log twice for
-        the scan, and the part from `past.reads_from` on twice for the capture."""
+        """Return the number of bytes of the log that are read for a past: the whole log
+        twice for the scan, and the part from `past.reads_from` on twice for the
+        capture."""
         assert self.cursor is not None and self.facts is not None, "there are pasts"
         starts = (_beginning(self.facts), past.reads_from)
         end, binlogs = self.cursor.position.at, self.facts.binlogs
@@ -130,9 +134,9 @@ _WHOLE_LOG: Final = "the server's log begins there"
 
 
 class Scan:
-    """A `log_reader.LogTaker` that finds where the pasts of tables begin, and keeps no rows.
-    `pasts`: at first, each past is the whole log. It begins later after each change that the log
-    does not have."""
+    """A `log_reader.LogTaker` that finds where the pasts of tables begin, and keeps no
+    rows. `pasts`: at first, each past is the whole log. It begins later after each
+    change that the log does not have."""
 
     changes = rows = 0
 
@@ -143,8 +147,8 @@ class Scan:
         self._source, self._shaping = basis.work.source, basis.work.shaping
         self._watch = CascadeWatch(basis.structures, self.wanted)
         self._unlogged: dict[TableName, tuple[Coordinates | None, str]] = {}
-        """Tables with a change in the present group that is not in the log, each with the place of
-        the change (None if it is not known) and the reason."""
+        """Tables with a change in the present group that is not in the log, each with
+        the place of the change (None if it is not known) and the reason."""
 
     def follow(self, buffer: TransactionBuffer) -> None:
         self._buffer = buffer
@@ -193,7 +197,8 @@ class Scan:
         self._unlogged = {}
 
     def past_of(self, table: TableName, end: Coordinates) -> Past | str:
-        """Return the past of a table after the scan up to `end`, or the reason why it has none."""
+        """Return the past of a table after the scan up to `end`, or the reason why it
+        has none."""
         past, version = self.pasts[table], self.structures.version(table)
         if version is None or version.schema is None:
             return f"at {end} its structure is not known"
@@ -202,9 +207,9 @@ class Scan:
         return past
 
     def _put_block(self, group: TransactionGroup, block: Block) -> None:
-        """Let each past begin after the last unlogged change by a cascade in this block. The watch
-        returns only the first such change of each table, so it is asked again about the events
-        after that change."""
+        """Let each past begin after the last unlogged change by a cascade in this
+        block. The watch returns only the first such change of each table, so it is
+        asked again about the events after that change."""
         while len(block.events):
             lost = self._watch.lost(group, block, self._buffer.maps.maps)
             if not lost:
@@ -216,17 +221,17 @@ class Scan:
             block = Block(block.data, block.events[later])
 
     def _begins(self, table: TableName, past: Past) -> None:
-        """Let the table's past begin where `past` does, unless it already begins later. If XA
-        transactions are prepared there, the log is read from its beginning: their rows are logged
-        before this place, and their commits come after it."""
+        """Let the table's past begin where `past` does, unless it already begins later.
+        If XA transactions are prepared there, the log is read from its beginning: their
+        rows are logged before this place, and their commits come after it."""
         prepared = self._buffer.prepared.waiting
         if not past.begins < self.pasts[table].begins:
             self.pasts[table] = replace(past, reads_from=self._start) if prepared else past
 
 
 def _end_of(group: TransactionGroup, place: Coordinates | None) -> Coordinates:
-    """Return the end of the transaction at this place; if it is None, the end of the group's last
-    transaction."""
+    """Return the end of the transaction at this place; if it is None, the end of the
+    group's last transaction."""
     ends = (group.end(number) for number in range(len(group.transactions)))
     after = (end for end in ends if place is not None and place < end)
     return next(after, group.end(-1))
@@ -237,15 +242,15 @@ def _end_of(group: TransactionGroup, place: Coordinates | None) -> Coordinates:
 
 @dataclass(frozen=True, slots=True)
 class PastReach(ReadingReach):
-    """The supplies of a table that no run has captured: the server, and its past in the log, or a
-    sentence that says why it has none."""
+    """The supplies of a table that no run has captured: the server, and its past in the
+    log, or a sentence that says why it has none."""
 
     past: Past | str = ""
 
 
 def plan_pasts(work: Workplace, plans: TablePlans) -> TablePlans:
-    """Return the plans, and added to them the plans for tables that are captured with their past.
-    Nothing is written."""
+    """Return the plans, and added to them the plans for tables that are captured with
+    their past. Nothing is written."""
     loads = {load.table: load for load in _ordered(work)[0]}
     if not loads:
         return plans
@@ -266,9 +271,10 @@ def _plan(load: Load, pasts: Pasts) -> Plan:
 
 
 def _ordered(work: Workplace) -> tuple[list[Load], list[Load]]:
-    """Return the loads that were ordered with the table's past, and those for which it is too late:
-    the table is in the lake by now, or its rows are being read as of another place than the
-    captured position. Both lists are empty for a run with `--until`, because it reads no rows."""
+    """Return the loads that were ordered with the table's past, and those for which it
+    is too late: the table is in the lake by now, or its rows are being read as of
+    another place than the captured position. Both lists are empty for a run with
+    `--until`, because it reads no rows."""
     if work.source.until is not None:
         return [], []
     states, cursor = work.ledger.table_states(work.source.name), None
@@ -289,8 +295,9 @@ def _ordered(work: Workplace) -> tuple[list[Load], list[Load]]:
 
 
 def follow_pasts(work: Workplace, lease: Lease) -> CaptureReport | None:
-    """Capture the tables that were ordered with their past, and return the report; None if there is
-    no past to capture. A table without a past is read from MySQL alone, and a message says why."""
+    """Capture the tables that were ordered with their past, and return the report; None
+    if there is no past to capture. A table without a past is read from MySQL alone, and
+    a message says why."""
     clock, (ordered, late) = perf_counter(), _ordered(work)
     for load in late:
         _without_past(work, lease, load, "it is in the lake, or being read from MySQL, by now")
@@ -356,7 +363,8 @@ def _capture_pasts(
     for table in pasts:
         version = structures.version(table)
         if version is not None and version.schema is not None:
-            # The history may have versions of an earlier table with this name, which do not count.
+            # The history may have versions of an earlier table with this name, which do
+            # not count.
             structures.record_read(version.schema, run_start.start.at)
     basis = Basis(
         work,
@@ -372,8 +380,8 @@ def _capture_pasts(
     loaded = {table for table, past in pasts.items() if not past.whole}
     basis.tables.take_up(returning=comebacks, completed=loaded)
     capture = BatchCapture(basis, batch)
-    # If an XA PREPARE is not in the log, the scan let all pasts begin after the commit of that
-    # transaction, so its rows are not needed.
+    # If an XA PREPARE is not in the log, the scan let all pasts begin after the commit
+    # of that transaction, so its rows are not needed.
     capture.reading.buffer.prepared.lenient = True
     read_proven(lease, capture)
     reading = {table: loads[table] for table in loaded}
@@ -394,8 +402,9 @@ def _capture_pasts(
 
 
 def _without_statements(history: History, tables: Collection[TableName]) -> History:
-    """Return the versions of these tables without their statements. The ledger numbers statements
-    in the order in which runs recorded them, so these earlier ones cannot be added."""
+    """Return the versions of these tables without their statements. The ledger numbers
+    statements in the order in which runs recorded them, so these earlier ones cannot be
+    added."""
     versions = history_of(history, dict.fromkeys(tables)).versions
     carried = VersionOrigin.CARRIED
     return History(
@@ -416,10 +425,10 @@ def _order_of(load: Load) -> TableOrder:
 def _begin_loads(
     lease: Lease, capture: BatchCapture, loads: Mapping[TableName, Load], cursor: Cursor
 ) -> Iterable[StoppedTable]:
-    """Begin to read the rows of these tables from MySQL. The log after the cursor is then applied
-    to these rows. Return the tables that stop: the next capture reads them from the source, unless
-    a person has to consent first. A table without a key for chunks stops too, because its rows are
-    read in one piece, as of a later place."""
+    """Begin to read the rows of these tables from MySQL. The log after the cursor is
+    then applied to these rows. Return the tables that stop: the next capture reads them
+    from the source, unless a person has to consent first. A table without a key for
+    chunks stops too, because its rows are read in one piece, as of a later place."""
     basis, work = capture.basis, capture.basis.work
     at, stopped = cursor.position.at, basis.tables.stopped
     for table, quarantined in stopped.items():

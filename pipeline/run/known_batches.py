@@ -1,8 +1,8 @@
-"""The batches that the ledger still has completely, and sentences about batches and values that it
-no longer has.
+"""The batches that the ledger still has completely, and sentences about batches and
+values that it no longer has.
 
-Of the batches before `pruned_through`, the ledger keeps only those to which other records refer. So
-places of the log are only searched from batch `pruned_through` on.
+Of the batches before `pruned_through`, the ledger keeps only those to which other
+records refer. So places of the log are only searched from batch `pruned_through` on.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ RUNS = "`lockstep status --json` shows the runs of the last batches"
 def known_batches(
     ledger: Ledger, source: str, first: int = 0, last: int | None = None
 ) -> list[Batch]:
-    """Return the acknowledged batches from `first` to `last` that are not pruned, oldest first. If
-    the range has no such batch, return all acknowledged batches that are not pruned."""
+    """Return the acknowledged batches from `first` to `last` that are not pruned,
+    oldest first. If the range has no such batch, return all acknowledged batches that
+    are not pruned."""
     cursor = ledger.cursors(source).acknowledged
     if cursor is None:
         return []
@@ -36,8 +37,8 @@ def known_batches(
 
 
 def batch_of_run(ledger: Ledger, source: str, run: str) -> Batch:
-    """Return the newest batch of a run, whose id may be shortened. Raise `SpanRefused` if the
-    ledger has no batch of this run."""
+    """Return the newest batch of a run, whose id may be shortened. Raise `SpanRefused`
+    if the ledger has no batch of this run."""
     batch = ledger.captured_batch(source, run=run)
     if batch is None or batch.id < ledger.pruned_through(source):
         raise SpanRefused(no_such_run(ledger, source, run), hint=RUNS)
@@ -49,8 +50,8 @@ def no_such_run(ledger: Ledger, source: str, run: str) -> str:
 
 
 def pruned_clause(ledger: Ledger, source: str) -> str:
-    """Return the end of a sentence about a missing batch, which says up to where the ledger was
-    pruned. It is empty if nothing was pruned."""
+    """Return the end of a sentence about a missing batch, which says up to where the
+    ledger was pruned. It is empty if nothing was pruned."""
     pruned = ledger.pruned_through(source)
     batches = ledger.live_batches(source, pruned, pruned) if pruned else []
     if not batches:
@@ -59,9 +60,9 @@ def pruned_clause(ledger: Ledger, source: str) -> str:
 
 
 def begins_before(span: Span, batches: tuple[Batch, ...], through: int, end: Position) -> bool:
-    """Return whether a span begins before `end`, the end of batch `through`. `batches`: the batches
-    that the span touches. A span from `earliest` does not: it begins with the first batch that is
-    not pruned."""
+    """Return whether a span begins before `end`, the end of batch `through`. `batches`:
+    the batches that the span touches. A span from `earliest` does not: it begins with
+    the first batch that is not pruned."""
     since = span.since
     if isinstance(since, Earliest):
         return False
@@ -76,9 +77,9 @@ def begins_before(span: Span, batches: tuple[Batch, ...], through: int, end: Pos
 def why_no_longer_shown(
     ledger: Deletions, source: str, table: TableName, batch: int, *, read_again: bool = False
 ) -> str | None:
-    """Return a sentence that says why the changes of a table in this batch are no longer shown;
-    None if they are shown. `read_again`: the changes would be read from the log again, so that
-    their values would be hashed with the present key."""
+    """Return a sentence that says why the changes of a table in this batch are no
+    longer shown; None if they are shown. `read_again`: the changes would be read from
+    the log again, so that their values would be hashed with the present key."""
     gone = ledger.forgotten(source, table).newest
     if gone is not None and gone.table is not None and batch <= gone.through:
         return gone.told

@@ -1,15 +1,17 @@
-"""Merge: write the captured changes of each table to its mirror (the Delta table with the current
-rows), in one commit per table.
+"""Merge: write the captured changes of each table to its mirror (the Delta table with
+the current rows), in one commit per table.
 
-The ledger records an intent before each write: the table, its batches, and the application
-transaction that the Delta commit will have. Intents of a dead run are carried out first, with the
-same batches and the same transaction, because a process that hung may still wake up and commit. If
-such a write is refused, its intent is given up and the table is quarantined. When the table comes
-back, a new write replaces the mirror. It has these batches and whatever the table lacked.
+The ledger records an intent before each write: the table, its batches, and the
+application transaction that the Delta commit will have. Intents of a dead run are
+carried out first, with the same batches and the same transaction, because a process
+that hung may still wake up and commit. If such a write is refused, its intent is given
+up and the table is quarantined. When the table comes back, a new write replaces the
+mirror. It has these batches and whatever the table lacked.
 
-If a process dies, its own Spark dies with it, but a Spark Connect server continues its statement.
-That does no harm, because its commit is bound to a version of the Delta table. But it takes the
-cores and the memory that the repeated write needs, so the next run ends it (`recorded_session`).
+If a process dies, its own Spark dies with it, but a Spark Connect server continues its
+statement. That does no harm, because its commit is bound to a version of the Delta
+table. But it takes the cores and the memory that the repeated write needs, so the next
+run ends it (`recorded_session`).
 """
 
 from __future__ import annotations
@@ -73,8 +75,9 @@ def merge(
     only: frozenset[TableName] | None = None,
     settled: Callable[[TableMerge], None] = lambda _: None,
 ) -> MergeReport:
-    """Publish captured changes to the changelogs, then merge all tables with such changes, or those
-    of `only`. `settled` is called in this thread after each merge that the ledger has recorded."""
+    """Publish captured changes to the changelogs, then merge all tables with such
+    changes, or those of `only`. `settled` is called in this thread after each merge
+    that the ledger has recorded."""
     clock = perf_counter()
     require_claim(work)
     for note in settle_replays(work, lease):
@@ -107,9 +110,9 @@ def merge(
 
 @contextmanager
 def recorded_session(work: Workplace, lease: Lease) -> Iterator[None]:
-    """End the statements of dead runs on the Spark Connect server, and record this run's session
-    there while it writes, so that the next run can do the same for it. After an error the record
-    remains, because the server may still be working."""
+    """End the statements of dead runs on the Spark Connect server, and record this
+    run's session there while it writes, so that the next run can do the same for it.
+    After an error the record remains, because the server may still be working."""
     client, source = work.mirrors.client, lease.source
     if client is None:
         yield
@@ -124,8 +127,8 @@ def recorded_session(work: Workplace, lease: Lease) -> Iterator[None]:
 
 
 def lacking_batches(work: Workplace) -> Mapping[TableName, list[Batch]]:
-    """Return the batches that each table's mirror lacks, oldest first. They include batches that
-    were acknowledged while the table was stopped."""
+    """Return the batches that each table's mirror lacks, oldest first. They include
+    batches that were acknowledged while the table was stopped."""
     source = work.source.name
     pending = work.ledger.pending(source)
     batches = {batch.id: batch for batch in work.ledger.unfinished(source)}
@@ -167,8 +170,8 @@ class _Merging:
     records: Mapping[TableName, TableRecords] = field(default_factory=dict)
 
     def check_idle_mirrors(self) -> None:
-        """Check the mirrors without changes to merge. If another program wrote to one or deleted
-        it, the table is quarantined."""
+        """Check the mirrors without changes to merge. If another program wrote to one
+        or deleted it, the table is quarantined."""
         work = self.work
         self.looked = work.ledger.looked(work.source.name)
         pending = work.ledger.pending(work.source.name)
@@ -188,9 +191,9 @@ class _Merging:
             self.looked[state.mirror] = version
 
     def round(self) -> bool:
-        """Write each table once: carry out its open intent, or else a new one with all batches that
-        the mirror lacks. The batches after an open intent wait for the next round. Return whether
-        another round may have something to write."""
+        """Write each table once: carry out its open intent, or else a new one with all
+        batches that the mirror lacks. The batches after an open intent wait for the
+        next round. Return whether another round may have something to write."""
         work, source = self.work, self.work.source.name
         states = work.ledger.table_states(source)
         intents = {intent.table: intent for intent in work.ledger.open_intents(source)}
@@ -219,7 +222,8 @@ class _Merging:
         return len(self.merged) + len(self.renewed) > before
 
     def _bound(self, table: TableName, batches: Sequence[Batch]) -> int | None:
-        """Return the last batch that one write may cover; None if it may cover all batches."""
+        """Return the last batch that one write may cover; None if it may cover all
+        batches."""
         records = self.records[table]
         if records.forgets or not self.work.source.policies_of(table).keeps_rows:
             return None
@@ -228,8 +232,9 @@ class _Merging:
         return read_before(part for part in records.parts if part.batch in present)
 
     def _renewed(self, state: TableState) -> bool:
-        """Give the table a new mirror if its next write has all rows and the present mirror cannot
-        take them. Return whether this was done: then the next round writes the table."""
+        """Give the table a new mirror if its next write has all rows and the present
+        mirror cannot take them. Return whether this was done: then the next round
+        writes the table."""
         if state.table not in self.rewritten - self.renewed:
             return False
         name = self.work.source.misplaced_mirror(state)
@@ -242,8 +247,8 @@ class _Merging:
         return reason is not None
 
     def _prepared(self, intent: Intent, state: TableState, batches: Sequence[Batch]) -> Job | None:
-        """Return the job of a write. Return None if the table had to be quarantined, or if a dead
-        run has already made the commit, which is then recorded."""
+        """Return the job of a write. Return None if the table had to be quarantined, or
+        if a dead run has already made the commit, which is then recorded."""
         try:
             with for_one_table("prepare its changes"):
                 task = task_of(self.work, self.records[intent.table], intent, state, batches)
@@ -253,8 +258,8 @@ class _Merging:
                     columns = [column for column in schema if column.name != DELETED_AT.name]
                     self._settle(task, Written(commit, FOUND), columns, 0.0)
                     return None
-                # Recorded before the write, so that the next check finds at most one commit of this
-                # run after the recorded version.
+                # Recorded before the write, so that the next check finds at most one
+                # commit of this run after the recorded version.
                 self._note(state, self._check_log(task, intent if intent.id else None))
                 return prepare_job(self.work, self.records[intent.table], task)
         except TableError as error:
@@ -262,8 +267,8 @@ class _Merging:
             return None
 
     def _intended(self, jobs: Sequence[Job]) -> list[Job]:
-        """Record the intents of the jobs, which are now known to be possible. Return the jobs with
-        the recorded intents."""
+        """Record the intents of the jobs, which are now known to be possible. Return
+        the jobs with the recorded intents."""
         unrecorded = [job.task.intent for job in jobs if not job.task.intent.id]
         recorded = self.work.ledger.intend(self.lease, unrecorded) if unrecorded else {}
         return [
@@ -295,8 +300,9 @@ class _Merging:
             raise errors[0]
 
     def _check_log(self, task: Task, intent: Intent | None) -> int | None:
-        """Check the mirror's Delta log for commits of other programs. Return the version up to
-        which it was checked, or raise `TableError`. `intent`: the write that is being made."""
+        """Check the mirror's Delta log for commits of other programs. Return the
+        version up to which it was checked, or raise `TableError`. `intent`: the write
+        that is being made."""
         newest = self.records[task.state.table].newest
         if intent is not None:
             newest = replace(newest, intended=max(newest.intended, intent.txn_version))
@@ -317,11 +323,13 @@ class _Merging:
         seconds: float,
         size: MirrorSize | None = None,
     ) -> None:
-        """Record a write that was made. If another program also wrote, quarantine the table."""
+        """Record a write that was made. If another program also wrote, quarantine the
+        table."""
         version, intent = written.commit.delta_version, task.intent
         foreign: TableError | None = None
         try:
-            # Another program may have committed between the version that was read and our commit.
+            # Another program may have committed between the version that was read and
+            # our commit.
             self._check_log(task, intent)
         except TableError as error:
             foreign = error
@@ -357,9 +365,9 @@ class _Merging:
         self.settled(report)
 
     def _refused(self, table: TableName, batch: int, error: TableError) -> None:
-        """Give the table a new mirror if its present one refused a write of all rows; otherwise
-        quarantine it. A table that should have begun with a copy of another table's rows is then
-        read from the source."""
+        """Give the table a new mirror if its present one refused a write of all rows;
+        otherwise quarantine it. A table that should have begun with a copy of another
+        table's rows is then read from the source."""
         catches_up = error.need is None and not isinstance(error, MirrorRefused)
         if catches_up and plan_merge(self.records[table].parts).copied is not None:
             error = read_by_next_run(error.reason)
@@ -375,8 +383,8 @@ class _Merging:
         self.renewed.add(table)
 
     def _quarantine(self, table: TableName, batch: int, error: TableError) -> None:
-        """Quarantine a table. Its intent was not committed to the lake: otherwise `commit_made`
-        would have found the commit."""
+        """Quarantine a table. Its intent was not committed to the lake: otherwise
+        `commit_made` would have found the commit."""
         hint = reload_hint(table) if isinstance(error, MirrorRefused) else error.hint
         quarantined = replace(
             StoppedTable.of(table, error, f"batch {batch}"),
@@ -389,8 +397,8 @@ class _Merging:
 
 
 def _tried(work: Workplace, lease: Lease, job: Job) -> tuple[Written, float, MirrorSize | None]:
-    """Write one table. Try again with the same intent if another program committed first. Return
-    the write, the seconds it took, and the mirror's size."""
+    """Write one table. Try again with the same intent if another program committed
+    first. Return the write, the seconds it took, and the mirror's size."""
     clock = perf_counter()
     for wait in MERGE.tries():
         try:
@@ -419,9 +427,10 @@ def rewritten_tables(
 
 
 def why_other_readers(work: Workplace, state: TableState) -> str | None:
-    """Return the reason if all rows have to be written to a new mirror because of `readers`: the
-    reader features of a Delta table cannot be reduced. Otherwise return None. A mirror that keeps
-    rows which the source deleted is never replaced, because nothing else has them."""
+    """Return the reason if all rows have to be written to a new mirror because of
+    `readers`: the reader features of a Delta table cannot be reduced. Otherwise return
+    None. A mirror that keeps rows which the source deleted is never replaced, because
+    nothing else has them."""
     policies = work.source.policies_of(state.table)
     readers, wanted = work.mirrors.made_for(state.mirror), policies.readers
     if policies.keeps_rows or state.mirror_version is None or readers is None or readers == wanted:

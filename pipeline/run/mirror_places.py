@@ -1,10 +1,10 @@
-"""The places (folders) of mirrors, the Delta tables with the current rows, and the moves of mirrors
-to other places.
+"""The places (folders) of mirrors, the Delta tables with the current rows, and the
+moves of mirrors to other places.
 
-When a table is first seen, the settings decide the place of its mirror, and the ledger records it.
-If the settings later name another place, the table is reloaded, and all of its rows are written
-there. The former folder stays until upkeep deletes it, because earlier versions of the mirror are
-read from it.
+When a table is first seen, the settings decide the place of its mirror, and the ledger
+records it. If the settings later name another place, the table is reloaded, and all of
+its rows are written there. The former folder stays until upkeep deletes it, because
+earlier versions of the mirror are read from it.
 """
 
 from __future__ import annotations
@@ -30,17 +30,19 @@ REWRITES_ALL = frozenset({TableEventKind.REBUILT, TableEventKind.COPIED, TableEv
 def collisions(
     work: Workplace, states: Mapping[TableName, TableState], tables: Iterable[TableName] = ()
 ) -> dict[TableName, TableName]:
-    """Return the tables that must not be captured because another table's mirror has the place of
-    their mirror, each with that other table. `tables`: as for `precedence`."""
+    """Return the tables that must not be captured because another table's mirror has
+    the place of their mirror, each with that other table. `tables`: as for
+    `precedence`."""
     return work.source.mirrors.collisions(precedence(work, states, tables))
 
 
 def precedence(
     work: Workplace, states: Mapping[TableName, TableState], tables: Iterable[TableName] = ()
 ) -> list[TableName]:
-    """Return tables in the order of their right to a place that the settings give to two of them:
-    tables whose mirrors are already at their places, then tables whose mirrors are elsewhere, then
-    new ones. `tables`: tables of the server, which may be new."""
+    """Return tables in the order of their right to a place that the settings give to
+    two of them: tables whose mirrors are already at their places, then tables whose
+    mirrors are elsewhere, then new ones. `tables`: tables of the server, which may be
+    new."""
     plan = work.source
     if not plan.mirrors.rules:
         return []
@@ -51,17 +53,18 @@ def precedence(
 
 @dataclass(frozen=True, slots=True)
 class Moves:
-    """Tables whose mirrors have to move, each with the mirror's new name. `empty`: tables whose
-    mirrors were never written. `reloaded`: tables whose mirrors have to be written again."""
+    """Tables whose mirrors have to move, each with the mirror's new name. `empty`:
+    tables whose mirrors were never written. `reloaded`: tables whose mirrors have to be
+    written again."""
 
     empty: Mapping[TableName, TableName]
     reloaded: Mapping[TableName, TableName]
 
 
 def pending_moves(work: Workplace, states: Mapping[TableName, TableState] | None = None) -> Moves:
-    """Return the mirrors that have to move. Mirrors that the next write moves anyway are left out,
-    and so are written mirrors of tables that are being read from the source. `states`: the states
-    of all tables; if None, as the ledger has them."""
+    """Return the mirrors that have to move. Mirrors that the next write moves anyway
+    are left out, and so are written mirrors of tables that are being read from the
+    source. `states`: the states of all tables; if None, as the ledger has them."""
     if states is None:
         states = work.ledger.table_states(work.source.name)
     away = {
@@ -87,19 +90,22 @@ def why_elsewhere(name: TableName) -> str:
 
 
 def former_places(ledger: Ledger, source: str) -> list[str]:
-    """Return the folders of the source that mirrors had before and that are not deleted yet."""
+    """Return the folders of the source that mirrors had before and that are not deleted
+    yet."""
     mirrors = {state.mirror for state in ledger.table_states(source).values()}
     folders = sorted(ledger.looked(source).keys() - mirrors)
     return [folder for folder in folders if not folder.startswith(f"{source}/_")]
 
 
 _COMMITS: Final = 50
-"""Number of newest commits of a folder whose metadata is read to find the mirror's table."""
+"""Number of newest commits of a folder whose metadata is read to find the mirror's
+table."""
 
 
 def owner_of(work: Workplace, folder: str) -> TableName | None:
-    """Return the table whose mirror is or was in a folder; None if the folder's Delta log does not
-    name it. The log is read because a recovered ledger does not know former folders' tables."""
+    """Return the table whose mirror is or was in a folder; None if the folder's Delta
+    log does not name it. The log is read because a recovered ledger does not know
+    former folders' tables."""
     # Imported only if there are former folders, to keep idle runs fast.
     from lockstep.pipeline.recovery import mirror_facts
 
@@ -108,9 +114,9 @@ def owner_of(work: Workplace, folder: str) -> TableName | None:
 
 
 def blocked_folders(work: Workplace) -> list[str]:
-    """Return the former folders that no new table may use for its mirror. A folder that the
-    settings give to its own table is left out, so that the table finds its mirror there again if
-    the ledger was set back to a time before the table began."""
+    """Return the former folders that no new table may use for its mirror. A folder that
+    the settings give to its own table is left out, so that the table finds its mirror
+    there again if the ledger was set back to a time before the table began."""
     source = work.source
 
     def own(folder: str) -> bool:
@@ -124,8 +130,8 @@ def blocked_folders(work: Workplace) -> list[str]:
 
 
 def delete_former(work: Workplace, lease: Lease, folders: Iterable[str]) -> list[str]:
-    """Delete those of the folders that are former places of mirrors, with all versions, and return
-    them."""
+    """Delete those of the folders that are former places of mirrors, with all versions,
+    and return them."""
     source = work.source.name
     former = sorted({*former_places(work.ledger, source)} & {*folders})
     for folder in former:

@@ -1,5 +1,5 @@
-"""Reads the rows of a mirror (the Delta table with the current rows), in the form in which they are
-compared with the rows of the source (MySQL)."""
+"""Reads the rows of a mirror (the Delta table with the current rows), in the form in
+which they are compared with the rows of the source (MySQL)."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from lockstep.pipeline.run.context import Workplace
 
 @dataclass(frozen=True, slots=True)
 class Mirror:
-    """A table's mirror at a Delta version. `path`: its folder. `version`: None if the mirror was
-    never written, so that it has no rows."""
+    """A table's mirror at a Delta version. `path`: its folder. `version`: None if the
+    mirror was never written, so that it has no rows."""
 
     work: Workplace
     path: str
@@ -29,16 +29,18 @@ class Mirror:
     def batches(
         self, schema: pa.Schema, column: str = "", spans: Sequence[ValueRange] = ()
     ) -> Iterator[pa.RecordBatch]:
-        """Yield the mirror's rows in this schema, without rows marked as deleted. With `spans`,
-        other rows than those whose `column` lies in one of the spans may be left out. A column
-        that the mirror lacks is NULL, and so shows as a difference."""
+        """Yield the mirror's rows in this schema, without rows marked as deleted. With
+        `spans`, other rows than those whose `column` lies in one of the spans may be
+        left out. A column that the mirror lacks is NULL, and so shows as a
+        difference."""
         if self.version is None:
             return
         own = self.work.mirrors.schema(self.path, self.version)
         has_marks = DELETED_AT.name in own.names and DELETED_AT.name not in schema.names
         names = [name for name in schema.names if name in own.names]
         marks = [DELETED_AT.name] if has_marks else []
-        # At least one column is read, since batches without columns have no number of rows.
+        # At least one column is read, since batches without columns have no number of
+        # rows.
         columns_read = [*names, *marks] or own.names[:1]
         near = (column, spans) if column in names and spans else None
         for batch in self.work.mirrors.rows(self.path, columns_read, self.version, near):

@@ -1,9 +1,10 @@
-"""Publish: add the captured files of each table (segments) to its changelog, the Delta table with
-all changes. A batch also adds rows to the source's own tables (transactions and DDL statements).
+"""Publish: add the captured files of each table (segments) to its changelog, the Delta
+table with all changes. A batch also adds rows to the source's own tables (transactions
+and DDL statements).
 
-This is the first part of the step *merge*. The files are already in the folders of the Delta
-tables, so only metadata is committed. A batch that a changelog already has is skipped, so this step
-can be repeated.
+This is the first part of the step *merge*. The files are already in the folders of the
+Delta tables, so only metadata is committed. A batch that a changelog already has is
+skipped, so this step can be repeated.
 """
 
 from __future__ import annotations
@@ -40,8 +41,8 @@ from lockstep.pipeline.values.table import TableName
 
 
 def publish(work: Workplace, lease: Lease) -> tuple[StoppedTable, ...]:
-    """Publish all captured batches, oldest first. Return the tables that were quarantined, because
-    another program wrote to their changelogs or files are lost."""
+    """Publish all captured batches, oldest first. Return the tables that were
+    quarantined, because another program wrote to their changelogs or files are lost."""
     source = work.source.name
     unfinished = work.ledger.unfinished(source)
     captured = [batch for batch in unfinished if batch.state is BatchState.CAPTURED]
@@ -62,8 +63,9 @@ def publish(work: Workplace, lease: Lease) -> tuple[StoppedTable, ...]:
 
 @dataclass(slots=True)
 class _Publishing:
-    """One publishing of captured batches. `before`, `after`: by folder of a changelog, the version
-    up to which its Delta log was checked for commits of other programs, before and now."""
+    """One publishing of captured batches. `before`, `after`: by folder of a changelog,
+    the version up to which its Delta log was checked for commits of other programs,
+    before and now."""
 
     work: Workplace
     lease: Lease
@@ -78,9 +80,10 @@ class _Publishing:
         generation: int,
         segments: Sequence[tuple[Segment, SchemaVersion]],
     ) -> None:
-        """Publish the segments of one table, each with the version of its structure. If another
-        program wrote to the changelog, the table is quarantined after the batch was published,
-        because nobody publishes the batch again when the table comes back."""
+        """Publish the segments of one table, each with the version of its structure. If
+        another program wrote to the changelog, the table is quarantined after the batch
+        was published, because nobody publishes the batch again when the table comes
+        back."""
         table = state.table
         changelog = changelog_table(batch.source, state, generation)
         errors = self._foreign_commits(changelog)
@@ -102,8 +105,8 @@ class _Publishing:
             self.quarantined.append(quarantined)
 
     def publish_part(self, batch: Batch, part: SourcePart) -> None:
-        """Publish rows of one of the source's own tables. If another program wrote there, only a
-        warning follows, because no mirror is made from these tables."""
+        """Publish rows of one of the source's own tables. If another program wrote
+        there, only a warning follows, because no mirror is made from these tables."""
         changelog = source_table(batch.source, part.table)
         errors = self._foreign_commits(changelog)
         lost = self._publish(changelog, batch, SCHEMAS[part.table], part.files, errors)
@@ -120,8 +123,9 @@ class _Publishing:
         files: Sequence[SegmentFile],
         errors: list[TableError],
     ) -> str | None:
-        """Publish files. If some are damaged, publish the others, and return a sentence about the
-        damage. Other programs' commits between the check and this commit are added to `errors`."""
+        """Publish files. If some are damaged, publish the others, and return a sentence
+        about the damage. Other programs' commits between the check and this commit are
+        added to `errors`."""
         lost, folder = None, changelog.folder
         publish = partial(
             self.work.changelog.publish,
@@ -157,8 +161,9 @@ class _Publishing:
             self.work.ledger.note_looked(self.lease, moved)
 
     def _foreign_commits(self, changelog: ChangelogTable) -> list[TableError]:
-        """Check the commits since the last check, and return an error if another program made some
-        of them. Each commit is reported once, because the table stays quarantined."""
+        """Check the commits since the last check, and return an error if another
+        program made some of them. Each commit is reported once, because the table stays
+        quarantined."""
         folder = changelog.folder
         looked = self.before.get(folder)
         if looked is None or folder in self.after:
@@ -169,8 +174,9 @@ class _Publishing:
         return self._correct(changelog, looked)
 
     def _correct(self, changelog: ChangelogTable, looked: int) -> list[TableError]:
-        """Correct the changelog after commits of another program. Return their error, unless they
-        only moved rows to other files (compaction) and all recorded files are still there."""
+        """Correct the changelog after commits of another program. Return their error,
+        unless they only moved rows to other files (compaction) and all recorded files
+        are still there."""
         finding = correct_changelog(self.work, self.lease, changelog, looked)
         if finding.version is not None:
             self.after[changelog.folder] = finding.version
@@ -179,7 +185,8 @@ class _Publishing:
 
 
 def files_lost(batch: Batch, table: TableName, what: str) -> TableError:
-    """Return the error of a table that lost a file with captured changes. `what`: the damage."""
+    """Return the error of a table that lost a file with captured changes. `what`: the
+    damage."""
     return TableError(
         f"captured changes of batch {batch.id} are lost: {what}",
         hint=f"restore the file, or {reload_hint(table)}",
@@ -190,8 +197,8 @@ def files_lost(batch: Batch, table: TableName, what: str) -> TableError:
 def _by_changelog(
     work: Workplace, content: BatchContent
 ) -> dict[tuple[TableName, int], list[tuple[Segment, SchemaVersion]]]:
-    """Return a batch's segments by table and by the generation of the changelog, a number in its
-    path. Each group is one commit."""
+    """Return a batch's segments by table and by the generation of the changelog, a
+    number in its path. Each group is one commit."""
     changelogs: dict[tuple[TableName, int], list[tuple[Segment, SchemaVersion]]] = {}
     history = work.ledger.schema_versions(work.source.name, *sorted(content.changed))
     versions = {(version.table, version.version): version for version in history}

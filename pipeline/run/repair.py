@@ -1,9 +1,9 @@
-"""Repair: the first step of each run, which cleans up after a dead run. It also abandons captured
-batches if an operator chose another start.
+"""Repair: the first step of each run, which cleans up after a dead run. It also
+abandons captured batches if an operator chose another start.
 
-A batch with damaged files is abandoned and captured again, as long as no table in the lake shows
-changes of it. If a table does, a second capture would apply these changes twice, so only the tables
-with damaged files are quarantined.
+A batch with damaged files is abandoned and captured again, as long as no table in the
+lake shows changes of it. If a table does, a second capture would apply these changes
+twice, so only the tables with damaged files are quarantined.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ from lockstep.pipeline.values.segment import SourceTable
 from lockstep.pipeline.values.table import TableName
 
 SWEPT = 10
-"""Number of newest batches among which abandoned batches are searched for remaining files."""
+"""Number of newest batches among which abandoned batches are searched for remaining
+files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +41,9 @@ class Abandonment:
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """A captured file that is missing, or differs from its record in the ledger. `table`: None if
-    the file has rows of a prepared XA transaction. `why`: a sentence."""
+    """A captured file that is missing, or differs from its record in the ledger.
+    `table`: None if the file has rows of a prepared XA transaction. `why`: a
+    sentence."""
 
     batch: Batch
     table: TableName | SourceTable | None
@@ -49,17 +51,18 @@ class Damage:
 
 
 def repair(work: Workplace, lease: Lease) -> tuple[str, ...]:
-    """Clean up after a dead run: abandon unfinished batches, and damaged batches of which no table
-    shows changes. Return a sentence for each repair."""
+    """Clean up after a dead run: abandon unfinished batches, and damaged batches of
+    which no table shows changes. Return a sentence for each repair."""
     source = work.source.name
     replays = settle_replays(work, lease)
     if all(batch.state is not BatchState.MERGED for batch in work.ledger.unfinished(source)):
-        # If a batch is merged and not acknowledged, its acknowledgement deletes dropped mirrors.
+        # If a batch is merged and not acknowledged, its acknowledgement deletes dropped
+        # mirrors.
         remove_dropped(work, lease)
     acknowledged = work.ledger.cursors(source).acknowledged
     if acknowledged is not None:
-        # Only the newest acknowledged batch can have files left, because the files of each batch
-        # are deleted before the next one is acknowledged.
+        # Only the newest acknowledged batch can have files left, because the files of
+        # each batch are deleted before the next one is acknowledged.
         remove_ended(work, acknowledged.batch)
         remove_snapshots(work, acknowledged.batch)
     for batch in work.ledger.batches(source, limit=SWEPT):
@@ -82,9 +85,9 @@ def repair(work: Workplace, lease: Lease) -> tuple[str, ...]:
 def batches_to_abandon(
     work: Workplace, choice: Override | None, damages: Sequence[Damage] | None = None
 ) -> Iterator[Abandonment]:
-    """Yield the batches that `repair` abandons, in its order, and write nothing. `choice`: a start
-    that an operator chose for the next run. `damages`: the result of `damages_of`, if the caller
-    has it."""
+    """Yield the batches that `repair` abandons, in its order, and write nothing.
+    `choice`: a start that an operator chose for the next run. `damages`: the result of
+    `damages_of`, if the caller has it."""
     source = work.source.name
     unfinished = work.ledger.unfinished(source)
     captured = [batch for batch in unfinished if batch.state is BatchState.CAPTURED]
@@ -101,9 +104,9 @@ def batches_to_abandon(
 def _read_again(
     work: Workplace, captured: list[Batch], damages: Sequence[Damage]
 ) -> Iterator[Abandonment]:
-    """Yield all captured batches from the first damaged one on, unless a table shows changes of
-    them. Raise `SegmentsLost` if one does, and rows of a prepared XA transaction are damaged: they
-    belong to no table yet that could be quarantined."""
+    """Yield all captured batches from the first damaged one on, unless a table shows
+    changes of them. Raise `SegmentsLost` if one does, and rows of a prepared XA
+    transaction are damaged: they belong to no table yet that could be quarantined."""
     first = damages[0]
     later = [batch for batch in captured if batch.id >= first.batch.id]
     used = [table for batch in later for table in _tables_showing(work, batch)]
@@ -120,8 +123,8 @@ def _read_again(
 def _captured_before_choice(
     work: Workplace, captured: list[Batch], choice: Override | None
 ) -> Iterator[Abandonment]:
-    """Yield all captured batches if an operator chose another start, nothing was ever acknowledged,
-    and no table shows changes of them."""
+    """Yield all captured batches if an operator chose another start, nothing was ever
+    acknowledged, and no table shows changes of them."""
     if choice is None or work.ledger.cursors(work.source.name).acknowledged is not None:
         return
     if any(_tables_showing(work, batch) for batch in captured):
@@ -132,8 +135,8 @@ def _captured_before_choice(
 
 def abandon(work: Workplace, lease: Lease, batch: Batch, why: str) -> str:
     """Abandon a batch and delete its files. Return a sentence about it."""
-    # First the ledger, which checks the lease: a run that lost it must not delete files of the run
-    # that took over.
+    # First the ledger, which checks the lease: a run that lost it must not delete files
+    # of the run that took over.
     work.ledger.abandon(lease, batch.id, why)
     files = discard(work, batch)
     work.segments.give_up_uploads(work.source.name)
@@ -147,9 +150,9 @@ def discard(work: Workplace, batch: Batch) -> int:
 
 
 def _quarantined(work: Workplace, lease: Lease, damage: Damage) -> str | None:
-    """Quarantine the table with a damaged file, and return a sentence about it. Return None if the
-    table is already stopped, or if the file is of one of the source's own tables: `publish` reports
-    that."""
+    """Quarantine the table with a damaged file, and return a sentence about it. Return
+    None if the table is already stopped, or if the file is of one of the source's own
+    tables: `publish` reports that."""
     table, batch = damage.table, damage.batch
     if not isinstance(table, TableName):
         return None
@@ -161,7 +164,8 @@ def _quarantined(work: Workplace, lease: Lease, damage: Damage) -> str | None:
 
 
 def damages_of(work: Workplace) -> list[Damage]:
-    """Return the damaged files of batches that are captured and not merged, oldest first."""
+    """Return the damaged files of batches that are captured and not merged, oldest
+    first."""
     unfinished = work.ledger.unfinished(work.source.name)
     captured = [batch for batch in unfinished if batch.state is BatchState.CAPTURED]
     return [damage for batch in captured for damage in damages_in(work, batch)]
@@ -192,9 +196,9 @@ def damages_in(work: Workplace, batch: Batch) -> Iterator[Damage]:
 
 
 def _tables_showing(work: Workplace, batch: Batch) -> list[str]:
-    """Return the tables that may show changes of the batch, because it is published or partly
-    merged. A recorded intent counts even if the lake was set back to an earlier time, because the
-    ledger refuses to abandon a batch of an intent."""
+    """Return the tables that may show changes of the batch, because it is published or
+    partly merged. A recorded intent counts even if the lake was set back to an earlier
+    time, because the ledger refuses to abandon a batch of an intent."""
     states = work.ledger.table_states(work.source.name)
     used = [str(intent.table) for intent in work.ledger.intended(batch.source, batch.id)]
     content = content_of(work.ledger, batch.source, batch.id)
@@ -214,7 +218,7 @@ def _tables_showing(work: Workplace, batch: Batch) -> list[str]:
 
 
 def _generations(work: Workplace, content: BatchContent) -> dict[tuple[TableName, int], int]:
-    """Return the generation of the changelog (a number in its path) of each segment, by table and
-    version of its structure."""
+    """Return the generation of the changelog (a number in its path) of each segment, by
+    table and version of its structure."""
     history = work.ledger.schema_versions(work.source.name, *sorted(content.changed))
     return {(version.table, version.version): version.generation for version in history}

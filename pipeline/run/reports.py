@@ -23,7 +23,8 @@ from lockstep.pipeline.values.table import TableName
 
 @dataclass(frozen=True, slots=True)
 class Refreshed:
-    """Numbers of rows of a table that was partly read from the source again, by a condition.
+    """Numbers of rows of a table that was partly read from the source again, by a
+    condition.
 
     - `read`: rows that were read.
     - `gone`: rows of the mirror (the Delta table with the current rows) that the source deleted.
@@ -83,8 +84,8 @@ class CaptureReport:
     passed: int = 0
 
     def followed_by(self, other: CaptureReport, reread: Collection[TableName]) -> CaptureReport:
-        """Return the reports of two successive captures as one. `reread`: tables that the first
-        one quarantined and the second one read from the source."""
+        """Return the reports of two successive captures as one. `reread`: tables that
+        the first one quarantined and the second one read from the source."""
         counts = dict(self.counts)
         for table, count in other.counts.items():
             counts[table] = counts.get(table, RowCounts()) + count
@@ -146,9 +147,9 @@ class TableMerge:
 
 @dataclass(frozen=True, slots=True)
 class MergeReport:
-    """Report of a merge of all tables. `failed`: tables that were quarantined. `waiting`: tables
-    with captured batches that are not merged. `batches_merged`: batches that are now completely
-    merged."""
+    """Report of a merge of all tables. `failed`: tables that were quarantined.
+    `waiting`: tables with captured batches that are not merged. `batches_merged`:
+    batches that are now completely merged."""
 
     merged: tuple[TableMerge, ...]
     failed: tuple[StoppedTable, ...]
@@ -263,8 +264,8 @@ class TableDifference:
 
 @dataclass(frozen=True, slots=True)
 class NotCompared:
-    """A table that could not be compared. `readable`: both sides could be read, but not as of one
-    position; otherwise one side could not be read."""
+    """A table that could not be compared. `readable`: both sides could be read, but not
+    as of one position; otherwise one side could not be read."""
 
     json_keys: ClassVar = ("reason", "hint")
 
@@ -276,9 +277,10 @@ class NotCompared:
 
 @dataclass(frozen=True, slots=True)
 class VerifyReport:
-    """Report of a comparison of MySQL with the lake. `batch`, `position`: the newest acknowledged
-    batch, and its end, which the lake shows. `not_compared`: tables with a side that could not be
-    read. `not_proven`: tables that could be read, but not as of one position."""
+    """Report of a comparison of MySQL with the lake. `batch`, `position`: the newest
+    acknowledged batch, and its end, which the lake shows. `not_compared`: tables with a
+    side that could not be read. `not_proven`: tables that could be read, but not as of
+    one position."""
 
     batch: int
     position: Position
@@ -300,8 +302,9 @@ class VerifyReport:
 
 
 def softened_lines(softened: Mapping[str, int], what: str) -> list[str]:
-    """Return a sentence for each table with softened values. `softened`: numbers of these values by
-    "database.table.column". `what`: words for them, such as "zero or partial dates are NULL"."""
+    """Return a sentence for each table with softened values. `softened`: numbers of
+    these values by "database.table.column". `what`: words for them, such as "zero or
+    partial dates are NULL"."""
     tables: dict[str, list[tuple[str, int]]] = {}
     for name, count in softened.items():
         table, _, column = name.rpartition(".")

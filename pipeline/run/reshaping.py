@@ -1,9 +1,11 @@
-"""Reshaping: the settings of a table now give it another shape in the lake than it has there. A
-shape is the choice of columns and rows, and the values that are hidden or hashed.
+"""Reshaping: the settings of a table now give it another shape in the lake than it has
+there. A shape is the choice of columns and rows, and the values that are hidden or
+hashed.
 
-Such a table is stopped and read from the source (MySQL) again, so a change of settings costs as
-much as a reload. If the settings show less than before, the ledger records a tightening: the batch
-up to which the lake has more of the table than the settings now show. `clear` deletes the surplus.
+Such a table is stopped and read from the source (MySQL) again, so a change of settings
+costs as much as a reload. If the settings show less than before, the ledger records a
+tightening: the batch up to which the lake has more of the table than the settings now
+show. `clear` deletes the surplus.
 """
 
 from __future__ import annotations
@@ -24,12 +26,14 @@ from lockstep.pipeline.values.table import TableName, TablePatterns
 
 
 def reshape(work: Workplace, lease: Lease) -> None:
-    """Stop the tables that have another shape in the settings than in the lake, so that they are
-    read again. Raise `ConfigurationError` if values in the lake were hashed with another key than
-    the present one, unless the settings say that the key was replaced."""
+    """Stop the tables that have another shape in the settings than in the lake, so that
+    they are read again. Raise `ConfigurationError` if values in the lake were hashed
+    with another key than the present one, unless the settings say that the key was
+    replaced."""
     changed = list(tables_shown_differently(work))
-    # The tightening is recorded before the quarantine. In the other order, a crash in between would
-    # leave a table that is read again, and whose old values are never cleared.
+    # The tightening is recorded before the quarantine. In the other order, a crash in
+    # between would leave a table that is read again, and whose old values are never
+    # cleared.
     for tightening in new_tightenings(work):
         work.ledger.note_tightened(lease, tightening)
         work.progress.note(f"{tightening.table}: less is shown of it: {tightening.told}")
@@ -43,8 +47,8 @@ def reshape(work: Workplace, lease: Lease) -> None:
 
 
 def note_keep_clear(work: Workplace, lease: Lease) -> None:
-    """Record the present `keep_clear` setting (the reason to keep old values in clear) for each
-    tightening whose clearing has not begun."""
+    """Record the present `keep_clear` setting (the reason to keep old values in clear)
+    for each tightening whose clearing has not begun."""
     for note in work.ledger.in_clear(work.source.name):
         reason = keep_clear(work, note.table)
         if reason != note.kept_because and not note.begun:
@@ -52,9 +56,9 @@ def note_keep_clear(work: Workplace, lease: Lease) -> None:
 
 
 def _still_showing(work: Workplace) -> Iterator[UnclearedValues]:
-    """Yield the tightenings whose `keep_clear` was removed from the settings, if the mirror (the
-    Delta table with the current rows) keeps rows that the source deleted. Such rows may still show
-    the values until the table is read again."""
+    """Yield the tightenings whose `keep_clear` was removed from the settings, if the
+    mirror (the Delta table with the current rows) keeps rows that the source deleted.
+    Such rows may still show the values until the table is read again."""
     for note in work.ledger.in_clear(work.source.name):
         kept_no_longer = note.kept_because is not None and keep_clear(work, note.table) is None
         keeps_rows = work.source.policies_of(note.table).keeps_rows
@@ -65,9 +69,10 @@ def _still_showing(work: Workplace) -> Iterator[UnclearedValues]:
 def versions_to_check(
     ledger: Ledger, source: str, patterns: TablePatterns
 ) -> Iterator[SchemaVersion]:
-    """Yield the newest versions of captured tables whose values must have been hashed with the
-    present key. A table is left out after its key was replaced on purpose, until it is read again,
-    which may take long (for instance if the table is paused)."""
+    """Yield the newest versions of captured tables whose values must have been hashed
+    with the present key. A table is left out after its key was replaced on purpose,
+    until it is read again, which may take long (for instance if the table is
+    paused)."""
     states, replaced = ledger.table_states(source), dict[TableName, int]()
     for note in ledger.in_clear(source):
         if note.tightening.rehashed:
@@ -83,9 +88,9 @@ def versions_to_check(
 
 
 def tables_shown_differently(work: Workplace) -> Iterator[tuple[TableState, TableError]]:
-    """Yield the tables that have another shape in the settings than in the lake, and the tables to
-    which the settings cannot be applied, each with the error that stops it. Raise the same
-    `ConfigurationError` as `reshape`."""
+    """Yield the tables that have another shape in the settings than in the lake, and
+    the tables to which the settings cannot be applied, each with the error that stops
+    it. Raise the same `ConfigurationError` as `reshape`."""
     source, shaping = work.source.name, work.shaping
     shaped = {version.table: version for version in work.ledger.schemas_at(source, shaped=True)}
     for version in versions_to_check(work.ledger, source, work.source.patterns):
@@ -114,9 +119,9 @@ def tables_shown_differently(work: Workplace) -> Iterator[tuple[TableState, Tabl
 
 
 def still_in_clear(work: Workplace, table: TableName) -> str | None:
-    """Return a sentence that says which values of a table are still in clear although its settings
-    now hide them, and until when. Return None if there are no such values. Raise `TableError` if
-    the settings cannot be applied to the table."""
+    """Return a sentence that says which values of a table are still in clear although
+    its settings now hide them, and until when. Return None if there are no such values.
+    Raise `TableError` if the settings cannot be applied to the table."""
     for note in _still_showing(work):
         if note.table == table:
             return f"{note.sentence}, also in rows that its mirror kept: those go with the others"
@@ -135,17 +140,17 @@ def still_in_clear(work: Workplace, table: TableName) -> str | None:
 
 
 def new_tightenings(work: Workplace) -> Iterator[Tightening]:
-    """Yield the tightenings that are not recorded yet: one for each table of which the settings
-    show less than the lake has. These may be stopped or dropped tables, and tables that the setting
-    `tables` no longer matches."""
+    """Yield the tightenings that are not recorded yet: one for each table of which the
+    settings show less than the lake has. These may be stopped or dropped tables, and
+    tables that the setting `tables` no longer matches."""
     source, shaping = work.source.name, work.shaping
     cursor = work.ledger.cursors(source).captured
     if cursor is None or not shaping.hides:
         return
     for note in _still_showing(work):
         yield replace(note.tightening, through=cursor.batch, kept_because=None)
-    # After the table was read again, the same settings may be relaxed and tightened once more. So a
-    # tightening only counts as recorded until then.
+    # After the table was read again, the same settings may be relaxed and tightened
+    # once more. So a tightening only counts as recorded until then.
     notes = [note for note in work.ledger.in_clear(source) if note.stale]
     recorded = {(note.table, _less(note.tightening)) for note in notes}
     states = work.ledger.table_states(source)
@@ -174,8 +179,9 @@ def new_tightenings(work: Workplace) -> Iterator[Tightening]:
 def _with_settings(
     work: Workplace, history: Sequence[SchemaVersion], dropped: Set[TableName]
 ) -> Iterator[tuple[SchemaVersion, TableName]]:
-    """Yield the newest known version of each table, with the name that its settings have. For a
-    dropped table this may be a name that a RENAME gave it: the first of its names with settings."""
+    """Yield the newest known version of each table, with the name that its settings
+    have. For a dropped table this may be a name that a RENAME gave it: the first of its
+    names with settings."""
     source, shaping = work.source.name, work.shaping
     newest = {v.table: v for v in history if v.knowledge is Knowledge.KNOWN}
     ended = {v.table: v for v in history if v.knowledge is Knowledge.DROPPED}
@@ -197,8 +203,8 @@ def _with_settings(
 def _renamed_to(
     version: SchemaVersion, ended: SchemaVersion, history: Sequence[SchemaVersion]
 ) -> TableName | None:
-    """Return the new name of a table if a RENAME ended its old name; otherwise None. `version`: the
-    last version under the old name. `ended`: the record of its end."""
+    """Return the new name of a table if a RENAME ended its old name; otherwise None.
+    `version`: the last version under the old name. `ended`: the record of its end."""
     for other in history:
         same_statement = other.statement is not None and other.statement == ended.statement
         if same_statement and other.table != ended.table and _columns(other) == _columns(version):
@@ -217,11 +223,13 @@ def _called(version: SchemaVersion, name: TableName) -> SchemaVersion:
 
 
 def _less(tightening: Tightening) -> tuple[tuple[str, ...], bool, bool]:
-    """Return the part of a tightening that two tightenings of one table are compared by."""
+    """Return the part of a tightening that two tightenings of one table are compared
+    by."""
     return tightening.columns, tightening.rows, tightening.rehashed
 
 
 def keep_clear(work: Workplace, table: TableName) -> str | None:
-    """Return the reason that the settings give to keep earlier values of a table in clear."""
+    """Return the reason that the settings give to keep earlier values of a table in
+    clear."""
     rules = work.shaping.rules_of(table)
     return None if rules is None else rules.keep_clear

@@ -1,7 +1,8 @@
-"""A run of a source (the tables of one MySQL server): capture, publish, merge, acknowledge.
+"""A run of a source (the tables of one MySQL server): capture, publish, merge,
+acknowledge.
 
-All steps hold one lease, a lock of the source in the ledger (Postgres), so that no other run works
-on the source meanwhile.
+All steps hold one lease, a lock of the source in the ledger (Postgres), so that no
+other run works on the source meanwhile.
 """
 
 from __future__ import annotations
@@ -53,7 +54,8 @@ class Site(Protocol):
         """Return the port to the consumers of the changelogs and their cursors."""
 
     def close_ledger(self) -> None:
-        """Close the ledger after its connection was lost; the next call of `ledger` opens it."""
+        """Close the ledger after its connection was lost; the next call of `ledger`
+        opens it."""
 
     def workplace(self, source: str, progress: Progress) -> Workplace:
         """Return the ports and the settings of a source."""
@@ -80,16 +82,17 @@ class RunRecord:
 
     @property
     def covered(self) -> datetime | None:
-        """A moment up to which all changes of the source were read; None if the run did not reach
-        the log's end."""
+        """A moment up to which all changes of the source were read; None if the run did
+        not reach the log's end."""
         report = self.captured
         return self.began if report is not None and not report.short else None
 
 
 @dataclass(slots=True)
 class RunSession:
-    """One run of one source: performs steps under the source's lease, which the first step takes.
-    If steps are separate processes, each has its own session and takes the lease anew.
+    """One run of one source: performs steps under the source's lease, which the first
+    step takes. If steps are separate processes, each has its own session and takes the
+    lease anew.
 
     - `holder`: names this process in the lease. `run_id`: names the run in the ledger.
       `in_dagster`: `run_id` is the id of a Dagster run.
@@ -122,12 +125,12 @@ class RunSession:
     _requests: Callable[[], Requests | None] | None = None
 
     def run(self, step: Callable[[Workplace, Lease], Result], *, patient: bool = False) -> Result:
-        """Perform a step under the lease, and return its result. After an error that may pass by
-        itself, try again (`retries.STEP`). A step can be repeated, because it reads from the ledger
-        what is already done.
+        """Perform a step under the lease, and return its result. After an error that
+        may pass by itself, try again (`retries.STEP`). A step can be repeated, because
+        it reads from the ledger what is already done.
 
-        `patient`: wait for the lease while another run has it, instead of raising `SourceBusy`. If
-        another step of the same run has it, always wait.
+        `patient`: wait for the lease while another run has it, instead of raising
+        `SourceBusy`. If another step of the same run has it, always wait.
         """
         for wait in STEP.tries(self.pause):
             try:
@@ -177,8 +180,8 @@ class RunSession:
         return now - before if now is not None and before is not None else now
 
     def _note_failure(self, step: Callable[..., object], error: LockstepError) -> None:
-        """Record the failed attempt in the ledger for `lockstep status`, if the ledger is available
-        and the error is not recorded yet."""
+        """Record the failed attempt in the ledger for `lockstep status`, if the ledger
+        is available and the error is not recorded yet."""
         cannot_record = isinstance(error, LedgerUnavailable | LeaseLost)
         if self._work_and_lease is None or cannot_record or error.recorded:
             return
@@ -238,8 +241,9 @@ class RunSession:
         self.on_wait()
 
     def _reconnect(self) -> None:
-        """Close the ledger, so that its next use connects again, and forget the lease. Postgres
-        released its lock together with the lost connection, so the next attempt takes a new one."""
+        """Close the ledger, so that its next use connects again, and forget the lease.
+        Postgres released its lock together with the lost connection, so the next
+        attempt takes a new one."""
         try:
             self.close()
         except LockstepError:
@@ -249,8 +253,9 @@ class RunSession:
 
 @dataclass(frozen=True, slots=True)
 class _WhileHeld:
-    """Reports progress, and raises `LeaseLost` once the lease is lost. A step that reads for hours
-    does not use the ledger, but reports its progress, so it ends here."""
+    """Reports progress, and raises `LeaseLost` once the lease is lost. A step that
+    reads for hours does not use the ledger, but reports its progress, so it ends
+    here."""
 
     progress: Progress
     held: RequireHeld
@@ -264,14 +269,14 @@ class _WhileHeld:
 
 
 def may_be_retried(error: LockstepError) -> bool:
-    """Return whether an error may pass by itself within moments. A lock of another run does not,
-    and a lease that another run took over is lost for good."""
+    """Return whether an error may pass by itself within moments. A lock of another run
+    does not, and a lease that another run took over is lost for good."""
     return error.recovery is Recovery.RETRY and not isinstance(error, SourceBusy | LeaseLost)
 
 
 def run(session: RunSession) -> RunRecord:
-    """Perform one run of a source, and release its lease afterwards. A `LockstepError` is put into
-    the record and not raised."""
+    """Perform one run of a source, and release its lease afterwards. A `LockstepError`
+    is put into the record and not raised."""
     with closing(session):
         try:
             capture_step(session)
@@ -298,9 +303,9 @@ def merge_step(
     on_merged: Callable[[TableMerge], None] = lambda _: None,
     only: frozenset[TableName] | None = None,
 ) -> MergeReport:
-    """Publish captured changes to the changelogs (Delta tables with every change), and merge them
-    into the mirrors (Delta tables with the current rows) of all tables, or of `only`. `on_merged`:
-    is called with each merge."""
+    """Publish captured changes to the changelogs (Delta tables with every change), and
+    merge them into the mirrors (Delta tables with the current rows) of all tables, or
+    of `only`. `on_merged`: is called with each merge."""
 
     def step(work: Workplace, lease: Lease) -> MergeReport:
         return merge(work, lease, only, on_merged)
@@ -312,8 +317,8 @@ def merge_step(
 
 
 def acknowledge_step(session: RunSession) -> AcknowledgeReport:
-    """Acknowledge merged batches, compare a sample of rows with the source, clear values that the
-    settings now hide, and register mirrors in the catalog."""
+    """Acknowledge merged batches, compare a sample of rows with the source, clear
+    values that the settings now hide, and register mirrors in the catalog."""
     report = session.run(acknowledge)
     report = replace(report, sampled=prove_sample(session.workplace(), SystemRandom()))
     session.record.acknowledged = report
@@ -323,9 +328,9 @@ def acknowledge_step(session: RunSession) -> AcknowledgeReport:
 
 
 def require_no_stop(session: RunSession) -> None:
-    """Raise `LogStops` if the capture ended before an event that no run can pass. This comes last,
-    so that everything before the event is acknowledged. If steps are separate processes, the next
-    run raises it instead."""
+    """Raise `LogStops` if the capture ended before an event that no run can pass. This
+    comes last, so that everything before the event is acknowledged. If steps are
+    separate processes, the next run raises it instead."""
     report = session.record.captured
     if report is None or (error := report.stopped) is None:
         return

@@ -1,5 +1,5 @@
-"""Errors and hints for tables that stop, and the value for a table that was read from the source
-(MySQL)."""
+"""Errors and hints for tables that stop, and the value for a table that was read from
+the source (MySQL)."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ def versioning_hint(table: TableName) -> str:
 
 
 def refusal(schema: TableSchema) -> TableError | None:
-    """Return an error if the log does not describe all rows of the table, because of its storage
-    engine or system versioning; otherwise None."""
+    """Return an error if the log does not describe all rows of the table, because of
+    its storage engine or system versioning; otherwise None."""
     if why := why_refused(schema.engine):
         return TableError(why, hint=engine_hint(schema.name))
     if why := why_versioned(schema):
@@ -56,8 +56,9 @@ def refusal(schema: TableSchema) -> TableError | None:
 def mirror_collides(
     table: TableName, other: TableName, name: TableName, *, known: bool
 ) -> TableError:
-    """Return the error of a table whose mirror would have the folder of another table's mirror.
-    `known`: the lake has the table, so that it lacks only changes in the log."""
+    """Return the error of a table whose mirror would have the folder of another table's
+    mirror. `known`: the lake has the table, so that it lacks only changes in the
+    log."""
     return TableError(
         f"its mirror would be called {name}, and that of {other} is",
         hint=f"give one of the two another `into`, then {resume_hint(table)}",
@@ -66,8 +67,8 @@ def mirror_collides(
 
 
 def reload_hint(table: TableName) -> str:
-    """Return the hint for a table whose mirror (the Delta table with the current rows) cannot be
-    continued."""
+    """Return the hint for a table whose mirror (the Delta table with the current rows)
+    cannot be continued."""
     return f"`lockstep reload {table} --reason …` rewrites its mirror"
 
 
@@ -107,25 +108,27 @@ class Reread:
 
 
 def read_by_next_run(reason: str, need: Need = Need.ROWS) -> TableError:
-    """Return the error of a table that stops until the next run reads it from the source."""
+    """Return the error of a table that stops until the next run reads it from the
+    source."""
     return TableError(reason, hint=_HINTS[need], need=need, by=StoppedBy.RUN)
 
 
 def read_once_resumed(table: TableName, reason: str) -> TableError:
-    """Return the error of a table that a person ordered from its changelog alone. It waits for a
-    person, and is then read from the source."""
+    """Return the error of a table that a person ordered from its changelog alone. It
+    waits for a person, and is then read from the source."""
     hint = f"`lockstep resume {table} --reason …` reads it from the source"
     return TableError(reason, hint=hint, need=Need.ROWS)
 
 
 def waits_for_rows(error: TableError | StoppedTable) -> bool:
-    """Return whether a table waits for a person, and is then read from the source completely."""
+    """Return whether a table waits for a person, and is then read from the source
+    completely."""
     return error.by is StoppedBy.SYSTEM and error.need in (Need.ROWS, Need.CONSENT)
 
 
 def not_readable(error: TableError, columns: Sequence[str] | None = None) -> TableError:
-    """Return the error of a table that could not be read from the source. `columns`: the columns
-    that should have been read; None for all."""
+    """Return the error of a table that could not be read from the source. `columns`:
+    the columns that should have been read; None for all."""
     if isinstance(error, TableBusy):
         return read_by_next_run(error.reason, Need.ROWS if columns is None else Need.COLUMNS)
     if waits_for_rows(error):
@@ -138,8 +141,8 @@ def not_readable(error: TableError, columns: Sequence[str] | None = None) -> Tab
 
 
 def stopped_tables(states: Mapping[TableName, TableState]) -> tuple[StoppedTable, ...]:
-    """Return all stopped tables, sorted. A table that was dropped at the source does not count: the
-    lake lacks no changes of it."""
+    """Return all stopped tables, sorted. A table that was dropped at the source does
+    not count: the lake lacks no changes of it."""
     return tuple(
         StoppedTable(
             table,
@@ -156,8 +159,9 @@ def stopped_tables(states: Mapping[TableName, TableState]) -> tuple[StoppedTable
 
 @contextmanager
 def for_one_table(doing: str) -> Iterator[None]:
-    """Turn errors of Arrow about a table's values into a `TableError`, except lack of memory, which
-    concerns the whole run. `doing`: completes the sentence "Arrow cannot …"."""
+    """Turn errors of Arrow about a table's values into a `TableError`, except lack of
+    memory, which concerns the whole run. `doing`: completes the sentence "Arrow cannot
+    …"."""
     try:
         yield
     except (pa.ArrowMemoryError, pa.ArrowCancelled, TableError):

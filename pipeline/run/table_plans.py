@@ -1,15 +1,16 @@
-"""The facts from which a run plans its tables: what is wanted of each table, what the lake has of
-it, and how far each supply reaches. Supplies of a table's rows are the log, its changelog in the
-lake, and the server (MySQL).
+"""The facts from which a run plans its tables: what is wanted of each table, what the
+lake has of it, and how far each supply reaches. Supplies of a table's rows are the log,
+its changelog in the lake, and the server (MySQL).
 
-The rules are in `pipeline.supply.plan`. Of all this, only orders are written. A run plans twice.
-Before it knows its start, it plans the stopped tables, because a separate batch captures the part
-of the log that they lack. Once it knows its start, it adds the tables whose rows are read from the
-server.
+The rules are in `pipeline.supply.plan`. Of all this, only orders are written. A run
+plans twice. Before it knows its start, it plans the stopped tables, because a separate
+batch captures the part of the log that they lack. Once it knows its start, it adds the
+tables whose rows are read from the server.
 
-A table that a run cannot follow by the log alone is quarantined, and the next run reads it from the
-server. That run fixes its end after the reading, so that it covers the log up to the reading's high
-watermark. Changes in the log after the low watermark take precedence over the rows that were read.
+A table that a run cannot follow by the log alone is quarantined, and the next run reads
+it from the server. That run fixes its end after the reading, so that it covers the log
+up to the reading's high watermark. Changes in the log after the low watermark take
+precedence over the rows that were read.
 """
 
 from __future__ import annotations
@@ -80,16 +81,16 @@ from lockstep.pipeline.values.errors import Need, StoppedBy, TableError
 from lockstep.pipeline.values.table import TableName
 
 MOST_COLUMNS: Final = 2
-"""All rows of a table are read if it lacks more than one in this many of its columns. With fewer,
-only the missing columns are read."""
+"""All rows of a table are read if it lacks more than one in this many of its columns.
+With fewer, only the missing columns are read."""
 
 PREPARED_GONE: Final = "the log with the rows of an XA transaction that it lacks was purged"
 
 
 @dataclass(frozen=True, slots=True)
 class KnownTables:
-    """The tables as a run plans them. `stale`: tables whose mirrors (the Delta tables with the
-    current rows) still show values that the settings hide."""
+    """The tables as a run plans them. `stale`: tables whose mirrors (the Delta tables
+    with the current rows) still show values that the settings hide."""
 
     states: Mapping[TableName, TableState]
     stale: frozenset[TableName]
@@ -101,8 +102,8 @@ class KnownTables:
         return cls(ledger.table_states(source), stale_tables(ledger, source))
 
     def stopped(self, at: Cursor, errors: Mapping[TableName, TableError]) -> KnownTables:
-        """Return the tables as they will be once these errors stopped some of them. `at`: the end
-        of the newest batch, where they stop."""
+        """Return the tables as they will be once these errors stopped some of them.
+        `at`: the end of the newest batch, where they stop."""
         states, place = dict(self.states), at.position.at
         for table, error in errors.items():
             quarantine = StoppedTable.of(table, error, str(place))
@@ -115,9 +116,10 @@ class KnownTables:
 
 
 def open_orders(work: Workplace, lease: Lease) -> list[TableOrder]:
-    """Return the open orders that a run carries out. First record the orders that Lockstep gives
-    itself: for tables that the last run stopped, and for mirrors that the settings place in another
-    folder. A run with `--until` leaves the mirrors to the next run."""
+    """Return the open orders that a run carries out. First record the orders that
+    Lockstep gives itself: for tables that the last run stopped, and for mirrors that
+    the settings place in another folder. A run with `--until` leaves the mirrors to the
+    next run."""
     if work.source.until is None:
         for table, name in pending_moves(work).empty.items():
             give_new_mirror(work, lease, table, why_elsewhere(name))
@@ -130,8 +132,9 @@ def open_orders(work: Workplace, lease: Lease) -> list[TableOrder]:
 
 
 def foreseen_orders(work: Workplace, known: KnownTables | None = None) -> list[TableOrder]:
-    """Return the orders that `open_orders` would return, and write nothing. Orders that are not
-    recorded yet have the id 0. `known`: the tables; if None, as the ledger has them."""
+    """Return the orders that `open_orders` would return, and write nothing. Orders that
+    are not recorded yet have the id 0. `known`: the tables; if None, as the ledger has
+    them."""
     source, now = work.source.name, work.clock()
     states = work.ledger.table_states(source) if known is None else known.states
     orders = work.ledger.open_orders(source)
@@ -176,14 +179,15 @@ def needs_of(state: TableState) -> frozenset[Need]:
 
 
 def only_server_supplies(state: TableState) -> bool:
-    """Return whether only the server can supply the table's rows, and not log or changelog."""
+    """Return whether only the server can supply the table's rows, and not log or
+    changelog."""
     dropped = state.condition is TableCondition.DROPPED
     return dropped or bool(needs_of(state) & {Need.ROWS, Need.CONSENT})
 
 
 def _stopped(state: TableState, stale: Collection[TableName]) -> Have:
-    """Return what the lake has and lacks of a stopped table. `stale`: tables whose mirrors still
-    show values that the settings hide."""
+    """Return what the lake has and lacks of a stopped table. `stale`: tables whose
+    mirrors still show values that the settings hide."""
     needs = needs_of(state)
     if state.table in stale:
         needs |= {Need.SHAPE}
@@ -201,11 +205,12 @@ def wanted_by(order: TableOrder) -> Want:
 
 @dataclass
 class StoppedReach:
-    """How far each supply of a stopped table reaches, computed on first use. A sentence instead of
-    a value says why a supply cannot be used. `cursor`: the end of the newest batch.
+    """How far each supply of a stopped table reaches, computed on first use. A sentence
+    instead of a value says why a supply cannot be used. `cursor`: the end of the newest
+    batch.
 
-    `without_log`: why the log after the place where the table stopped is not read. None if it may
-    be read; empty if it was read, and the table stopped again."""
+    `without_log`: why the log after the place where the table stopped is not read. None
+    if it may be read; empty if it was read, and the table stopped again."""
 
     work: Workplace
     state: TableState
@@ -216,8 +221,8 @@ class StoppedReach:
 
     @property
     def log(self) -> LogSpan | str | None:
-        """The part of the log that the table lacks; None if it lacks none. This is not cached,
-        because `without_log` may be set later."""
+        """The part of the log that the table lacks; None if it lacks none. This is not
+        cached, because `without_log` may be set later."""
         span = self._span
         if self.without_log is None or not isinstance(span, LogSpan):
             return span
@@ -275,7 +280,8 @@ class StoppedReach:
 
     @cached_property
     def goes_on(self) -> bool:
-        """True if the mirror was written, and no later event determines all rows of the table."""
+        """True if the mirror was written, and no later event determines all rows of the
+        table."""
         work, state, source = self.work, self.state, self.work.source.name
         app_id = application_id(source, state, "mirror")
         settled = work.ledger.newest_writes(source, [app_id])[app_id].settled
@@ -291,8 +297,8 @@ class StoppedReach:
 
     @cached_property
     def columns(self) -> NewColumns | str:
-        """The new columns to read from the server, if the mirror lacks nothing else; otherwise the
-        reason to read all rows."""
+        """The new columns to read from the server, if the mirror lacks nothing else;
+        otherwise the reason to read all rows."""
         work, state, cursor = self.work, self.state, self.cursor
         reason = _reason(state)
         if cursor is None or state.mirror_version is None or not self.goes_on:
@@ -319,8 +325,8 @@ class StoppedReach:
 
 @dataclass(frozen=True, slots=True)
 class ReadingReach:
-    """How far each supply reaches of a table that only the server can supply: the others have
-    nothing."""
+    """How far each supply reaches of a table that only the server can supply: the
+    others have nothing."""
 
     log: None = None
     changelog: str = ""
@@ -338,9 +344,10 @@ def origin_of(
     files: bool = True,
     contents: Sequence[TableContent] | None = None,
 ) -> ReloadOrigin:
-    """Return the part of the changelog from which a mirror can be rewritten, or a sentence that
-    says why there is none. The part begins where the table was empty. `files`: also read the files,
-    to find damage. `contents`: the table's content in all batches, if it was read already."""
+    """Return the part of the changelog from which a mirror can be rewritten, or a
+    sentence that says why there is none. The part begins where the table was empty.
+    `files`: also read the files, to find damage. `contents`: the table's content in all
+    batches, if it was read already."""
     source, table = work.source.name, state.table
     forgotten = work.ledger.forgotten(source, table)
     origin = reload_origin(
@@ -364,9 +371,9 @@ def earlier_version_of(
     files: bool = True,
     contents: Sequence[TableContent] | None = None,
 ) -> ReloadOrigin:
-    """Return an earlier version of the mirror and the changelog after it, from which the mirror can
-    be rewritten, or a sentence that says why there is none. `files` and `contents`: as in
-    `origin_of`."""
+    """Return an earlier version of the mirror and the changelog after it, from which
+    the mirror can be rewritten, or a sentence that says why there is none. `files` and
+    `contents`: as in `origin_of`."""
     table = state.table
     parts = _contents(work, table) if contents is None else contents
     return _usable(work, table, from_earlier_version(work, table, parts), files=files)
@@ -381,7 +388,8 @@ def _contents(work: Workplace, table: TableName) -> Sequence[TableContent]:
 def _usable(
     work: Workplace, table: TableName, origin: ReloadOrigin, *, files: bool
 ) -> ReloadOrigin:
-    """Return the origin, or a sentence that says why the mirror cannot be rewritten from it."""
+    """Return the origin, or a sentence that says why the mirror cannot be rewritten
+    from it."""
     if isinstance(origin, str):
         return origin
     reason = _why_unfit(work, table, origin) or (_damage(work, table, origin) if files else None)
@@ -389,8 +397,8 @@ def _usable(
 
 
 def _why_unfit(work: Workplace, table: TableName, origin: ChangelogOrigin) -> str | None:
-    """Return why the origin's rows cannot be converted to the table's present columns; None if they
-    can."""
+    """Return why the origin's rows cannot be converted to the table's present columns;
+    None if they can."""
     history = work.ledger.schema_versions(work.source.name, table)
     if not history or history[-1].knowledge is not Knowledge.KNOWN:
         return "its present structure is not known"
@@ -455,13 +463,14 @@ class TablePlans:
 
     @property
     def spans(self) -> dict[TableName, LogSpan]:
-        """The tables that catch up through the log, each with the part of the log that it lacks."""
+        """The tables that catch up through the log, each with the part of the log that
+        it lacks."""
         return {table: plan.span for table, plan in self.plans.items() if plan.span is not None}
 
     @property
     def resumed(self) -> list[TableOrder]:
-        """The orders that an ordinary capture carries out. Tables whose rows are read from the
-        server come last."""
+        """The orders that an ordinary capture carries out. Tables whose rows are read
+        from the server come last."""
         resumed = [o for o in self.orders if o.table in self.plans and o.table not in self.waits]
         return sorted(resumed, key=lambda order: self.plans[order.table].asks_server)
 
@@ -472,8 +481,8 @@ class TablePlans:
 
     @property
     def waits(self) -> dict[TableName, str]:
-        """The tables that this run leaves as they are, each with the reason why it needs rows of
-        the server."""
+        """The tables that this run leaves as they are, each with the reason why it
+        needs rows of the server."""
         return {t: plan.waits for t, plan in self.plans.items() if plan.waits is not None}
 
     def waits_for(self, table: TableName) -> str:
@@ -486,7 +495,8 @@ class TablePlans:
         )
 
     def supplied(self, kind: type[Supply]) -> dict[TableName, str]:
-        """Return the tables with a supply of this kind besides the log, each with the reason."""
+        """Return the tables with a supply of this kind besides the log, each with the
+        reason."""
         return {
             table: plan.besides.reason
             for table, plan in sorted(self.plans.items())
@@ -495,8 +505,8 @@ class TablePlans:
 
     @property
     def rewritten(self) -> dict[TableName, ChangelogOrigin]:
-        """The tables whose mirrors are rewritten from their changelogs, each with the part of the
-        changelog that is used."""
+        """The tables whose mirrors are rewritten from their changelogs, each with the
+        part of the changelog that is used."""
         supplies = {t: plan.besides.supply for t, plan in self.plans.items() if plan.besides}
         return {t: used.origin for t, used in supplies.items() if isinstance(used, FromChangelog)}
 
@@ -522,8 +532,8 @@ def plan_returns(
     - `without_log`: why the others may not; empty if they caught up and stopped again.
     - `known`: the tables; if None, as the ledger has them.
 
-    A run with `--until` reads no rows from the server, because its end is fixed before they would
-    be read. It leaves such a table to the next run without `--until`.
+    A run with `--until` reads no rows from the server, because its end is fixed before
+    they would be read. It leaves such a table to the next run without `--until`.
     """
     if not orders:
         return TablePlans()
@@ -562,8 +572,8 @@ def plan_returns(
 
 
 def with_prices(work: Workplace, plans: TablePlans) -> TablePlans:
-    """Return the plans with the price of each step, in rows and bytes read from MySQL. All tables
-    that catch up share one reading of the log, from `first` on."""
+    """Return the plans with the price of each step, in rows and bytes read from MySQL.
+    All tables that catch up share one reading of the log, from `first` on."""
     asking = [table for table, own in plans.plans.items() if own.asks_server]
     estimates = estimates_of(work, asking)
 
@@ -611,10 +621,10 @@ def estimates_of(work: Workplace, tables: Collection[TableName]) -> dict[TableNa
 def _with_prepared(
     work: Workplace, span: LogSpan, cursor: Cursor
 ) -> tuple[LogSpan, dict[Xid, Prepared]] | None:
-    """Extend the span backwards to the XA PREPARE of each XA transaction that ended after its
-    place, because their spooled rows were deleted when they ended. Return the span, and the XA
-    transactions that are prepared where it begins. Return None if the batches do not cover the log
-    from there on without interruption."""
+    """Extend the span backwards to the XA PREPARE of each XA transaction that ended
+    after its place, because their spooled rows were deleted when they ended. Return the
+    span, and the XA transactions that are prepared where it begins. Return None if the
+    batches do not cover the log from there on without interruption."""
     source = work.source.name
     at_end = span.batch.end is not None and span.start.at == span.batch.end.at
     begin = span.batch.id + at_end
@@ -645,10 +655,11 @@ def plan_readings(
     returns: TablePlans,
     known: KnownTables | None = None,
 ) -> TablePlans:
-    """Return the plans of `returns` and of all other tables that a run with this start reads from
-    the server: loads that continue or begin again, tables for which part of the log was lost, and
-    new tables. A stopped table is planned only if an order resumes it. Nothing is written. `known`:
-    the tables; if None, as the ledger has them."""
+    """Return the plans of `returns` and of all other tables that a run with this start
+    reads from the server: loads that continue or begin again, tables for which part of
+    the log was lost, and new tables. A stopped table is planned only if an order
+    resumes it. Nothing is written. `known`: the tables; if None, as the ledger has
+    them."""
     states = work.ledger.table_states(work.source.name) if known is None else known.states
     kept, void = _open_loads(work, run_start, states)
     lost = lost_tables(run_start, states, returns)
@@ -691,7 +702,8 @@ def _have_of(
 def _open_loads(
     work: Workplace, run_start: RunStart, states: Mapping[TableName, TableState]
 ) -> tuple[dict[TableName, Load], list[tuple[Load, str]]]:
-    """Return the open loads that are valid, and those that are not, each with the reason."""
+    """Return the open loads that are valid, and those that are not, each with the
+    reason."""
     kept, void = dict[TableName, Load](), list[tuple[Load, str]]()
     for load in work.ledger.open_loads(work.source.name):
         gap = load.followed is not None and _gap_since(work, run_start, load.followed.batch)
@@ -736,8 +748,9 @@ def _interrupted(batches: Iterable[Batch]) -> bool:
 def lost_tables(
     run_start: RunStart, states: Mapping[TableName, TableState], plans: TablePlans
 ) -> set[TableName]:
-    """Return the tables that lack a part of the log, because the server purged it before it was
-    read. These are the captured tables, and the tables that `plans` resume."""
+    """Return the tables that lack a part of the log, because the server purged it
+    before it was read. These are the captured tables, and the tables that `plans`
+    resume."""
     if run_start.decision.rule is not StartRule.TABLES_READ_AGAIN:
         return set()
     resumed = {table for table, own in plans.plans.items() if own.waits is None}
@@ -747,8 +760,8 @@ def lost_tables(
 def _new_tables(
     work: Workplace, states: Mapping[TableName, TableState], reading: Iterable[TableName]
 ) -> Iterator[TableName]:
-    """Yield the tables that no run has captured and that are older than the log that is still to be
-    read, if the settings want their rows (`start = "snapshot"`)."""
+    """Yield the tables that no run has captured and that are older than the log that is
+    still to be read, if the settings want their rows (`start = "snapshot"`)."""
     if not work.source.loads_new_tables:
         return
     source, captured = work.source.name, states.keys() | reading

@@ -1,8 +1,9 @@
-"""The tables that triggers and views change and read, and the captured tables that a statement
-changes through them, if the log has the statement instead of its rows.
+"""The tables that triggers and views change and read, and the captured tables that a
+statement changes through them, if the log has the statement instead of its rows.
 
-`statements.row_changes` reads the bodies of triggers and views. `resources.mysql` asks the server
-for all triggers and views once; after that, they are followed through the statements of the log.
+`statements.row_changes` reads the bodies of triggers and views. `resources.mysql` asks
+the server for all triggers and views once; after that, they are followed through the
+statements of the log.
 """
 
 from __future__ import annotations
@@ -67,7 +68,8 @@ def _view(reader: StatementReader) -> tuple[TableName, RowCode]:
 
 
 def may_change_code(text: str) -> bool:
-    """Return whether a text contains TRIGGER or VIEW, so that it may change triggers or views."""
+    """Return whether a text contains TRIGGER or VIEW, so that it may change triggers or
+    views."""
     upper = text.upper()
     return "TRIGGER" in upper or "VIEW" in upper
 
@@ -83,7 +85,8 @@ def changes_code(text: str, context: StatementContext) -> bool:
 
 
 def _code_change(reader: StatementReader) -> tuple[str, str]:
-    """Read CREATE, ALTER or DROP, then TRIGGER or VIEW. Return both words, "" for any other."""
+    """Read CREATE, ALTER or DROP, then TRIGGER or VIEW. Return both words, "" for any
+    other."""
     word = reader.accept_any("CREATE", "ALTER", "DROP")
     if not word:
         return "", ""
@@ -95,8 +98,9 @@ def _code_change(reader: StatementReader) -> tuple[str, str]:
 
 
 def with_code(schema: ServerSchema, text: str, context: StatementContext) -> ServerSchema:
-    """Return the schema after a statement that may change triggers or views. If its text cannot be
-    read, the triggers and views of all databases are unknown from there on."""
+    """Return the schema after a statement that may change triggers or views. If its
+    text cannot be read, the triggers and views of all databases are unknown from there
+    on."""
     try:
         return _with_statement(schema, StatementReader(text, context))
     except CannotRead:
@@ -146,8 +150,8 @@ def _trigger(reader: StatementReader) -> tuple[TableName, Trigger]:
 def _with_code_of(
     schema: ServerSchema, name: TableName, kind: str, new: Trigger | View | None
 ) -> ServerSchema:
-    """Return the schema with a new trigger or view under this name. `kind`: TRIGGER or VIEW;
-    `new`: None if it was dropped."""
+    """Return the schema with a new trigger or view under this name. `kind`: TRIGGER or
+    VIEW; `new`: None if it was dropped."""
     database = schema.database(name.database)
     code = None if database is None else database.code
     if database is None or code is None:
@@ -163,8 +167,8 @@ def _with_code_of(
 
 
 def after_effects(schema: ServerSchema, effects: Iterable[Effect]) -> ServerSchema:
-    """Return the schema in which the triggers of dropped tables are dropped, and the triggers of
-    renamed tables belong to the new name."""
+    """Return the schema in which the triggers of dropped tables are dropped, and the
+    triggers of renamed tables belong to the new name."""
     for effect in effects:
         if isinstance(effect, Dropped | Renamed):
             schema = _with_triggers(schema, partial(_triggers_after, schema, effect))
@@ -182,8 +186,9 @@ def _triggers_after(
 
 
 def after_unknown(schema: ServerSchema, tables: Collection[TableName]) -> ServerSchema:
-    """Return the schema after a statement that was not understood. It may have exchanged the names
-    of these tables, so each trigger of one is assumed to be a trigger of every other as well."""
+    """Return the schema after a statement that was not understood. It may have
+    exchanged the names of these tables, so each trigger of one is assumed to be a
+    trigger of every other as well."""
     folded = {schema.fold(table) for table in tables}
 
     def with_moved(triggers: Sequence[Trigger]) -> Iterator[Trigger]:
@@ -211,7 +216,8 @@ def _with_triggers(
 def renamed_views(
     schema: ServerSchema, pairs: Iterable[tuple[TableName, TableName]]
 ) -> ServerSchema:
-    """Return the schema with views renamed by RENAME TABLE. A view stays in its database."""
+    """Return the schema with views renamed by RENAME TABLE. A view stays in its
+    database."""
     for old, new in pairs:
         database = schema.database(old.database)
         code = None if database is None else database.code
@@ -223,10 +229,10 @@ def renamed_views(
 
 # -- the tables that a statement changes -------------------------------------------------
 
-# The search begins with the names in the statement (`statements.row_changes`) and follows views,
-# triggers, foreign keys and MERGE tables. A table that the history does not know makes the answer
-# `Undetermined`. Some servers run triggers for rows that a foreign key changes, so the search
-# follows these triggers as well.
+# The search begins with the names in the statement (`statements.row_changes`) and
+# follows views, triggers, foreign keys and MERGE tables. A table that the history does
+# not know makes the answer `Undetermined`. Some servers run triggers for rows that a
+# foreign key changes, so the search follows these triggers as well.
 
 _VIRTUAL: Final = frozenset({"information_schema", "performance_schema"})
 _CHANGING_ACTIONS: Final = frozenset({"CASCADE", "SET NULL", "SET DEFAULT"})
@@ -234,16 +240,16 @@ _CHANGING_ACTIONS: Final = frozenset({"CASCADE", "SET NULL", "SET DEFAULT"})
 
 @dataclass(frozen=True, slots=True)
 class ReachedTables:
-    """The captured tables that the statement may change, each with the reason. The statement
-    certainly changes no other captured table."""
+    """The captured tables that the statement may change, each with the reason. The
+    statement certainly changes no other captured table."""
 
     tables: dict[TableName, str]
 
 
 @dataclass(frozen=True, slots=True)
 class Undetermined:
-    """It is unknown which tables the statement changes. `target`: the first table that the
-    statement itself changes; None if it could not be read."""
+    """It is unknown which tables the statement changes. `target`: the first table that
+    the statement itself changes; None if it could not be read."""
 
     reason: str
     target: TableName | None = None
@@ -262,9 +268,9 @@ def reached_tables(
     captured: Callable[[TableName], bool],
     trusted: Callable[[TableName], bool],
 ) -> Verdict:
-    """Return the captured tables that a statement changes. `schema`: the server's structures where
-    the statement ran. `trusted`: returns whether the configuration promises that a statement on a
-    table changes no other table."""
+    """Return the captured tables that a statement changes. `schema`: the server's
+    structures where the statement ran. `trusted`: returns whether the configuration
+    promises that a statement on a table changes no other table."""
     if change.reason is not None:
         return Undetermined(change.reason)
     if change.writes and all(trusted(table) for table, _ in change.writes):
@@ -279,8 +285,8 @@ def reached_tables(
 
 @dataclass(slots=True)
 class _Closure:
-    """The search from table to table. `reached`: captured tables, each with the reason. `_changed`
-    and `_read`: tables that were followed already, so that a cycle ends."""
+    """The search from table to table. `reached`: captured tables, each with the reason.
+    `_changed` and `_read`: tables that were followed already, so that a cycle ends."""
 
     schema: ServerSchema
     captured: Callable[[TableName], bool]
@@ -290,7 +296,8 @@ class _Closure:
     _read: set[TableName] = field(default_factory=set)
 
     def follow(self, change: RowCode, why: str) -> None:
-        """Follow the tables of a statement or a trigger. `why`: the reason for `reached`."""
+        """Follow the tables of a statement or a trigger. `why`: the reason for
+        `reached`."""
         for table in change.reads:
             self._follow_read(table, own=table in change.own)
         for table, events in change.writes:
@@ -311,8 +318,8 @@ class _Closure:
         return None if view is None else view.code
 
     def _follow_read(self, table: TableName, *, own: bool = False) -> None:
-        """Follow a table that is read. `own`: WITH defines the name. Raise if no known table, view
-        or WITH clause has the name."""
+        """Follow a table that is read. `own`: WITH defines the name. Raise if no known
+        table, view or WITH clause has the name."""
         if table in self._read or self.trusted(table) or table.database.lower() in _VIRTUAL:
             return
         self._read.add(table)
@@ -361,8 +368,8 @@ class _Closure:
                 self._follow_write(member, events, f"it may be a part of {table}")
 
     def _require_no_sequence(self, table: TableSchema) -> None:
-        """Raise if a default draws from a sequence: an INSERT then changes the sequence, which is a
-        table in MariaDB."""
+        """Raise if a default draws from a sequence: an INSERT then changes the
+        sequence, which is a table in MariaDB."""
         for column in table.columns:
             default = column.default
             text = default.text.lower() if isinstance(default, ExpressionDefault) else ""
@@ -386,8 +393,8 @@ class _Closure:
     def _children(
         self, table: TableName, events: frozenset[str]
     ) -> Iterator[tuple[TableName, set[str]]]:
-        """Yield the child tables whose rows the actions of foreign keys change, each with the kinds
-        of change."""
+        """Yield the child tables whose rows the actions of foreign keys change, each
+        with the kinds of change."""
         folded = self.schema.fold(table)
         for child in self.schema.tables.values():
             for key in child.foreign_keys:
@@ -402,8 +409,9 @@ class _Closure:
                     yield child.name, child_events
 
     def _members(self, merge: TableSchema) -> Iterator[TableName]:
-        """Yield the tables that may be parts of a MERGE table. The history does not have the list
-        of its parts; all of them are MyISAM tables with the same types of columns."""
+        """Yield the tables that may be parts of a MERGE table. The history does not
+        have the list of its parts; all of them are MyISAM tables with the same types of
+        columns."""
         types = [column.type for column in merge.columns]
         for table in self.schema.tables.values():
             if is_part(table.engine) and [column.type for column in table.columns] == types:

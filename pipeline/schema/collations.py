@@ -1,9 +1,10 @@
 """The names and numbers of character sets and collations in MySQL and MariaDB.
 
 Source: `information_schema.collations` and `character_sets` of MySQL 9.7, and
-`collation_character_set_applicability` of MariaDB 10.11. MariaDB's numbers from 1024 on are
-composed: below 2048, the bit 1024 means NOPAD; from 2048 on, the number contains the parts of a
-UCA 14.0.0 collation (`strings/ctype-uca1400.h`). Tests compare this table with live servers.
+`collation_character_set_applicability` of MariaDB 10.11. MariaDB's numbers from 1024 on
+are composed: below 2048, the bit 1024 means NOPAD; from 2048 on, the number contains
+the parts of a UCA 14.0.0 collation (`strings/ctype-uca1400.h`). Tests compare this
+table with live servers.
 """
 
 from __future__ import annotations
@@ -101,9 +102,9 @@ _SETS: Final = {
         "608:croatian_ci 609:myanmar_ci 610:thai_520_w2",
     ),
 }
-"""Character set → number of bytes of its widest character, its default collation, and the numbers
-and names of its collations. Collation names lack their prefix, the name of the set; the collations
-of `_UNICODE` are left out."""
+"""Character set → number of bytes of its widest character, its default collation, and
+the numbers and names of its collations. Collation names lack their prefix, the name of
+the set; the collations of `_UNICODE` are left out."""
 
 _UNICODE: Final = (
     "unicode icelandic latvian romanian slovenian polish estonian spanish swedish turkish czech "
@@ -111,8 +112,8 @@ _UNICODE: Final = (
     "unicode_520 vietnamese"
 )
 _FIRST_UNICODE: Final = {"ucs2": 128, "utf16": 101, "utf32": 160, "utf8mb3": 192, "utf8mb4": 224}
-"""Character set → number of its collation `unicode_ci`. The next numbers belong to the other names
-in `_UNICODE`, in their order."""
+"""Character set → number of its collation `unicode_ci`. The next numbers belong to the
+other names in `_UNICODE`, in their order."""
 
 _NOPAD: Final = 0x400
 _UCA_1400: Final = 0x800
@@ -132,8 +133,8 @@ SINGLE_BYTE: Final = frozenset(
     {"latin1", "latin2", "latin5", "latin7", "greek", "hebrew", "cp1250", "cp1251", "cp1256"}
     | {"cp1257", "cp850", "cp852", "cp866", "koi8r", "koi8u"}
 )
-"""Character sets with one byte per character. Each of them contains ASCII, but no character beyond
-U+FFFF."""
+"""Character sets with one byte per character. Each of them contains ASCII, but no
+character beyond U+FFFF."""
 
 BINARY: Final = 63
 """Number of the collation `binary`."""
@@ -156,7 +157,8 @@ _RENAMED_BY_MARIADB: Final = {
     for number, name in _BY_NUMBER.items()
     if number in (122, 149, 181, 213, 245)
 }
-"""MariaDB calls MySQL's `croatian` collations `croatian_mysql561`, and has others of that name."""
+"""MariaDB calls MySQL's `croatian` collations `croatian_mysql561`, and has others of
+that name."""
 
 
 def canonical_charset(name: str) -> str | None:
@@ -167,8 +169,9 @@ def canonical_charset(name: str) -> str | None:
 
 
 def canonical_collation(name: str, charset: str | None = None) -> str | None:
-    """Return a collation's canonical name, in lower case; None if its character set is unknown.
-    `charset`: the character set of a name like `uca1400_…`, which MariaDB accepts without a set."""
+    """Return a collation's canonical name, in lower case; None if its character set is
+    unknown. `charset`: the character set of a name like `uca1400_…`, which MariaDB
+    accepts without a set."""
     folded = name.lower()
     if folded.startswith("utf8_"):
         folded = "utf8mb3" + folded[4:]
@@ -178,7 +181,8 @@ def canonical_collation(name: str, charset: str | None = None) -> str | None:
 
 
 def charset_of(collation: str) -> str | None:
-    """Return the character set of a collation with a canonical name; None for an unknown set."""
+    """Return the character set of a collation with a canonical name; None for an
+    unknown set."""
     charset = collation.partition("_")[0]
     return charset if charset in _SETS else None
 
@@ -198,8 +202,8 @@ def collation_name(number: int, flavour: str = "mysql") -> str | None:
 
 
 def character_set(number: int) -> str:
-    """Return the character set of the collation with this number; `collation N` for an unknown
-    number."""
+    """Return the character set of the collation with this number; `collation N` for an
+    unknown number."""
     name = collation_name(number)
     charset = None if name is None else charset_of(name)
     return charset or f"collation {number}"
@@ -223,8 +227,8 @@ def _uca_1400(number: int) -> str | None:
 
 def default_collation(charset: str, of_utf8mb4: str) -> str:
     """Return the collation of a definition that names a character set without COLLATE.
-    `of_utf8mb4`: the default collation of utf8mb4, which depends on the server and the session
-    (MySQL's `default_collation_for_utf8mb4`)."""
+    `of_utf8mb4`: the default collation of utf8mb4, which depends on the server and the
+    session (MySQL's `default_collation_for_utf8mb4`)."""
     if charset == "utf8mb4":
         return of_utf8mb4
     rest = _SETS[charset][1]

@@ -1,8 +1,8 @@
-"""A table's structure in words: the differences between two descriptions of one table, and the
-structure in the words of SHOW CREATE TABLE.
+"""A table's structure in words: the differences between two descriptions of one table,
+and the structure in the words of SHOW CREATE TABLE.
 
-MySQL and MariaDB print the same expression in different ways. So `comparable` makes all expressions
-equal, except for CURRENT_TIMESTAMP, whose synonyms get one spelling.
+MySQL and MariaDB print the same expression in different ways. So `comparable` makes all
+expressions equal, except for CURRENT_TIMESTAMP, whose synonyms get one spelling.
 """
 
 from __future__ import annotations
@@ -29,20 +29,22 @@ _TABLE_PROPERTIES: Final = ("charset", "collation", "engine", "partitioned", "sy
 
 
 def differences(schema: TableSchema, other: TableSchema) -> tuple[str, ...]:
-    """Return each difference between two descriptions of a table as "property: value, value", the
-    value of `schema` first. The order of columns is compared; the tables' names and the order of
-    keys are not."""
+    """Return each difference between two descriptions of a table as "property: value,
+    value", the value of `schema` first. The order of columns is compared; the tables'
+    names and the order of keys are not."""
     return tuple(_differences(schema, other))
 
 
 def aligned(table: TableSchema, other: TableSchema) -> TableSchema:
-    """Return the table with two kinds of properties of `other`, which cannot be known from a log.
+    """Return the table with two kinds of properties of `other`, which cannot be known
+    from a log.
 
-    A column gets its namesake's default if both have one and the value of either is unknown
-    (MariaDB turns some defaults into expressions). If both are TIMESTAMP without a default, it gets
-    its namesake's ON UPDATE: in MySQL with `explicit_defaults_for_timestamp = 0`, any ALTER TABLE
-    adds ON UPDATE to the table's first TIMESTAMP, but MySQL logs this variable only with statements
-    that define a TIMESTAMP.
+    A column gets its namesake's default if both have one and the value of either is
+    unknown (MariaDB turns some defaults into expressions). If both are TIMESTAMP
+    without a default, it gets its namesake's ON UPDATE: in MySQL with
+    `explicit_defaults_for_timestamp = 0`, any ALTER TABLE adds ON UPDATE to the table's
+    first TIMESTAMP, but MySQL logs this variable only with statements that define a
+    TIMESTAMP.
     """
     return replace(table, columns=tuple(_aligned(column, other) for column in table.columns))
 
@@ -77,7 +79,8 @@ def _by_name(
     ours: Iterable[KeySchema | ForeignKey],
     theirs: Iterable[KeySchema | ForeignKey],
 ) -> Iterator[str]:
-    # The order of a table's keys means nothing, and two descriptions of a table differ in it.
+    # The order of a table's keys means nothing, and two descriptions of a table differ
+    # in it.
     left, right = ({key.name.lower(): key for key in keys} for keys in (ours, theirs))
     for name in sorted(left.keys() | right.keys()):
         if name in left and name in right:
@@ -118,13 +121,14 @@ def _shown(value: Any) -> str:
 
 _ANY_EXPRESSION: Final = "…"
 _SHORTENED_PREFIXES: Final = frozenset(767 // width for width in (1, 2, 3, 4))
-"""Lengths, in characters, of prefixes that MySQL shortened to 767 bytes, for characters of one to
-four bytes. If the column's character set changes later, the prefix keeps its length in characters,
-so each length can occur with each character set."""
+"""Lengths, in characters, of prefixes that MySQL shortened to 767 bytes, for characters
+of one to four bytes. If the column's character set changes later, the prefix keeps its
+length in characters, so each length can occur with each character set."""
 
 
 def comparable(table: TableSchema) -> TableSchema:
-    """Return the table without properties that only the server or only the history can know."""
+    """Return the table without properties that only the server or only the history can
+    know."""
     return replace(
         table,
         columns=tuple(map(_column, table.columns)),
@@ -136,18 +140,20 @@ def comparable(table: TableSchema) -> TableSchema:
 
 
 def disagreements(history: TableSchema, server: TableSchema) -> Sequence[str]:
-    """Return each difference between the history and the server as "property: history, server"."""
+    """Return each difference between the history and the server as "property: history,
+    server"."""
     theirs = aligned(comparable(server), history)
     return differences(comparable(history), _unshortened(theirs, history))
 
 
 def _unshortened(server: TableSchema, history: TableSchema) -> TableSchema:
-    """Return the server's table with the history's longer prefixes, if MySQL 5.7 may have shortened
-    them because of `innodb_large_prefix`.
+    """Return the server's table with the history's longer prefixes, if MySQL 5.7 may
+    have shortened them because of `innodb_large_prefix`.
 
-    While this global variable is OFF, MySQL shortens a part of more than 767 bytes whenever a
-    session without strict mode builds the index, in every row format. The log does not have the
-    variable. MySQL refuses a UNIQUE key in this case, so no shortened prefix identifies rows.
+    While this global variable is OFF, MySQL shortens a part of more than 767 bytes
+    whenever a session without strict mode builds the index, in every row format. The
+    log does not have the variable. MySQL refuses a UNIQUE key in this case, so no
+    shortened prefix identifies rows.
     """
     indexes = {key.name.lower(): key for key in history.keys if key.kind == "index"}
     keys = []
@@ -204,13 +210,13 @@ def _key(key: KeySchema) -> KeySchema:
 
 
 _DEFAULT_ACTIONS = {"NO ACTION", "RESTRICT"}
-"""The default action of foreign keys: NO ACTION since MySQL 8.0, RESTRICT in other servers. Both
-mean the same in InnoDB."""
+"""The default action of foreign keys: NO ACTION since MySQL 8.0, RESTRICT in other
+servers. Both mean the same in InnoDB."""
 
 
 def written_type(column: ColumnSchema) -> str:
-    """Return the type as `varchar(20)`, `decimal(10,2) unsigned` or `enum('a','b')`. The display
-    width of integers, which has no effect, is left out."""
+    """Return the type as `varchar(20)`, `decimal(10,2) unsigned` or `enum('a','b')`.
+    The display width of integers, which has no effect, is left out."""
     inside = ""
     if column.members:
         inside = ",".join(_quoted(member) for member in column.members)
@@ -230,8 +236,8 @@ def _quoted(text: str) -> str:
 
 
 def written_default(column: ColumnSchema) -> str | None:
-    """Return the default as a statement writes it; None if there is none, or the column is
-    generated."""
+    """Return the default as a statement writes it; None if there is none, or the column
+    is generated."""
     match column.default:
         case LiteralDefault(text):
             return text if text.startswith(("0x", "b'")) else _quoted(text)
@@ -250,8 +256,9 @@ def keys_of(column: ColumnSchema, table: TableSchema) -> tuple[str, ...]:
 
 
 def further_properties(column: ColumnSchema, table: TableSchema) -> str:
-    """Return the column's properties besides type, nullability, default and keys: a collation that
-    differs from the table's, auto_increment, the expression of a generated column, and the like."""
+    """Return the column's properties besides type, nullability, default and keys: a
+    collation that differs from the table's, auto_increment, the expression of a
+    generated column, and the like."""
     words = []
     own = column.charset, column.collation
     if column.charset is not None and own != (table.charset, table.collation):
@@ -286,7 +293,8 @@ def _part(part: KeyPart) -> str:
 
 
 def written_reference(key: ForeignKey) -> str:
-    """Return the key as `foreign key f (a) references shop.parents (id) on delete CASCADE`."""
+    """Return the key as `foreign key f (a) references shop.parents (id) on delete
+    CASCADE`."""
     words = (
         f"foreign key {key.name} ({', '.join(key.columns)}) references {key.references} "
         f"({', '.join(key.referenced)})"

@@ -1,9 +1,11 @@
-"""The rules for tables whose structure or rows a statement changed, each with a run's action.
+"""The rules for tables whose structure or rows a statement changed, each with a run's
+action.
 
-The first rule that applies decides. The documentation's page on schema changes is generated from
-`RULES`. In them, a mirror is the Delta table with the current rows of a table, and a changelog the
-Delta table with every change. The rows of a changelog are divided into generations by the types of
-their columns. A quarantined table is not captured until a person resumes it.
+The first rule that applies decides. The documentation's page on schema changes is
+generated from `RULES`. In them, a mirror is the Delta table with the current rows of a
+table, and a changelog the Delta table with every change. The rows of a changelog are
+divided into generations by the types of their columns. A quarantined table is not
+captured until a person resumes it.
 """
 
 from __future__ import annotations
@@ -67,8 +69,8 @@ RENAMED: Final = "renamed"
 
 @dataclass(frozen=True, slots=True)
 class Consequence:
-    """A run's action on a table, and the name of the rule that decided it. `reason`: what happened
-    to the table, in a few words."""
+    """A run's action on a table, and the name of the rule that decided it. `reason`:
+    what happened to the table, in a few words."""
 
     table: TableName
     action: Action
@@ -78,9 +80,10 @@ class Consequence:
 
 @dataclass(frozen=True, slots=True)
 class ConsequenceRule:
-    """A rule for the effect of a statement. `applies`: returns why the rule applies, else None.
-    `words`: the rule's row in the documentation: statement, history, mirror, changelog.
-    `by_policy`: the setting `on_rewrite` decides whether the table is quarantined or read again."""
+    """A rule for the effect of a statement. `applies`: returns why the rule applies,
+    else None. `words`: the rule's row in the documentation: statement, history, mirror,
+    changelog. `by_policy`: the setting `on_rewrite` decides whether the table is
+    quarantined or read again."""
 
     name: str
     applies: Callable[[TableEffect], str | None]
@@ -303,9 +306,10 @@ def consequences(
     logged: LoggedStatement,
     treated: Callable[[TableSchema], Mapping[str, str]] = lambda _: {},
 ) -> Mapping[TableName, Consequence]:
-    """Return the consequence of one statement for each table. If the statement has several effects
-    on a table, the most severe wins; for renames, the last. `treated`: returns the columns of a
-    structure that the settings treat, as `TableEffect.treated`."""
+    """Return the consequence of one statement for each table. If the statement has
+    several effects on a table, the most severe wins; for renames, the last. `treated`:
+    returns the columns of a structure that the settings treat, as
+    `TableEffect.treated`."""
     strict = logged.context.has_mode(STRICT)
     moment = StatementMoment(logged.executed_at, zone_of(logged.context.time_zone))
     severity = list(Action).index

@@ -1,5 +1,5 @@
-"""Settings of the session and the server that decide what a statement means. The session's are read
-from the status variables of the statement's QUERY event.
+"""Settings of the session and the server that decide what a statement means. The
+session's are read from the status variables of the statement's QUERY event.
 
 Sources: `Query_event` in `libs/mysql/binlog/event/statement_events.cpp` of MySQL's
 source, where 21 (Q_ENABLE_CASCADE_TRIGGERS, in 9.7) is the last code; `Query_log_event`
@@ -43,10 +43,10 @@ EMPTY_STRING_IS_NULL: Final = 1 << 32
 
 @dataclass(frozen=True, slots=True)
 class ServerDialect:
-    """Facts about the server that no event contains. `version`: 90704 for 9.7.4, 101118 for
-    10.11.18. `flavour`: "mysql" or "mariadb". `default_engine`: the engine of a table whose
-    definition names none. `explicit_timestamps`: the server's `explicit_defaults_for_timestamp`,
-    which MySQL before 8.0.14 never logs."""
+    """Facts about the server that no event contains. `version`: 90704 for 9.7.4, 101118
+    for 10.11.18. `flavour`: "mysql" or "mariadb". `default_engine`: the engine of a
+    table whose definition names none. `explicit_timestamps`: the server's
+    `explicit_defaults_for_timestamp`, which MySQL before 8.0.14 never logs."""
 
     version: int = 90704
     flavour: str = "mysql"
@@ -60,9 +60,9 @@ class ServerDialect:
 
     @property
     def charset_resets(self) -> bool:
-        """Whether CHARACTER SET after COLLATE replaces the collation with the set's default, as in
-        MySQL up to 8.0.15; later versions of 8.0 were not tested. MySQL 9.7 and MariaDB keep the
-        collation."""
+        """Whether CHARACTER SET after COLLATE replaces the collation with the set's
+        default, as in MySQL up to 8.0.15; later versions of 8.0 were not tested. MySQL
+        9.7 and MariaDB keep the collation."""
         return not self.mariadb and self.version <= 80015
 
     @property
@@ -72,24 +72,27 @@ class ServerDialect:
 
     @property
     def mysql_8(self) -> bool:
-        """Whether the server is MySQL 8.0 or later. MySQL 5.7 often behaves like MariaDB."""
+        """Whether the server is MySQL 8.0 or later. MySQL 5.7 often behaves like
+        MariaDB."""
         return not self.mariadb and self.version >= 80000
 
 
 @dataclass(frozen=True, slots=True)
 class StatementContext:
-    """The settings of the session in which a statement ran. Collations have canonical names.
+    """The settings of the session in which a statement ran. Collations have canonical
+    names.
 
     `facts`: the server. `utf8mb4_collation`: the default collation of utf8mb4.
-    `charset_collations`: MariaDB's default collation of each set. `microseconds`: added to the
-    second of the event's timestamp. `database_collation`: the session's `collation_database`, if it
-    differs from the database's (MySQL). `alter_phase`: MariaDB logs a two-phase ALTER at its
-    "start" and again at its "commit" or "rollback". `thread_specific`: the statement used a
-    temporary table, or the connection's number. `error`: the error with which the statement failed
-    after it had changed something; 0 if it succeeded. `ddl_xid`: the event has the number of the
-    transaction that changed the data dictionary, as in MySQL 8.0 and later for tables of InnoDB.
-    `finds_view`: CREATE TABLE IF NOT EXISTS creates nothing, since a view has its name; the caller
-    says so, not the log.
+    `charset_collations`: MariaDB's default collation of each set. `microseconds`: added
+    to the second of the event's timestamp. `database_collation`: the session's
+    `collation_database`, if it differs from the database's (MySQL). `alter_phase`:
+    MariaDB logs a two-phase ALTER at its "start" and again at its "commit" or
+    "rollback". `thread_specific`: the statement used a temporary table, or the
+    connection's number. `error`: the error with which the statement failed after it had
+    changed something; 0 if it succeeded. `ddl_xid`: the event has the number of the
+    transaction that changed the data dictionary, as in MySQL 8.0 and later for tables
+    of InnoDB. `finds_view`: CREATE TABLE IF NOT EXISTS creates nothing, since a view
+    has its name; the caller says so, not the log.
     """
 
     facts: ServerDialect = field(default_factory=ServerDialect)
@@ -115,8 +118,8 @@ class StatementContext:
 
     @property
     def other_grammar(self) -> str | None:
-        """The sql_mode, ORACLE or MAXDB, that changes the meaning of type names in MariaDB; None if
-        neither is set."""
+        """The sql_mode, ORACLE or MAXDB, that changes the meaning of type names in
+        MariaDB; None if neither is set."""
         if self.facts.mariadb and self.has_mode(_ORACLE):
             return "ORACLE"
         return "MAXDB" if self.facts.mariadb and self.has_mode(_MAXDB) else None
@@ -161,27 +164,29 @@ class _Reader:
 
 
 _SKIPPED: Final = {3: 4, 7: 2, 8: 2, 9: 8, 10: 4, 14: 8, 15: 8, 19: 1, 20: 1, 21: 1, 129: 8}
-"""Status variables that do not matter for structures: code → size of the value in bytes."""
+"""Status variables that do not matter for structures: code → size of the value in
+bytes."""
 
 _NO_NAMES: Final = 254
-"""Count of updated databases that stands for too many of them; their names are then left out."""
+"""Count of updated databases that stands for too many of them; their names are then
+left out."""
 
 
 def read_context(status: bytes, facts: ServerDialect, database: str = "") -> StatementContext:
     """Read a QUERY event's status variables.
 
-    Raise UnsupportedEvent for an unknown code: the length of its value is unknown, and variables
-    after it might change what the statement means. Raise DamagedEvent if the variables end in the
-    middle of a value.
+    Raise UnsupportedEvent for an unknown code: the length of its value is unknown, and
+    variables after it might change what the statement means. Raise DamagedEvent if the
+    variables end in the middle of a value.
     """
     utf8mb4 = "utf8mb4_general_ci" if facts.mariadb or facts.version < 80000 else None
     context = StatementContext(
         facts=facts,
         database=database,
         utf8mb4_collation=utf8mb4 or "utf8mb4_0900_ai_ci",
-        # MySQL logs the variable only with statements that define a TIMESTAMP; for the others its
-        # default, ON, makes no difference. Before 8.0.14 MySQL never logs it: the server's setting
-        # is taken.
+        # MySQL logs the variable only with statements that define a TIMESTAMP; for the
+        # others its default, ON, makes no difference. Before 8.0.14 MySQL never logs
+        # it: the server's setting is taken.
         explicit_timestamps=not facts.mariadb
         and (facts.version >= 80014 or facts.explicit_timestamps),
     )
@@ -192,8 +197,8 @@ def read_context(status: bytes, facts: ServerDialect, database: str = "") -> Sta
 
 
 def _variable(code: int, reader: _Reader, context: StatementContext) -> StatementContext:
-    """Read the value of one variable, and return the context with it. The codes are those of
-    `Q_FLAGS2_CODE` (0) and its followers in the sources named above."""
+    """Read the value of one variable, and return the context with it. The codes are
+    those of `Q_FLAGS2_CODE` (0) and its followers in the sources named above."""
     match code:
         case 0:
             flags = reader.integer(4)
@@ -247,8 +252,8 @@ def _variable(code: int, reader: _Reader, context: StatementContext) -> Statemen
 
 
 def _two_phase_alter(reader: _Reader, context: StatementContext) -> StatementContext:
-    """Read MariaDB's flags of a two-phase ALTER: 2 for START, 4 for COMMIT, 8 for ROLLBACK. After
-    COMMIT and ROLLBACK comes the number of their START."""
+    """Read MariaDB's flags of a two-phase ALTER: 2 for START, 4 for COMMIT, 8 for
+    ROLLBACK. After COMMIT and ROLLBACK comes the number of their START."""
     flags = reader.integer(1)
     if flags & 0x0C:
         reader.take(8)
@@ -267,8 +272,8 @@ def _charsets(reader: _Reader, context: StatementContext) -> StatementContext:
 
 
 def _charset_collations(reader: _Reader, context: StatementContext) -> StatementContext:
-    """Read MariaDB's `character_set_collations`: pairs of a set's default collation and the
-    collation that the session uses instead."""
+    """Read MariaDB's `character_set_collations`: pairs of a set's default collation and
+    the collation that the session uses instead."""
     collations = dict(context.charset_collations)
     for _ in range(reader.integer(1)):
         default, preferred = (_collation(reader.integer(2), context) for _ in range(2))
@@ -300,8 +305,8 @@ def fixed_zone(name: str) -> tzinfo | None:
 
 
 def zone_of(name: str) -> tzinfo | None:
-    """Return the zone of a session's `time_zone`; None for SYSTEM, for an empty name, and for a
-    zone that this machine does not know."""
+    """Return the zone of a session's `time_zone`; None for SYSTEM, for an empty name,
+    and for a zone that this machine does not know."""
     fixed = fixed_zone(name)
     if fixed is not None:
         return fixed

@@ -1,5 +1,5 @@
-"""A statement of the log, its effects on tables and databases, and its record for the ledger
-(Lockstep's tables in Postgres)."""
+"""A statement of the log, its effects on tables and databases, and its record for the
+ledger (Lockstep's tables in Postgres)."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from lockstep.pipeline.values.table import TableName
 
 
 class CannotFollow(ValueError):
-    """The statement does not fit the schema that it should change; the message says why. `evolve`
-    catches this error and returns `NotFollowed`."""
+    """The statement does not fit the schema that it should change; the message says
+    why. `evolve` catches this error and returns `NotFollowed`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +38,8 @@ class Dropped:
 
 @dataclass(frozen=True, slots=True)
 class Renamed:
-    """A table was renamed. `after`: the structure under the new name; None if it is unknown.
-    `columns_from`: as in `Changed`; empty if the structure is unknown."""
+    """A table was renamed. `after`: the structure under the new name; None if it is
+    unknown. `columns_from`: as in `Changed`; empty if the structure is unknown."""
 
     table: TableName
     to: TableName
@@ -54,9 +54,9 @@ class Truncated:
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """A table's structure changed. `columns_from`: the former name of each column of `after`, None
-    for a new column; a column that was dropped and added again is new. If the statement also
-    renames the table, `Renamed` has the same `columns_from`."""
+    """A table's structure changed. `columns_from`: the former name of each column of
+    `after`, None for a new column; a column that was dropped and added again is new. If
+    the statement also renames the table, `Renamed` has the same `columns_from`."""
 
     table: TableName
     before: TableSchema
@@ -66,7 +66,8 @@ class Changed:
 
 @dataclass(frozen=True, slots=True)
 class Unchanged:
-    """The statement names the table but does not change it. `why`: the reason, in a few words."""
+    """The statement names the table but does not change it. `why`: the reason, in a few
+    words."""
 
     table: TableName
     why: str
@@ -82,7 +83,8 @@ class UnloggedChange:
 
 @dataclass(frozen=True, slots=True)
 class NotFollowed:
-    """The statement cannot be applied to the table, whose structure is unknown from here on."""
+    """The statement cannot be applied to the table, whose structure is unknown from
+    here on."""
 
     table: TableName
     reason: str
@@ -90,8 +92,8 @@ class NotFollowed:
 
 @dataclass(frozen=True, slots=True)
 class UnknownTable:
-    """The statement changes a table that the schema does not have: the name belongs to a view or a
-    sequence, or the history has a gap. `statement`: its first words."""
+    """The statement changes a table that the schema does not have: the name belongs to
+    a view or a sequence, or the history has a gap. `statement`: its first words."""
 
     table: TableName
     statement: str
@@ -99,8 +101,8 @@ class UnknownTable:
 
 @dataclass(frozen=True, slots=True)
 class DatabaseEffect:
-    """A statement on a database; the database's tables have effects of their own. `kind`: created,
-    changed, unchanged, dropped or unknown."""
+    """A statement on a database; the database's tables have effects of their own.
+    `kind`: created, changed, unchanged, dropped or unknown."""
 
     name: str
     kind: str
@@ -125,9 +127,10 @@ Effect = (
 
 @dataclass(frozen=True, slots=True)
 class LoggedStatement:
-    """A statement in the log. `text`: decoded by the client's character set. `executed_at`: the
-    value of NOW() in the statement. `server_id`: the server that ran it first. `for_rows`: the
-    statement was logged instead of the rows that it changed."""
+    """A statement in the log. `text`: decoded by the client's character set.
+    `executed_at`: the value of NOW() in the statement. `server_id`: the server that ran
+    it first. `for_rows`: the statement was logged instead of the rows that it
+    changed."""
 
     text: str
     context: StatementContext
@@ -142,8 +145,8 @@ class LoggedStatement:
 
 @dataclass(frozen=True, slots=True)
 class FollowedStatement:
-    """A statement's effects. `not_understood`: None if the statement was understood. `kind`: None
-    if it changes no structure."""
+    """A statement's effects. `not_understood`: None if the statement was understood.
+    `kind`: None if it changes no structure."""
 
     effects: tuple[Effect, ...] = ()
     not_understood: NotUnderstood | None = None
@@ -208,8 +211,8 @@ def _recorded(effect: Effect) -> Iterator[RecordedEffect]:
 
 
 def unknown_structures(followed: FollowedStatement) -> Iterator[tuple[TableName, str]]:
-    """Yield each table whose structure is unknown after the statement, with the reason. Names are
-    spelled as in the statement."""
+    """Yield each table whose structure is unknown after the statement, with the reason.
+    Names are spelled as in the statement."""
     if followed.not_understood is not None:
         for table in followed.not_understood.may_touch or ():
             yield table, followed.not_understood.reason
@@ -226,8 +229,8 @@ def unknown_structures(followed: FollowedStatement) -> Iterator[tuple[TableName,
 def former_columns(
     effects: Sequence[Effect],
 ) -> Iterator[tuple[TableName, tuple[str | None, ...] | None]]:
-    """Yield each changed table with the former names of its columns, and each new name of a renamed
-    table with None, since this name now has the rows of another one."""
+    """Yield each changed table with the former names of its columns, and each new name
+    of a renamed table with None, since this name now has the rows of another one."""
     for effect in effects:
         match effect:
             case Changed(table, _, _, columns_from):

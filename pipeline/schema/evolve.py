@@ -1,8 +1,9 @@
-"""The schema after a statement's changes, and the effects of these changes on each table.
+"""The schema after a statement's changes, and the effects of these changes on each
+table.
 
-`evolving` has the rules for the columns and keys of one table. `evolve` is pure and never raises: a
-change that does not fit the schema has the effect `NotFollowed` or `UnknownTable`, and the table's
-structure is unknown from there on.
+`evolving` has the rules for the columns and keys of one table. `evolve` is pure and
+never raises: a change that does not fit the schema has the effect `NotFollowed` or
+`UnknownTable`, and the table's structure is unknown from there on.
 """
 
 from __future__ import annotations
@@ -91,8 +92,8 @@ class Evolved:
 def evolve(
     schema: ServerSchema, changes: Sequence[SchemaChange], context: StatementContext
 ) -> Evolved:
-    """Apply the changes of one statement. MariaDB logs a two-phase ALTER twice; it has its effect
-    where its commit is logged, not where its start is."""
+    """Apply the changes of one statement. MariaDB logs a two-phase ALTER twice; it has
+    its effect where its commit is logged, not where its start is."""
     effects: list[Effect] = []
     if context.alter_phase in ("start", "rollback"):
         return Evolved(schema, ())
@@ -105,9 +106,9 @@ def evolve(
 def may_find_view(
     schema: ServerSchema, changes: Sequence[SchemaChange], context: StatementContext
 ) -> TableName | None:
-    """Return the table that CREATE TABLE IF NOT EXISTS creates, unless a view has that name: MySQL
-    and MariaDB log the statement in both cases. Return None for all other statements, and if the
-    table is known to exist or proven to be created."""
+    """Return the table that CREATE TABLE IF NOT EXISTS creates, unless a view has that
+    name: MySQL and MariaDB log the statement in both cases. Return None for all other
+    statements, and if the table is known to exist or proven to be created."""
     match changes:
         case [CreateTable() | CreateLike() | CreateSelect() as change] if change.if_not_exists:
             name = stored_name(change.table, context)
@@ -167,8 +168,8 @@ def _create(
     effects: list[Effect] = []
     if change.if_not_exists and context.finds_view:
         return schema, [Unchanged(name, "a view has its name")]
-    # The event's data dictionary transaction (`ddl_xid`) proves that IF NOT EXISTS created the
-    # table, even if the history has a table of that name.
+    # The event's data dictionary transaction (`ddl_xid`) proves that IF NOT EXISTS
+    # created the table, even if the history has a table of that name.
     may_exist = change.if_not_exists and not context.ddl_xid
     replaced = change.or_replace or (change.if_not_exists and context.ddl_xid)
     if unknown and may_exist:
@@ -232,8 +233,8 @@ def _created(change: CreateTable, schema: ServerSchema, context: StatementContex
         bool(options.system_versioned) or any(column.versioned for column in written),
         with_new_hidden((), len(columns), keys) if context.facts.places_hidden else (),
     )
-    # If a foreign key refers to its own table without naming columns, it means the primary key,
-    # which is known only now.
+    # If a foreign key refers to its own table without naming columns, it means the
+    # primary key, which is known only now.
     return replace(
         table,
         foreign_keys=tuple(
@@ -291,7 +292,8 @@ def _rename(
             return schema, [Unchanged(old, "it is a view, not a table")]
         return schema, [UnknownTable(old, "RENAME")]
     if schema.table(target) not in (None, table):
-        # The table may be temporary: MariaDB logs RENAME TABLE of temporary tables, too.
+        # The table may be temporary: MariaDB logs RENAME TABLE of temporary tables,
+        # too.
         return schema.with_unknown(old).with_unknown(target), [
             NotFollowed(table.name, f"it is renamed to {target}, which already exists"),
             NotFollowed(target, f"{table.name} is renamed to it although it exists"),
@@ -305,8 +307,8 @@ def _rename(
 
 
 def _may_be_view(schema: ServerSchema, old: TableName, target: TableName) -> bool:
-    """Return whether RENAME TABLE of a name that is no known table may rename a view. A view stays
-    in its database, and the history knows all tables of that database."""
+    """Return whether RENAME TABLE of a name that is no known table may rename a view. A
+    view stays in its database, and the history knows all tables of that database."""
     return (
         old.database == target.database
         and schema.database(old.database) is not None
@@ -350,8 +352,8 @@ def _alter(schema: ServerSchema, change: AlterTable, context: StatementContext) 
 
 
 def _with_renamed_columns(renamed: Mapping[str, str], key: ForeignKey) -> ForeignKey:
-    """Return a foreign key after columns of its parent were renamed. `renamed`: new names by old
-    names in lower case."""
+    """Return a foreign key after columns of its parent were renamed. `renamed`: new
+    names by old names in lower case."""
     return replace(key, referenced=tuple(renamed.get(c.lower(), c) for c in key.referenced))
 
 

@@ -1,10 +1,11 @@
-"""The fill of a column: the value that MySQL gives to rows that exist when the column is added, and
-to rows whose images leave it out.
+"""The fill of a column: the value that MySQL gives to rows that exist when the column
+is added, and to rows whose images leave it out.
 
-The fill is the column's default, in the column's type in the lake: a constant, or the statement's
-CURRENT_TIMESTAMP. A column without a default is filled with NULL or, if it is NOT NULL, with the
-implicit default of its type (MySQL manual, "Data Type Default Values"; for ENUM and JSON, the
-values that ALTER TABLE stores). Zero and partial dates are NULL, as everywhere in the lake.
+The fill is the column's default, in the column's type in the lake: a constant, or the
+statement's CURRENT_TIMESTAMP. A column without a default is filled with NULL or, if it
+is NOT NULL, with the implicit default of its type (MySQL manual, "Data Type Default
+Values"; for ENUM and JSON, the values that ALTER TABLE stores). Zero and partial dates
+are NULL, as everywhere in the lake.
 """
 
 from __future__ import annotations
@@ -34,8 +35,8 @@ _BYTES: Final = frozenset({"binary", "varbinary", *BLOBS})
 
 @dataclass(frozen=True, slots=True)
 class StatementMoment:
-    """When a statement ran. `instant`: a datetime with a time zone. `zone`: the session's time
-    zone; None if it is unknown."""
+    """When a statement ran. `instant`: a datetime with a time zone. `zone`: the
+    session's time zone; None if it is unknown."""
 
     instant: datetime
     zone: tzinfo | None = None
@@ -44,9 +45,9 @@ class StatementMoment:
 def fill_of(
     column: ColumnSchema, kind: pa.DataType, moment: StatementMoment | None
 ) -> pa.Scalar | None:
-    """Return the fill of a column as a scalar of Arrow type `kind`; None if only the server knows
-    it. `moment`: when the rows were filled; None if that is unknown, so that CURRENT_TIMESTAMP has
-    no known value."""
+    """Return the fill of a column as a scalar of Arrow type `kind`; None if only the
+    server knows it. `moment`: when the rows were filled; None if that is unknown, so
+    that CURRENT_TIMESTAMP has no known value."""
     if column.generated is not None or column.auto_increment or column.system_period is not None:
         return None
     match column.default:
@@ -79,7 +80,8 @@ def _implicit(column: ColumnSchema, kind: pa.DataType) -> pa.Scalar | None:
 
 
 def _constant(text: str, column: ColumnSchema, kind: pa.DataType) -> pa.Scalar | None:
-    """Return the value of a `LiteralDefault`; None if the column's type does not have the value."""
+    """Return the value of a `LiteralDefault`; None if the column's type does not have
+    the value."""
     name = column.type
     try:
         if name in _NUMBERS:
@@ -107,7 +109,8 @@ def _number(text: str, column: ColumnSchema, kind: pa.DataType) -> pa.Scalar:
 
 
 def _moment(text: str, kind: pa.DataType) -> pa.Scalar:
-    """Return the value of a DATE, DATETIME or TIMESTAMP; the text of a TIMESTAMP is in UTC."""
+    """Return the value of a DATE, DATETIME or TIMESTAMP; the text of a TIMESTAMP is in
+    UTC."""
     year, month, day = (int(part) for part in text[:10].split("-"))
     if not (year and month and day):
         return pa.scalar(None, kind)

@@ -1,11 +1,13 @@
-"""The history of a source's structures: each version of each table, by its position in the log.
+"""The history of a source's structures: each version of each table, by its position in
+the log.
 
-A version holds from its position on. This is the end of the statement that made the version, or the
-position at which the server's structure was read. Versions are ordered by (batch, file number,
-offset, version); a batch is the part of the log that one run captured. Batches follow each other in
-the log. If a batch starts elsewhere than at the end of the batch before it, the versions that hold
-at its start are recorded again (`VersionOrigin.CARRIED`). So no version is ever deleted, and the
-next batch always begins with a table's newest version.
+A version holds from its position on. This is the end of the statement that made the
+version, or the position at which the server's structure was read. Versions are ordered
+by (batch, file number, offset, version); a batch is the part of the log that one run
+captured. Batches follow each other in the log. If a batch starts elsewhere than at the
+end of the batch before it, the versions that hold at its start are recorded again
+(`VersionOrigin.CARRIED`). So no version is ever deleted, and the next batch always
+begins with a table's newest version.
 """
 
 from __future__ import annotations
@@ -33,8 +35,9 @@ from lockstep.pipeline.values.table import TableName, TableStructure
 
 # -- how the lake shows a column ----------------------------------------------------------
 
-# A treatment says how the lake shows a column's values. The ledger (Lockstep's tables in Postgres)
-# stores it as a text. `pipeline.shape` resolves a table's settings to one treatment per column.
+# A treatment says how the lake shows a column's values. The ledger (Lockstep's tables
+# in Postgres) stores it as a text. `pipeline.shape` resolves a table's settings to one
+# treatment per column.
 
 
 class Fate(StrEnum):
@@ -49,7 +52,8 @@ class Hash(StrEnum):
 
     EXACT = "exact"
     LOWER = "lower"
-    """A hash of the text in lower case: texts that differ only in case have the same hash."""
+    """A hash of the text in lower case: texts that differ only in case have the same
+    hash."""
 
 
 class Conversion(StrEnum):
@@ -67,8 +71,8 @@ class Conversion(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Mask:
-    """The lake shows a part of the value. `kind`: "first" and "last" show `keep` characters of a
-    longer value, "year" the year of a date, "null" shows NULL."""
+    """The lake shows a part of the value. `kind`: "first" and "last" show `keep`
+    characters of a longer value, "year" the year of a date, "null" shows NULL."""
 
     kind: str
     keep: int = 0
@@ -102,7 +106,8 @@ ROWS_BY: Final = "rows by it"
 
 
 def treatment_words(treatment: Treatment) -> str:
-    """Return the ledger's text of a treatment: left out, hash lower, mask last:4, as uuid."""
+    """Return the ledger's text of a treatment: left out, hash lower, mask last:4, as
+    uuid."""
     match treatment:
         case Fate():
             return treatment.value
@@ -142,8 +147,8 @@ def treatment_in_words(treatment: Treatment) -> str:
 
 
 def shape_in_words(names: Sequence[str], treatments: Sequence[Treatment], rows: str | None) -> str:
-    """Return how the lake shows a table, in one line: `email hashed, ssn left out, rows where not
-    test`; empty if it shows every column and row as it is."""
+    """Return how the lake shows a table, in one line: `email hashed, ssn left out, rows
+    where not test`; empty if it shows every column and row as it is."""
     words = [
         f"{name} {treatment_in_words(treatment)}"
         for name, treatment in zip(names, treatments, strict=True)
@@ -156,7 +161,8 @@ def shape_in_words(names: Sequence[str], treatments: Sequence[Treatment], rows: 
 
 
 class Knowledge(StrEnum):
-    """State of a table in the history. UNKNOWN: the table may exist, with an unknown structure."""
+    """State of a table in the history. UNKNOWN: the table may exist, with an unknown
+    structure."""
 
     KNOWN = "known"
     DROPPED = "dropped"
@@ -173,8 +179,8 @@ class VersionOrigin(StrEnum):
     TABLE_MAP = "table map"
     """Read from a TABLE_MAP event (`binlog_row_metadata=FULL`)."""
     CARRIED = "carried"
-    """An older version that holds again, because the batch started at an earlier or later position
-    than the end of the batch before it."""
+    """An older version that holds again, because the batch started at an earlier or
+    later position than the end of the batch before it."""
     PERSON = "person"
     """Given with `lockstep resume --schema`."""
 
@@ -183,10 +189,11 @@ class VersionOrigin(StrEnum):
 class ShownAs:
     """How the lake shows a table whose columns or rows are not all shown as they are.
 
-    `treatments`: one for each column of the source's structure, in their order. `rows`: the
-    condition for the rows that the lake takes, None for all rows. `key`: the fingerprint of the key
-    with which values are hashed, None if no column is. `schema`: the structure that the lake shows,
-    with the types and defaults of the treated columns.
+    `treatments`: one for each column of the source's structure, in their order. `rows`:
+    the condition for the rows that the lake takes, None for all rows. `key`: the
+    fingerprint of the key with which values are hashed, None if no column is. `schema`:
+    the structure that the lake shows, with the types and defaults of the treated
+    columns.
     """
 
     treatments: tuple[Treatment, ...]
@@ -205,7 +212,8 @@ class ShownAs:
 
     @property
     def fingerprint(self) -> str:
-        """16 hexadecimal digits that differ if two treatments, conditions or keys differ."""
+        """16 hexadecimal digits that differ if two treatments, conditions or keys
+        differ."""
         words = [treatment_words(treatment) for treatment in self.treatments]
         text = json.dumps([words, self.rows, self.key])
         return hashlib.sha256(text.encode()).hexdigest()[:16]
@@ -243,14 +251,15 @@ def shown_as_from_json(data: Mapping[str, Any]) -> ShownAs:
 class SchemaVersion:
     """A table's structure from `since` on, numbered from 1 for each table name.
 
-    Only KNOWN has a `schema`, only UNKNOWN a `reason`. `columns_from`: for each column of `schema`
-    the name that it had in the version before, None for a new column; None as a whole if the table
-    did not keep its rows. `statement`: an index into the statements that the same run records; once
-    stored, the statement's id in the ledger. `generation`: the number of the changelog's part that
-    gets the rows (`pipeline.mirror.generations`; the changelog is the Delta table with every
-    change). `batch`: 0 until stored. `shown_as`: how the lake shows the table; None if it shows
-    every column and row as it is. Only the log's decoder may read `schema`, since it also has
-    hidden columns; all other code reads `shown`.
+    Only KNOWN has a `schema`, only UNKNOWN a `reason`. `columns_from`: for each column
+    of `schema` the name that it had in the version before, None for a new column; None
+    as a whole if the table did not keep its rows. `statement`: an index into the
+    statements that the same run records; once stored, the statement's id in the ledger.
+    `generation`: the number of the changelog's part that gets the rows
+    (`pipeline.mirror.generations`; the changelog is the Delta table with every change).
+    `batch`: 0 until stored. `shown_as`: how the lake shows the table; None if it shows
+    every column and row as it is. Only the log's decoder may read `schema`, since it
+    also has hidden columns; all other code reads `shown`.
     """
 
     table: TableName
@@ -301,8 +310,8 @@ class SchemaVersion:
 
     @property
     def treatments(self) -> Mapping[str, Treatment]:
-        """The treatment of each column, by its name in lower case; empty unless the version is
-        KNOWN and has `shown_as`."""
+        """The treatment of each column, by its name in lower case; empty unless the
+        version is KNOWN and has `shown_as`."""
         if self.schema is None or self.shown_as is None:
             return {}
         names = map(str.lower, self.schema.names)
@@ -317,7 +326,8 @@ class SchemaVersion:
 
     @property
     def treated(self) -> Mapping[str, str]:
-        """Each column that the lake does not show as it is, with its treatment in words."""
+        """Each column that the lake does not show as it is, with its treatment in
+        words."""
         if self.schema is None or self.shown_as is None:
             return {}
         pairs = zip(self.schema.columns, self.shown_as.treatments, strict=True)
@@ -345,13 +355,14 @@ class DatabaseVersion:
 
 
 REDACTED_TEXT: Final = "redacted"
-"""Key in `SchemaStatement.context` that is set if values were removed from the statement's text."""
+"""Key in `SchemaStatement.context` that is set if values were removed from the
+statement's text."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedEffect:
-    """A statement's effect on a table, in words. `table`: None for an effect on a database, or if
-    the statement may change any table."""
+    """A statement's effect on a table, in words. `table`: None for an effect on a
+    database, or if the statement may change any table."""
 
     table: TableName | None
     words: str
@@ -364,9 +375,9 @@ class RecordedEffect:
 class SchemaStatement:
     """A statement in the log that may change a structure.
 
-    `begin`, `end`: positions of its transaction. `context`: its `StatementContext` as JSON values.
-    `outcome`: "followed", "partly" (the structure of some table is unknown after it) or "not
-    understood". `id`, `batch`: 0 until stored.
+    `begin`, `end`: positions of its transaction. `context`: its `StatementContext` as
+    JSON values. `outcome`: "followed", "partly" (the structure of some table is unknown
+    after it) or "not understood". `id`, `batch`: 0 until stored.
     """
 
     begin: Coordinates
@@ -382,8 +393,8 @@ class SchemaStatement:
     batch: int = 0
 
     def effects_on(self, table: TableName) -> tuple[str, ...]:
-        """Return the statement's effects on a table, as sentences; all its effects if none names
-        the table."""
+        """Return the statement's effects on a table, as sentences; all its effects if
+        none names the table."""
         effects = [effect for effect in self.effects if effect.table == table]
         return tuple(map(str, effects or self.effects))
 

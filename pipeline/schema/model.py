@@ -1,4 +1,5 @@
-"""The databases, tables, columns and keys of a server at one moment, and their form in JSON.
+"""The databases, tables, columns and keys of a server at one moment, and their form in
+JSON.
 
 The JSON is stored in the ledger (Lockstep's tables in Postgres) and in the lake, and printed with
 `--json`. Comments, statistics, CHECK constraints, bounds of partitions and the order of keys are
@@ -37,24 +38,25 @@ GEOMETRIES: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class LiteralDefault:
-    """A constant default whose value is known. `text`: the value as SELECT prints it in the time
-    zone UTC; bytes as 0x…, bits as b'…'."""
+    """A constant default whose value is known. `text`: the value as SELECT prints it in
+    the time zone UTC; bytes as 0x…, bits as b'…'."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class WrittenDefault:
-    """A constant default whose value only the server knows. `text`: the literal, as a statement
-    wrote it or a server shows it."""
+    """A constant default whose value only the server knows. `text`: the literal, as a
+    statement wrote it or a server shows it."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class ExpressionDefault:
-    """A default that is an expression. `text`: as the statement wrote it, since servers print
-    expressions in different ways. Synonyms of CURRENT_TIMESTAMP(n) become CURRENT_TIMESTAMP(n)."""
+    """A default that is an expression. `text`: as the statement wrote it, since servers
+    print expressions in different ways. Synonyms of CURRENT_TIMESTAMP(n) become
+    CURRENT_TIMESTAMP(n)."""
 
     text: str
 
@@ -67,8 +69,8 @@ _NOW: Final = re.compile(
 
 
 def now_digits(expression: str) -> int | None:
-    """Return the fractional digits of CURRENT_TIMESTAMP(n) or a synonym; None for any other
-    expression."""
+    """Return the fractional digits of CURRENT_TIMESTAMP(n) or a synonym; None for any
+    other expression."""
     match = _NOW.fullmatch(expression.strip())
     return None if match is None else int(match[1] or 0)
 
@@ -77,13 +79,14 @@ def now_digits(expression: str) -> int | None:
 class ColumnSchema:
     """A column of a table.
 
-    `type`: information_schema's data_type ("int", "varchar", "text", …; MariaDB's JSON is
-    "longtext"). `length`: characters of CHAR and VARCHAR, bytes of BINARY and VARBINARY, bits of
-    BIT, dimensions of VECTOR, fractional digits of a temporal type. `precision` and `scale`: of
-    DECIMAL, and of FLOAT and DOUBLE if declared. `default`: None for DEFAULT NULL and for no
-    default; `nullable` tells them apart. `on_update`: ON UPDATE CURRENT_TIMESTAMP. `generated`: the
-    expression of a generated column, which is `stored` or virtual. `compressed`: MariaDB's
-    COMPRESSED. `system_period`: "start" or "end" for MariaDB's AS ROW START and AS ROW END.
+    `type`: information_schema's data_type ("int", "varchar", "text", …; MariaDB's JSON
+    is "longtext"). `length`: characters of CHAR and VARCHAR, bytes of BINARY and
+    VARBINARY, bits of BIT, dimensions of VECTOR, fractional digits of a temporal type.
+    `precision` and `scale`: of DECIMAL, and of FLOAT and DOUBLE if declared. `default`:
+    None for DEFAULT NULL and for no default; `nullable` tells them apart. `on_update`:
+    ON UPDATE CURRENT_TIMESTAMP. `generated`: the expression of a generated column,
+    which is `stored` or virtual. `compressed`: MariaDB's COMPRESSED. `system_period`:
+    "start" or "end" for MariaDB's AS ROW START and AS ROW END.
     """
 
     name: str
@@ -110,8 +113,8 @@ class ColumnSchema:
 
 @dataclass(frozen=True, slots=True)
 class KeyPart:
-    """A column or an expression in a key. `prefix`: number of characters or bytes of the column
-    that are indexed; None for the whole value."""
+    """A column or an expression in a key. `prefix`: number of characters or bytes of
+    the column that are indexed; None for the whole value."""
 
     column: str | None
     prefix: int | None = None
@@ -121,9 +124,10 @@ class KeyPart:
 
 @dataclass(frozen=True, slots=True)
 class KeySchema:
-    """A key. `kind`: primary, unique, index, fulltext or spatial. `generated`: the server added the
-    key for a foreign key, and drops it when another key can serve. `hashed`: a UNIQUE of MariaDB
-    that is longer than a key may be; each row has an invisible column with the values' hash."""
+    """A key. `kind`: primary, unique, index, fulltext or spatial. `generated`: the
+    server added the key for a foreign key, and drops it when another key can serve.
+    `hashed`: a UNIQUE of MariaDB that is longer than a key may be; each row has an
+    invisible column with the values' hash."""
 
     name: str
     kind: str
@@ -139,8 +143,9 @@ class KeySchema:
 
 @dataclass(frozen=True, slots=True)
 class ForeignKey:
-    """A foreign key. `references`: the parent table; `referenced`: its columns. `on_delete` and
-    `on_update`: RESTRICT, CASCADE, SET NULL, NO ACTION or SET DEFAULT."""
+    """A foreign key. `references`: the parent table; `referenced`: its columns.
+    `on_delete` and `on_update`: RESTRICT, CASCADE, SET NULL, NO ACTION or SET
+    DEFAULT."""
 
     name: str
     columns: tuple[str, ...]
@@ -152,9 +157,9 @@ class ForeignKey:
 
 @dataclass(frozen=True, slots=True)
 class HiddenColumn:
-    """The hidden column in which MySQL stores an expression of a key. `place`: its index among all
-    columns of the table, hidden ones included. `key`: the key's name; None if the column may belong
-    to several keys."""
+    """The hidden column in which MySQL stores an expression of a key. `place`: its
+    index among all columns of the table, hidden ones included. `key`: the key's name;
+    None if the column may belong to several keys."""
 
     place: int
     key: str | None = None
@@ -162,9 +167,10 @@ class HiddenColumn:
 
 @dataclass(frozen=True, slots=True)
 class TableSchema:
-    """A table. `columns` are in the order of the row images; the order of `keys` means nothing.
-    `hidden`: one column for each expression in the keys; empty if the places of these columns are
-    unknown (`rows.hidden_places`). Comparisons ignore hidden columns."""
+    """A table. `columns` are in the order of the row images; the order of `keys` means
+    nothing. `hidden`: one column for each expression in the keys; empty if the places
+    of these columns are unknown (`rows.hidden_places`). Comparisons ignore hidden
+    columns."""
 
     name: TableName
     columns: tuple[ColumnSchema, ...]
@@ -196,9 +202,10 @@ class TableSchema:
 
 @dataclass(frozen=True, slots=True)
 class RowCode:
-    """The tables that a trigger, a view or a statement changes and reads. `writes`: the tables with
-    the kinds of change (INSERT, UPDATE, DELETE). `own`: names that WITH clauses define. `reason`:
-    why the tables cannot be read from the text; None if they can."""
+    """The tables that a trigger, a view or a statement changes and reads. `writes`: the
+    tables with the kinds of change (INSERT, UPDATE, DELETE). `own`: names that WITH
+    clauses define. `reason`: why the tables cannot be read from the text; None if they
+    can."""
 
     writes: tuple[tuple[TableName, tuple[str, ...]], ...] = ()
     reads: tuple[TableName, ...] = ()
@@ -208,7 +215,8 @@ class RowCode:
 
 @dataclass(frozen=True, slots=True)
 class Trigger:
-    """A trigger of a table. `events`: INSERT, UPDATE or DELETE. `code`: the tables of its body."""
+    """A trigger of a table. `events`: INSERT, UPDATE or DELETE. `code`: the tables of
+    its body."""
 
     name: str
     table: TableName
@@ -226,9 +234,9 @@ class View:
 
 @dataclass(frozen=True, slots=True)
 class DatabaseCode:
-    """Triggers and views of a database. `triggers`: None if Lockstep's account may not see them.
-    `tables`: names of the base tables of a system database; the history does not have their
-    structures."""
+    """Triggers and views of a database. `triggers`: None if Lockstep's account may not
+    see them. `tables`: names of the base tables of a system database; the history does
+    not have their structures."""
 
     triggers: tuple[Trigger, ...] | None = ()
     views: tuple[View, ...] = ()
@@ -240,8 +248,8 @@ class DatabaseCode:
 
 @dataclass(frozen=True, slots=True)
 class DatabaseSchema:
-    """A database. `charset`, `collation`: the defaults of its tables. `code`: its triggers and
-    views; None if they are unknown."""
+    """A database. `charset`, `collation`: the defaults of its tables. `code`: its
+    triggers and views; None if they are unknown."""
 
     name: str
     charset: str
@@ -251,8 +259,8 @@ class DatabaseSchema:
 
 @dataclass(frozen=True, slots=True)
 class ServerSchema:
-    """The databases and tables of a server, by their `fold`ed names. `unknown`: tables that may
-    exist, and whose structure is unknown."""
+    """The databases and tables of a server, by their `fold`ed names. `unknown`: tables
+    that may exist, and whose structure is unknown."""
 
     databases: Mapping[str, DatabaseSchema] = field(default_factory=dict)
     tables: Mapping[TableName, TableSchema] = field(default_factory=dict)
@@ -260,7 +268,8 @@ class ServerSchema:
     lower_case_table_names: int = 0
 
     def fold(self, name: TableName) -> TableName:
-        """Return a table's name as a key of `tables`: in lower case if the server ignores case."""
+        """Return a table's name as a key of `tables`: in lower case if the server
+        ignores case."""
         if self.lower_case_table_names == 0:
             return name
         return TableName(name.database.lower(), name.name.lower())
@@ -352,9 +361,9 @@ def code_from_json(data: Mapping[str, Any]) -> DatabaseCode:
 
 
 def schema_fingerprint(schema: TableSchema) -> str:
-    """Return 16 hexadecimal digits that differ between different schemas. The table's name and the
-    order of its keys do not count. Hidden columns do not count either, since no statement says at
-    which places they are."""
+    """Return 16 hexadecimal digits that differ between different schemas. The table's
+    name and the order of its keys do not count. Hidden columns do not count either,
+    since no statement says at which places they are."""
     data = {**schema_to_json(schema), "name": None, "keys": sorted(map(_text, schema.keys))}
     data.pop("hidden", None)
     text = json.dumps(data, sort_keys=True, separators=(",", ":"))
@@ -362,8 +371,9 @@ def schema_fingerprint(schema: TableSchema) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Return a part of a schema as JSON values, without fields that have their default. Types are
-    looked up in tables, since a large server's schema has several hundred thousand values."""
+    """Return a part of a schema as JSON values, without fields that have their default.
+    Types are looked up in tables, since a large server's schema has several hundred
+    thousand values."""
     kind = type(value)
     if kind in _PLAIN:
         return value

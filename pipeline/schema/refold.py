@@ -1,9 +1,9 @@
-"""A check of the history: each recorded statement is followed again, and the result is compared
-with the recorded versions.
+"""A check of the history: each recorded statement is followed again, and the result is
+compared with the recorded versions.
 
-Versions that no statement made (read from the server, from a TABLE_MAP or from a person, or carried
-from an older position) are taken as recorded. Each table is reported once: whatever follows from a
-wrong version is wrong too.
+Versions that no statement made (read from the server, from a TABLE_MAP or from a
+person, or carried from an older position) are taken as recorded. Each table is reported
+once: whatever follows from a wrong version is wrong too.
 """
 
 from __future__ import annotations
@@ -34,9 +34,10 @@ _NEVER: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class RecordedBatch:
-    """The statements and versions of a batch (the part of the log that one run captured).
-    `databases`: the databases that existed at its start; None if it continued the batch before.
-    `whole`: the batch began with exactly the tables that the server had."""
+    """The statements and versions of a batch (the part of the log that one run
+    captured). `databases`: the databases that existed at its start; None if it
+    continued the batch before. `whole`: the batch began with exactly the tables that
+    the server had."""
 
     batch: int
     statements: tuple[SchemaStatement, ...]
@@ -47,9 +48,9 @@ class RecordedBatch:
 
 @dataclass(frozen=True, slots=True)
 class Disagreement:
-    """A recorded version or statement that differs from the result of following it again. `table`:
-    None if the outcome of the statement at `position` differs. `version`: the number of the
-    recorded version; None if none is recorded."""
+    """A recorded version or statement that differs from the result of following it
+    again. `table`: None if the outcome of the statement at `position` differs.
+    `version`: the number of the recorded version; None if none is recorded."""
 
     json_keys: ClassVar = ("table", "version", "position", "differences")
 
@@ -62,8 +63,9 @@ class Disagreement:
 def follow_again(
     batches: Iterable[RecordedBatch], *, lower_case_table_names: int
 ) -> Iterator[Disagreement]:
-    """Follow the recorded statements again, and yield each disagreement, in the order of the log.
-    `batches`: in the order in which they were captured, without abandoned ones."""
+    """Follow the recorded statements again, and yield each disagreement, in the order
+    of the log. `batches`: in the order in which they were captured, without abandoned
+    ones."""
     versions, reported = defaultdict[TableName, list[SchemaVersion]](list), set[TableName]()
     structures = StructuresInMemory(versions_of=versions.__getitem__)
     for recorded in batches:
@@ -84,8 +86,8 @@ def follow_again(
 def _disagreements_of_batch(
     recorded: RecordedBatch, structures: StructuresInMemory, lower_case_table_names: int
 ) -> Iterator[Disagreement]:
-    """Follow a batch's statements again. Versions before its first statement are taken as recorded;
-    later ones that no statement made are taken at their positions."""
+    """Follow a batch's statements again. Versions before its first statement are taken
+    as recorded; later ones that no statement made are taken at their positions."""
     by_statement: dict[int, dict[TableName, SchemaVersion]] = {}
     others: list[SchemaVersion] = []
     for version in recorded.versions:
@@ -135,7 +137,8 @@ def _disagreements_of_statement(
         ours, theirs = followed.get(table), recorded.get(table)
         gap = _is_unknown(ours) or (ours is None and table in unknown)
         if gap and theirs is not None and theirs.knowledge is Knowledge.KNOWN:
-            # The run read it from the server at this position, which cannot be repeated.
+            # The run read it from the server at this position, which cannot be
+            # repeated.
             _take_as_recorded(tracker, theirs)
             continue
         sentences = tuple(_differing(theirs, ours))
@@ -183,8 +186,8 @@ def _origin(version: SchemaVersion) -> str:
 
 
 def logged_statement(statement: SchemaStatement) -> LoggedStatement:
-    """Return a recorded statement as `SchemaTracker.follow` takes it. `executed_at` is its commit
-    time, since no structure depends on it."""
+    """Return a recorded statement as `SchemaTracker.follow` takes it. `executed_at` is
+    its commit time, since no structure depends on it."""
     moment = statement.committed_at or _NEVER
     return LoggedStatement(
         text=statement.text,
@@ -198,7 +201,8 @@ def logged_statement(statement: SchemaStatement) -> LoggedStatement:
 
 
 def read_stored_context(stored: Mapping[str, Any]) -> StatementContext:
-    """Return the `StatementContext` in a `SchemaStatement.context`; unknown keys are ignored."""
+    """Return the `StatementContext` in a `SchemaStatement.context`; unknown keys are
+    ignored."""
     facts = ServerDialect(**_fields_of(ServerDialect, stored.get("facts", {})))
     return StatementContext(**{**_fields_of(StatementContext, stored), "facts": facts})
 

@@ -1,11 +1,12 @@
-"""The structure of a table's rows in the log, the keys that identify rows, and the hidden columns
-of MySQL's functional indexes.
+"""The structure of a table's rows in the log, the keys that identify rows, and the
+hidden columns of MySQL's functional indexes.
 
-`row_structure` and `schema_of` convert between a table's schema and the structure that the log's
-decoder needs; `pipeline.binlog.rows.table_map.read_structure` reads the same structure from a
-TABLE_MAP with full metadata. The lake compares keys as text or bytes. That is sound: values that
-differ under a collation also differ in their bytes, and a table is no longer captured if encoding
-the text of a key does not give the key's bytes again (`pipeline.binlog.values.charsets`).
+`row_structure` and `schema_of` convert between a table's schema and the structure that
+the log's decoder needs; `pipeline.binlog.rows.table_map.read_structure` reads the same
+structure from a TABLE_MAP with full metadata. The lake compares keys as text or bytes.
+That is sound: values that differ under a collation also differ in their bytes, and a
+table is no longer captured if encoding the text of a key does not give the key's bytes
+again (`pipeline.binlog.values.charsets`).
 
 The widths of types are those of `pack_length()` in `sql/field.h` of MySQL's source.
 """
@@ -44,8 +45,8 @@ _LENGTH_OR_WIDTH: Final = {
     "inet6": 16,
     "uuid": 16,
 }
-"""Number of bytes of the length that precedes a value, or of the value itself if all values of the
-type have the same width."""
+"""Number of bytes of the length that precedes a value, or of the value itself if all
+values of the type have the same width."""
 
 _CHARACTERS: Final = frozenset({"char", "varchar"})
 _BYTES: Final = frozenset({"binary", "varbinary"})
@@ -54,13 +55,14 @@ _AS_BINARY: Final = frozenset({"binary", "varbinary", "blob"})
 
 
 def row_structure(table: TableSchema) -> TableStructure:
-    """Return the columns of the table's row images, without hidden columns, and the rows' key."""
+    """Return the columns of the table's row images, without hidden columns, and the
+    rows' key."""
     return _structure(table, row_key)
 
 
 def logged_structure(table: TableSchema) -> TableStructure:
-    """Return `row_structure` with the key that a TABLE_MAP names. For a table without a primary
-    key, MySQL never names a UNIQUE key over a virtual generated column."""
+    """Return `row_structure` with the key that a TABLE_MAP names. For a table without a
+    primary key, MySQL never names a UNIQUE key over a virtual generated column."""
     return _structure(table, _logged_key)
 
 
@@ -72,9 +74,9 @@ def _structure(
 
 
 def _with_row_times(table: TableSchema) -> TableSchema:
-    """Return a system-versioned table with the two columns that MariaDB adds at the end of each row
-    image, unless they are declared. The second column, row_end, is also added to the primary and
-    UNIQUE keys."""
+    """Return a system-versioned table with the two columns that MariaDB adds at the end
+    of each row image, unless they are declared. The second column, row_end, is also
+    added to the primary and UNIQUE keys."""
     declared = any(column.system_period is not None for column in table.columns)
     if not table.system_versioned or declared:
         return table
@@ -89,9 +91,10 @@ def _with_row_times(table: TableSchema) -> TableSchema:
 
 
 def _with_hashes(table: TableSchema) -> TableSchema:
-    """Return the table with one column for each UNIQUE key that MariaDB enforces by a hash, which
-    MariaDB adds at the end of each row image. The order of keys decides whether this column may be
-    NULL; the order is unknown, so the column is nullable here."""
+    """Return the table with one column for each UNIQUE key that MariaDB enforces by a
+    hash, which MariaDB adds at the end of each row image. The order of keys decides
+    whether this column may be NULL; the order is unknown, so the column is nullable
+    here."""
     hashed = [key for key in table.keys if key.hashed]
     hashes = (
         ColumnSchema(f"DB_ROW_HASH_{number}", "bigint", unsigned=True)
@@ -101,8 +104,8 @@ def _with_hashes(table: TableSchema) -> TableSchema:
 
 
 def row_key(table: TableSchema) -> tuple[str, ...]:
-    """Return the columns of the primary key; without one, those of the first UNIQUE key that
-    consists of whole NOT NULL columns, as in `sql/dd_table_share.cc`."""
+    """Return the columns of the primary key; without one, those of the first UNIQUE key
+    that consists of whole NOT NULL columns, as in `sql/dd_table_share.cc`."""
     return next(_row_keys(table), ())
 
 
@@ -166,9 +169,9 @@ _DECLARED: Final = frozenset({"bit", *_BYTES, *_TEMPORAL})
 def schema_of(structure: TableStructure) -> TableSchema:
     """Return a schema with this structure: the inverse of `row_structure`.
 
-    The schema lacks everything that a structure does not contain: defaults, all keys except the
-    primary key, collations, and the table's character set. Every spatial type becomes "geometry",
-    and MariaDB's INET6 and UUID become BINARY.
+    The schema lacks everything that a structure does not contain: defaults, all keys
+    except the primary key, collations, and the table's character set. Every spatial
+    type becomes "geometry", and MariaDB's INET6 and UUID become BINARY.
     """
     key = tuple(KeyPart(name) for name in structure.primary_key)
     return TableSchema(
@@ -200,15 +203,15 @@ def _schema_of(column: Column) -> ColumnSchema:
 
 
 def merge_key(schema: TableSchema) -> tuple[str, ...]:
-    """Return the columns of the primary key. Without one, return those of a UNIQUE index that
-    consists of whole NOT NULL columns. Of several such indexes, take the one whose name sorts
-    first, since the order of a schema's keys has no meaning."""
+    """Return the columns of the primary key. Without one, return those of a UNIQUE
+    index that consists of whole NOT NULL columns. Of several such indexes, take the one
+    whose name sorts first, since the order of a schema's keys has no meaning."""
     return next(key_candidates(schema), ())
 
 
 def key_candidates(schema: TableSchema) -> Iterator[tuple[str, ...]]:
-    """Yield the columns of every key that identifies rows, the columns of `merge_key` first. Names
-    are spelled as in the table's columns."""
+    """Yield the columns of every key that identifies rows, the columns of `merge_key`
+    first. Names are spelled as in the table's columns."""
     for key in _identifying_keys(schema):
         yield tuple(_spelled(schema, name) for name in key.columns)
 
@@ -219,8 +222,8 @@ def merge_index(schema: TableSchema) -> KeySchema | None:
 
 
 def key_columns(schema: TableSchema) -> frozenset[str]:
-    """Return the columns of all keys that identify rows: if one is dropped, another takes its
-    place."""
+    """Return the columns of all keys that identify rows: if one is dropped, another
+    takes its place."""
     return frozenset(name for key in key_candidates(schema) for name in key)
 
 
@@ -239,14 +242,15 @@ def _spelled(schema: TableSchema, name: str) -> str:
 
 # -- hidden columns ----------------------------------------------------------------------
 
-# MySQL stores each expression of an index in a hidden column. MySQL 8.0.15 logs these columns in
-# TABLE_MAP events and row images: a new hidden column comes after all columns that the table has at
-# that time, and later keeps this place. MySQL 9.7 does not log them. Versions in between were not
-# tested: the number of columns in a TABLE_MAP tells how many are hidden, but not where they are.
+# MySQL stores each expression of an index in a hidden column. MySQL 8.0.15 logs these
+# columns in TABLE_MAP events and row images: a new hidden column comes after all
+# columns that the table has at that time, and later keeps this place. MySQL 9.7 does
+# not log them. Versions in between were not tested: the number of columns in a
+# TABLE_MAP tells how many are hidden, but not where they are.
 
 FIRST_WITH_HIDDEN, LAST_WITH_PLACES, FIRST_WITHOUT_HIDDEN = 80013, 80015, 90704
-"""Versions of MySQL: the first with functional indexes, the last in which the places of their
-hidden columns are known, and the first that is known not to log these columns."""
+"""Versions of MySQL: the first with functional indexes, the last in which the places of
+their hidden columns are known, and the first that is known not to log these columns."""
 
 _NAMES: Final = re.compile(r"[0-9a-f]{32}|!hidden!.*", re.DOTALL)
 
@@ -264,9 +268,9 @@ def may_be_hidden(name: str) -> bool:
 
 
 def is_hidden(name: str, keys: Iterable[KeySchema]) -> bool:
-    """Return whether a name in a TABLE_MAP belongs to a hidden column of these keys. Its name is
-    the MD5 of the index's name and the part's number in MySQL 8.0.15, and begins with !hidden! in
-    later versions."""
+    """Return whether a name in a TABLE_MAP belongs to a hidden column of these keys.
+    Its name is the MD5 of the index's name and the part's number in MySQL 8.0.15, and
+    begins with !hidden! in later versions."""
     return name.startswith("!hidden!") or name in {
         hashlib.md5(f"{key}{part}".encode(), usedforsecurity=False).hexdigest()
         for key, part in expressions(keys)
@@ -274,8 +278,8 @@ def is_hidden(name: str, keys: Iterable[KeySchema]) -> bool:
 
 
 def expressions(keys: Iterable[KeySchema]) -> list[tuple[str, int]]:
-    """Return the key parts that are expressions, and so have a hidden column: the key's name, and
-    the part's number from 0."""
+    """Return the key parts that are expressions, and so have a hidden column: the key's
+    name, and the part's number from 0."""
     return [
         (key.name, number)
         for key in keys
@@ -285,8 +289,8 @@ def expressions(keys: Iterable[KeySchema]) -> list[tuple[str, int]]:
 
 
 def hidden_places(table: TableSchema) -> tuple[int, ...] | None:
-    """Return the places of the table's hidden columns among all columns, from 0; None if they are
-    unknown."""
+    """Return the places of the table's hidden columns among all columns, from 0; None
+    if they are unknown."""
     known = len(table.hidden) == len(expressions(table.keys))
     return tuple(sorted(column.place for column in table.hidden)) if known else None
 
@@ -313,8 +317,8 @@ def numbered(columns: Iterable[object]) -> tuple[HiddenColumn, ...]:
 def with_new_hidden(
     hidden: tuple[HiddenColumn, ...], visible: int, keys: Iterable[KeySchema]
 ) -> tuple[HiddenColumn, ...]:
-    """Return the hidden columns after these keys are added to a table. `visible`: the number of its
-    columns that are not hidden."""
+    """Return the hidden columns after these keys are added to a table. `visible`: the
+    number of its columns that are not hidden."""
     end = visible + len(hidden)
     new = (HiddenColumn(end + at, key) for at, (key, _) in enumerate(expressions(keys)))
     return *hidden, *new
@@ -323,17 +327,17 @@ def with_new_hidden(
 def kept_hidden(
     table: TableSchema, dropped: Collection[str], renamed: Mapping[str, str]
 ) -> tuple[HiddenColumn, ...] | None:
-    """Return the hidden columns that stay when keys are dropped and renamed; None if they are
-    unknown. They keep their places, and get the keys' new names. `dropped`, `renamed`: names in
-    lower case; `renamed` has new names by old ones."""
+    """Return the hidden columns that stay when keys are dropped and renamed; None if
+    they are unknown. They keep their places, and get the keys' new names. `dropped`,
+    `renamed`: names in lower case; `renamed` has new names by old ones."""
     if hidden_places(table) is None:
         return None
     dropped_parts = expressions(key for key in table.keys if key.name.lower() in dropped)
     candidates = [
         column for column in table.hidden if column.key is None or column.key.lower() not in dropped
     ]
-    # Some dropped parts have a hidden column that names its key. Each of the others belongs to a
-    # column without a name, which may be any of these.
+    # Some dropped parts have a hidden column that names its key. Each of the others
+    # belongs to a column without a name, which may be any of these.
     nameless = [column for column in candidates if column.key is None]
     missing = len(dropped_parts) - (len(table.hidden) - len(candidates))
     if 0 < missing < len(nameless) and not _side_by_side(table, nameless):
@@ -346,8 +350,8 @@ def kept_hidden(
 
 
 def _side_by_side(table: TableSchema, columns: Sequence[HiddenColumn]) -> bool:
-    """Return whether no visible column is between these hidden columns. In that case it does not
-    matter which of them is dropped."""
+    """Return whether no visible column is between these hidden columns. In that case it
+    does not matter which of them is dropped."""
     places = [column.place for column in columns]
     hidden = {column.place for column in table.hidden}
     return hidden.issuperset(range(min(places), max(places) + 1))
@@ -356,9 +360,9 @@ def _side_by_side(table: TableSchema, columns: Sequence[HiddenColumn]) -> bool:
 def shown_places(
     ordinals: Collection[int], keys: Collection[KeySchema]
 ) -> tuple[HiddenColumn, ...]:
-    """Return the hidden columns of a table; none if their number does not fit the keys. `ordinals`:
-    the ordinal positions, from 1, of the visible columns in `information_schema`, which skips the
-    positions of hidden columns."""
+    """Return the hidden columns of a table; none if their number does not fit the keys.
+    `ordinals`: the ordinal positions, from 1, of the visible columns in
+    `information_schema`, which skips the positions of hidden columns."""
     parts = expressions(keys)
     last = max(ordinals, default=0)
     places = [place - 1 for place in range(1, last + 1) if place not in ordinals]

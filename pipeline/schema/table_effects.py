@@ -1,12 +1,14 @@
-"""A statement's effect on one table, and the tests that the rules of `consequences` apply to it.
+"""A statement's effect on one table, and the tests that the rules of `consequences`
+apply to it.
 
-Each test returns a reason, or None if it does not apply. The main question is whether a new
-definition of a column changes stored values, since servers log no row events when ALTER TABLE
-changes values. In doubt the answer is yes. The last section compares a structure that a person gave
-with the structure before it.
+Each test returns a reason, or None if it does not apply. The main question is whether a
+new definition of a column changes stored values, since servers log no row events when
+ALTER TABLE changes values. In doubt the answer is yes. The last section compares a
+structure that a person gave with the structure before it.
 
-Sources: the MySQL manual, "ALTER TABLE Statement" and "Data Types". Which character set is a
-superset of which follows from the code tables of `pipeline.binlog.values.charsets`.
+Sources: the MySQL manual, "ALTER TABLE Statement" and "Data Types". Which character set
+is a superset of which follows from the code tables of
+`pipeline.binlog.values.charsets`.
 """
 
 from __future__ import annotations
@@ -51,11 +53,12 @@ from lockstep.pipeline.values.table import Column, TableName
 
 @dataclass(frozen=True, slots=True)
 class TableEffect:
-    """A statement's effect on one table. `kind`: created, dropped, renamed, truncated, changed,
-    dirty (rows changed without row events) or not followed. A change has `before` and `after`, a
-    new table `after`. `columns_from`: the former name of each column. `strict`: the session's
-    sql_mode was strict. `moment`: when the statement ran. `treated`: columns, in lower case, that
-    the settings hide or convert, or by which they choose rows, each with its treatment in words."""
+    """A statement's effect on one table. `kind`: created, dropped, renamed, truncated,
+    changed, dirty (rows changed without row events) or not followed. A change has
+    `before` and `after`, a new table `after`. `columns_from`: the former name of each
+    column. `strict`: the session's sql_mode was strict. `moment`: when the statement
+    ran. `treated`: columns, in lower case, that the settings hide or convert, or by
+    which they choose rows, each with its treatment in words."""
 
     table: TableName
     kind: str
@@ -76,7 +79,8 @@ class TableEffect:
 
     @property
     def pairs(self) -> Iterator[tuple[ColumnSchema | None, ColumnSchema]]:
-        """Each column of a changed table before and after; None before for a new column."""
+        """Each column of a changed table before and after; None before for a new
+        column."""
         before, after = self.schemas
         for origin, column in zip(self.columns_from, after.columns, strict=True):
             yield (before.column(origin) if origin is not None else None), column
@@ -129,8 +133,8 @@ def versioned(effect: TableEffect) -> str | None:
 
 
 def why_versioned(schema: TableSchema) -> str | None:
-    """Return why a system-versioned table is quarantined (not captured until a person resumes it);
-    None for any other table."""
+    """Return why a system-versioned table is quarantined (not captured until a person
+    resumes it); None for any other table."""
     if not schema.system_versioned:
         return None
     return "it is system-versioned: rows of the past are logged under the key of the present one"
@@ -184,8 +188,9 @@ def differs_per_row(effect: TableEffect) -> str | None:
 
 
 def _is_known(column: ColumnSchema, decoded: Column, moment: StatementMoment | None) -> bool:
-    """Return whether the new column's value in existing rows is known. Return True for a type that
-    Lockstep does not read: the table is quarantined for its type instead."""
+    """Return whether the new column's value in existing rows is known. Return True for
+    a type that Lockstep does not read: the table is quarantined for its type
+    instead."""
     try:
         return fill_of(column, arrow_type(decoded), moment) is not None
     except TableError:
@@ -193,9 +198,9 @@ def _is_known(column: ColumnSchema, decoded: Column, moment: StatementMoment | N
 
 
 def shape_changed(effect: TableEffect) -> str | None:
-    """Return why the settings that hide, convert or select values have another result after the
-    change, so that the table has to be read again. A new column has its default in all rows; this
-    matters only if the condition on rows uses the column."""
+    """Return why the settings that hide, convert or select values have another result
+    after the change, so that the table has to be read again. A new column has its
+    default in all rows; this matters only if the condition on rows uses the column."""
     for before, after in effect.pairs:
         now = effect.treated.get(after.name.lower(), "")
         if before is None:
@@ -217,8 +222,8 @@ def _definition(column: ColumnSchema) -> ColumnSchema:
 
 
 def columns_changed(effect: TableEffect) -> str | None:
-    """Return a reason if rows have other columns or types. A column that is dropped and added again
-    in one statement is a new column, even with the same definition."""
+    """Return a reason if rows have other columns or types. A column that is dropped and
+    added again in one statement is a new column, even with the same definition."""
     before, after = (row_structure(schema).columns for schema in effect.schemas)
     kept = before == after and effect.columns_from == effect.schemas[0].names
     return None if kept else "its columns changed"
@@ -228,21 +233,23 @@ _GROW: Final = frozenset({"datetime", "timestamp", "bit", "vector"})
 """Types whose values all fit in a longer column of the same type."""
 
 _PRINTED_DIGITS: Final = 38
-"""A DECIMAL with more digits is a text in the lake, which shows all digits of its scale."""
+"""A DECIMAL with more digits is a text in the lake, which shows all digits of its
+scale."""
 
 _IN_UTF8MB3: Final = SINGLE_BYTE | {"ascii", "ucs2"}
 """Character sets whose characters are all in the basic plane, and so in utf8mb3."""
 
 _AS_BYTES: Final = frozenset({"utf8mb4", "utf8mb3", "ascii"})
-"""Character sets whose bytes are valid UTF-8. Members of ENUM and SET in the character set `binary`
-are decoded as UTF-8."""
+"""Character sets whose bytes are valid UTF-8. Members of ENUM and SET in the character
+set `binary` are decoded as UTF-8."""
 
 _IN_UTF8MB4: Final = SINGLE_BYTE | WIDE | {"ascii", "utf8mb3"}
 
 
 def why_values_change(before: ColumnSchema, after: ColumnSchema, *, strict: bool) -> str | None:
-    """Return how an ALTER TABLE may have changed a column's stored values, in a few words; None if
-    it kept them for certain. `strict`: the session's sql_mode refused invalid values."""
+    """Return how an ALTER TABLE may have changed a column's stored values, in a few
+    words; None if it kept them for certain. `strict`: the session's sql_mode refused
+    invalid values."""
     if before.generated is not None or after.generated is not None:
         return _generated(before, after)
     if after.auto_increment and not before.auto_increment:
@@ -309,8 +316,9 @@ def _superset(before: str, after: str) -> bool:
 
 
 def _characters(column: ColumnSchema) -> int:
-    """Return how many characters the column holds. For TEXT types this is a number of bytes, since
-    a conversion that needs more bytes enlarges the type (`column_changes.converted`)."""
+    """Return how many characters the column holds. For TEXT types this is a number of
+    bytes, since a conversion that needs more bytes enlarges the type
+    (`column_changes.converted`)."""
     return LARGE.get(column.type, column.length or 0)
 
 
@@ -349,7 +357,8 @@ def _digits_kept(before: ColumnSchema, after: ColumnSchema) -> bool:
 
 
 def _floats_kept(before: ColumnSchema, after: ColumnSchema) -> bool:
-    """Return whether ALTER TABLE keeps values of FLOAT or DOUBLE. FLOAT(M,D) rounds all others."""
+    """Return whether ALTER TABLE keeps values of FLOAT or DOUBLE. FLOAT(M,D) rounds all
+    others."""
     plain = before.precision is None and after.precision is None
     same = (before.precision, before.scale) == (after.precision, after.scale)
     signs = before.unsigned or not after.unsigned
@@ -357,8 +366,8 @@ def _floats_kept(before: ColumnSchema, after: ColumnSchema) -> bool:
 
 
 def _bytes_kept(before: ColumnSchema, after: ColumnSchema) -> bool:
-    """Return whether ALTER TABLE keeps bytes. A BINARY of another length pads or cuts them; the
-    zero bytes that pad a BINARY stay in other types."""
+    """Return whether ALTER TABLE keeps bytes. A BINARY of another length pads or cuts
+    them; the zero bytes that pad a BINARY stay in other types."""
     if before.type == after.type == "binary":
         return before.length == after.length
     if after.type != "varbinary" and after.type not in BLOBS:
@@ -368,7 +377,8 @@ def _bytes_kept(before: ColumnSchema, after: ColumnSchema) -> bool:
 
 
 def _kind(column: ColumnSchema) -> tuple[object, ...]:
-    """Return everything on which the column's stored values depend, except an expression."""
+    """Return everything on which the column's stored values depend, except an
+    expression."""
     digits = column.length, column.precision, column.scale
     signs = column.unsigned, column.zerofill
     return column.type, *digits, *signs, column.charset, column.members
@@ -402,8 +412,8 @@ def may_rename_columns(text: str, context: StatementContext) -> bool:
 
 
 def columns_from(before: TableSchema, given: TableSchema, renames: Renames) -> ColumnsFrom:
-    """Return for each column of `given` its name in `before`, None for a new column. A column that
-    the person did not list in `renames` is matched by its name."""
+    """Return for each column of `given` its name in `before`, None for a new column. A
+    column that the person did not list in `renames` is matched by its name."""
     old_names = {new.lower(): old for old, new in renames}
     renamed = {old.lower() for old, _ in renames}
     origins = []
@@ -418,7 +428,8 @@ def columns_from(before: TableSchema, given: TableSchema, renames: Renames) -> C
 
 
 def why_renames_refused(before: TableSchema, given: TableSchema, renames: Renames) -> str | None:
-    """Return why the columns cannot have been renamed as the person says; None if they can."""
+    """Return why the columns cannot have been renamed as the person says; None if they
+    can."""
     olds = [old.lower() for old, _ in renames]
     news = [new.lower() for _, new in renames]
     for old, new in renames:
@@ -448,10 +459,11 @@ def why_renames_refused(before: TableSchema, given: TableSchema, renames: Rename
 def why_unclear(
     before: TableSchema, given: TableSchema, renames: Renames = (), *, renaming: bool
 ) -> str | None:
-    """Return why the mirror (the Delta table with the current rows) cannot keep its rows under the
-    given structure; None if it can. Either it is unclear which column is which, or a statement with
-    this change would require reading the table again (`consequences`). `renaming`: the statement
-    before the given structure may have renamed columns."""
+    """Return why the mirror (the Delta table with the current rows) cannot keep its
+    rows under the given structure; None if it can. Either it is unclear which column is
+    which, or a statement with this change would require reading the table again
+    (`consequences`). `renaming`: the statement before the given structure may have
+    renamed columns."""
     if renaming and not renames:
         return "the statement that stopped it renames, which the given structure does not show"
     origins = columns_from(before, given, renames)

@@ -1,8 +1,9 @@
 """The structures of one source's tables while a run reads the source's log.
 
-`pipeline.run.dump.initial_schemas` finds the structures at the beginning. They are loaded table by
-table until the first statement that changes a structure; that statement loads all of them. So a run
-without such a statement only loads the tables whose rows it reads.
+`pipeline.run.dump.initial_schemas` finds the structures at the beginning. They are
+loaded table by table until the first statement that changes a structure; that statement
+loads all of them. So a run without such a statement only loads the tables whose rows it
+reads.
 """
 
 from __future__ import annotations
@@ -55,8 +56,9 @@ from lockstep.pipeline.values.table import TableName, TableStructure
 
 @dataclass(frozen=True, slots=True)
 class KnownFrom:
-    """A structure that was read from the server and holds from `since` on, where the last statement
-    that changed the table ends. Before `since`, the table's structure is unknown."""
+    """A structure that was read from the server and holds from `since` on, where the
+    last statement that changed the table ends. Before `since`, the table's structure is
+    unknown."""
 
     since: Coordinates
     schema: TableSchema
@@ -66,12 +68,13 @@ ColumnsFrom = tuple[str | None, ...]
 """The former name of each column, None for a new column."""
 
 Origin = tuple[SchemaVersion, ColumnsFrom | None]
-"""The version from which a table has its rows or columns, and the columns' names in that version;
-None if they kept their names."""
+"""The version from which a table has its rows or columns, and the columns' names in
+that version; None if they kept their names."""
 
 
 class FirstStructures(Protocol):
-    """The structures that are known at the position where the run begins to read the log."""
+    """The structures that are known at the position where the run begins to read the
+    log."""
 
     def newest(self, table: TableName) -> SchemaVersion | None:
         """Return the newest version of a table; None if it has none."""
@@ -95,8 +98,8 @@ class FirstStructures(Protocol):
 @dataclass(slots=True)
 class StructuresInMemory:
     """`FirstStructures` in memory. `tables`: the newest version of each table;
-    `database_versions`: the newest version of each database; `versions_of`: returns all versions of
-    a table; `numbers`: the highest number of a version of each table."""
+    `database_versions`: the newest version of each database; `versions_of`: returns all
+    versions of a table; `numbers`: the highest number of a version of each table."""
 
     tables: dict[TableName, SchemaVersion] = field(default_factory=dict)
     database_versions: Sequence[DatabaseVersion] = ()
@@ -130,22 +133,25 @@ class StructuresInMemory:
 Generation = Callable[
     [Sequence[SchemaVersion], TableSchema | None, ShownAs | None, TableSchema | None], int
 ]
-"""Returns the generation of a new version: the number of the changelog's part that gets its rows
-(the changelog is the Delta table with every change). Arguments: the versions before it, the schema
-that the lake shows, how the lake shows it, and the source's schema."""
+"""Returns the generation of a new version: the number of the changelog's part that gets
+its rows (the changelog is the Delta table with every change). Arguments: the versions
+before it, the schema that the lake shows, how the lake shows it, and the source's
+schema."""
 
 
 Recorded = Callable[
     [TableName, Coordinates, TableSchema | None, str | None, ColumnsFrom | None],
     SchemaVersion | None,
 ]
-"""Returns the version that an earlier run recorded for a table at a position, if it is the same as
-the new one. Arguments: the table, the position, the new schema, the reason if the schema is unknown
-(a table with neither is dropped), and the columns' former names if a person gave them."""
+"""Returns the version that an earlier run recorded for a table at a position, if it is
+the same as the new one. Arguments: the table, the position, the new schema, the reason
+if the schema is unknown (a table with neither is dropped), and the columns' former
+names if a person gave them."""
 
 
 class Shapes(Protocol):
-    """Applies the settings that hide columns and rows from the lake (`pipeline.shape.shaping`)."""
+    """Applies the settings that hide columns and rows from the lake
+    (`pipeline.shape.shaping`)."""
 
     def for_history(
         self,
@@ -153,24 +159,26 @@ class Shapes(Protocol):
         before: SchemaVersion | None = None,
         columns_from: ColumnsFrom | None = None,
     ) -> tuple[TableSchema, ShownAs | None]:
-        """Return the structure as the history stores it, and how the lake shows the table.
-        `before`: the version from which the table has its rows or columns; `columns_from`: the
-        columns' names in that version, None if they kept their names. Raise TableError if the
-        settings cannot be applied to the structure."""
+        """Return the structure as the history stores it, and how the lake shows the
+        table. `before`: the version from which the table has its rows or columns;
+        `columns_from`: the columns' names in that version, None if they kept their
+        names. Raise TableError if the settings cannot be applied to the structure."""
 
     def statement(
         self, logged: LoggedStatement, followed: FollowedStatement, tables: Collection[TableName]
     ) -> SchemaStatement:
-        """Return the history's record of a statement. `tables`: the tables that it names."""
+        """Return the history's record of a statement. `tables`: the tables that it
+        names."""
 
 
 class SchemaTracker:
-    """The structures at the current position of the log, and the history of the versions so far.
-    `follow` moves the position to the end of the next statement.
+    """The structures at the current position of the log, and the history of the
+    versions so far. `follow` moves the position to the end of the next statement.
 
-    `known`: the structures at the beginning; `later`: structures that are known only from some
-    position on; `recorded`: finds versions that an earlier run recorded, which are kept; `shapes`:
-    applies the settings, None if the lake shows every table as it is.
+    `known`: the structures at the beginning; `later`: structures that are known only
+    from some position on; `recorded`: finds versions that an earlier run recorded,
+    which are kept; `shapes`: applies the settings, None if the lake shows every table
+    as it is.
     """
 
     def __init__(
@@ -209,33 +217,33 @@ class SchemaTracker:
         return len(self._statements)
 
     def version(self, table: TableName) -> SchemaVersion | None:
-        """Return the table's structure at the current position; None if there is no record of the
-        table."""
+        """Return the table's structure at the current position; None if there is no
+        record of the table."""
         if table not in self._current:
             self._current[table] = self._known.newest(table)
         return self._current[table]
 
     def last_known(self, table: TableName) -> TableSchema | None:
-        """Return the table's schema at the current position; if it is unknown there, the last known
-        schema."""
+        """Return the table's schema at the current position; if it is unknown there,
+        the last known schema."""
         version = self.version(table)
         schema = None if version is None else version.schema
         return schema or self._last_schemas.get(table)
 
     def known_from(self, table: TableName) -> Coordinates | None:
-        """Return the position, after the current one, from which a table's structure is known; None
-        if there is no such position."""
+        """Return the position, after the current one, from which a table's structure is
+        known; None if there is no such position."""
         later = self._later.get(table)
         return later.since if later else None
 
     def not_shown(self, table: TableName) -> TableError | None:
-        """Return why the settings cannot be applied to the table's structure at the current
-        position, if this run has recorded that; else None."""
+        """Return why the settings cannot be applied to the table's structure at the
+        current position, if this run has recorded that; else None."""
         return self._not_shown.get(table)
 
     def is_from_table_map(self, table: TableName) -> bool:
-        """Return whether the table's structure comes from a TABLE_MAP event, which has no
-        defaults."""
+        """Return whether the table's structure comes from a TABLE_MAP event, which has
+        no defaults."""
         from_map = False
         for version in self._all_versions(table):
             if version.origin is VersionOrigin.TABLE_MAP:
@@ -281,8 +289,8 @@ class SchemaTracker:
         return self._schema
 
     def _with_current(self, known: Iterable[SchemaVersion]) -> dict[TableName, SchemaVersion]:
-        """Return the current version of each loaded table, and the given version, which is from the
-        beginning, of each other table."""
+        """Return the current version of each loaded table, and the given version, which
+        is from the beginning, of each other table."""
         versions = {version.table: version for version in known}
         current = self._current.items()
         return versions | {name: version for name, version in current if version is not None}
@@ -299,8 +307,8 @@ class SchemaTracker:
     def record_first(
         self, versions: Iterable[SchemaVersion], databases: Iterable[DatabaseVersion]
     ) -> None:
-        """Record the structures that the run read at its first position. A table that was known
-        before keeps its rows, and its columns are matched by their names."""
+        """Record the structures that the run read at its first position. A table that
+        was known before keeps its rows, and its columns are matched by their names."""
         for version in versions:
             columns_from = None
             if version.schema is not None:
@@ -316,8 +324,8 @@ class SchemaTracker:
         self._databases += databases
 
     def _same_names(self, table: TableName, after: TableSchema) -> ColumnsFrom | None:
-        """Match columns with those of the last known structure by their names; None if no structure
-        was known where the run begins."""
+        """Match columns with those of the last known structure by their names; None if
+        no structure was known where the run begins."""
         if not self._known.last_number(table):
             return None
         schemas = (version.schema for version in reversed(self._known.versions(table)))
@@ -330,8 +338,8 @@ class SchemaTracker:
     def record_carried(
         self, table: TableName, version: SchemaVersion | None, at: Coordinates
     ) -> None:
-        """Record that an older version holds again from the position `at` on. `version`: None to
-        record that the table is dropped."""
+        """Record that an older version holds again from the position `at` on.
+        `version`: None to record that the table is dropped."""
         schema = None if version is None else version.schema
         reason = None if version is None else version.reason
         self._record(table, schema, at, VersionOrigin.CARRIED, reason=reason, carried=version)
@@ -344,9 +352,11 @@ class SchemaTracker:
     def record_given(
         self, schema: TableSchema, at: Coordinates, columns_from: ColumnsFrom | None
     ) -> SchemaVersion:
-        """Record the structure that a person gave for a table from a position on. `columns_from`:
-        the former names of its columns; None if the table does not keep its rows."""
-        # A CREATE TABLE does not show the columns in which MySQL stores expressions of keys.
+        """Record the structure that a person gave for a table from a position on.
+        `columns_from`: the former names of its columns; None if the table does not keep
+        its rows."""
+        # A CREATE TABLE does not show the columns in which MySQL stores expressions of
+        # keys.
         schema = replace(schema, hidden=())
         self._schema = self.whole().with_table(schema)
         versions = reversed(self._all_versions(schema.name))
@@ -358,7 +368,8 @@ class SchemaTracker:
             at,
             VersionOrigin.PERSON,
             columns_from=columns_from,
-            # A column that the settings hide stays hidden, even under a new name that they do not.
+            # A column that the settings hide stays hidden, even under a new name that
+            # they do not.
             shaped_like=(before, columns_from) if before and keeps_rows else None,
         )
 
@@ -384,11 +395,11 @@ class SchemaTracker:
         shaped_like: Origin | None = None,
         carried: SchemaVersion | None = None,
     ) -> SchemaVersion:
-        """Record a version. With a schema it is known; without one it is unknown if a reason is
-        given, else dropped. It is also unknown if the settings cannot be applied. `shaped_like`:
-        the version from which the table has its rows or columns; the lake may not show more of the
-        table than of that version. `carried`: the version that holds again, which the lake shows as
-        before."""
+        """Record a version. With a schema it is known; without one it is unknown if a
+        reason is given, else dropped. It is also unknown if the settings cannot be
+        applied. `shaped_like`: the version from which the table has its rows or
+        columns; the lake may not show more of the table than of that version.
+        `carried`: the version that holds again, which the lake shows as before."""
         old = self._current.get(table)
         if old is not None and old.schema is not None:
             self._last_schemas[table] = old.schema
@@ -436,7 +447,8 @@ class SchemaTracker:
     # -- statements --------------------------------------------------------------------
 
     def follow(self, logged: LoggedStatement) -> FollowedStatement:
-        """Move to the end of a statement, and record the versions that the statement makes."""
+        """Move to the end of a statement, and record the versions that the statement
+        makes."""
         read = read_change(logged.text, logged.context)
         if isinstance(read, Irrelevant):
             self._take_code(logged)
@@ -470,16 +482,17 @@ class SchemaTracker:
         number = len(self._statements) - 1
         self._record_tables(before, self._schema, followed, logged.end, number, like)
         self._record_databases(before, self._schema, logged.end, number)
-        # If the settings cannot be applied to a table, only its previous version says which values
-        # are hidden. The structure is forgotten, so that no later statement can reveal them.
+        # If the settings cannot be applied to a table, only its previous version says
+        # which values are hidden. The structure is forgotten, so that no later
+        # statement can reveal them.
         self._schema = forget(self._schema, [*self._not_shown])
         return followed
 
     def _origins_of(
         self, changes: Sequence[SchemaChange], followed: FollowedStatement, before: ServerSchema
     ) -> dict[TableName, Origin]:
-        """Return the origin of each table that the statement renames, or creates LIKE another, by
-        the table's folded name after the statement."""
+        """Return the origin of each table that the statement renames, or creates LIKE
+        another, by the table's folded name after the statement."""
         names: dict[TableName, tuple[TableName, ColumnsFrom | None]] = {}
         for effect in followed.effects:
             if isinstance(effect, Renamed):
@@ -505,7 +518,8 @@ class SchemaTracker:
         self._record_databases(before, self._schema, logged.end, None)
 
     def _with_later(self, schema: ServerSchema, end: Coordinates) -> ServerSchema:
-        """Return the schema with the tables of `later` that are known at the position `end`."""
+        """Return the schema with the tables of `later` that are known at the position
+        `end`."""
         for name in [name for name, later in self._later.items() if later.since <= end]:
             later = self._later.pop(name)
             if schema.table(name) is None:
@@ -521,8 +535,9 @@ class SchemaTracker:
         statement: int,
         like: Mapping[TableName, Origin],
     ) -> None:
-        """Record a version of each table whose structure differs before and after the statement, or
-        became unknown. `like`: the origins of renamed tables and of those created LIKE another."""
+        """Record a version of each table whose structure differs before and after the
+        statement, or became unknown. `like`: the origins of renamed tables and of those
+        created LIKE another."""
         why = dict(unknown_structures(followed))
         columns = dict(former_columns(followed.effects))
         for key in sorted({*before.tables, *after.tables, *before.unknown, *after.unknown}):

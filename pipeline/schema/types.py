@@ -1,10 +1,11 @@
-"""The types and names of columns in the lake: the Arrow type, and so the Delta type, of each MySQL
-type, and the spelling of names that Delta or Spark refuse, reserve or treat as equal.
+"""The types and names of columns in the lake: the Arrow type, and so the Delta type, of
+each MySQL type, and the spelling of names that Delta or Spark refuse, reserve or treat
+as equal.
 
-The mapping follows the widths of the MySQL manual's chapter "Data Types"; Delta has no unsigned
-integers and at most 38 decimal digits. A type that is not listed is never guessed: a `TableError`
-stops the capture of the table. `pipeline.binlog` and `pipeline.resultset` turn bytes and texts into
-values.
+The mapping follows the widths of the MySQL manual's chapter "Data Types"; Delta has no
+unsigned integers and at most 38 decimal digits. A type that is not listed is never
+guessed: a `TableError` stops the capture of the table. `pipeline.binlog` and
+`pipeline.resultset` turn bytes and texts into values.
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ _PLAIN: dict[str, pa.DataType] = {
     "date": pa.date32(),
     "datetime": pa.timestamp("us"),
     "timestamp": pa.timestamp("us", tz="UTC"),
-    # The text that MySQL prints, with the column's fractional digits: -838:59:59.000000.
+    # The text that MySQL prints, with the column's fractional digits:
+    # -838:59:59.000000.
     "time": pa.string(),
     "year": pa.int16(),
     "char": pa.string(),
@@ -52,7 +54,8 @@ _PLAIN: dict[str, pa.DataType] = {
     "binary": pa.binary(),
     "varbinary": pa.binary(),
     "blob": pa.binary(),
-    # EWKB: well-known binary with the spatial reference id, if there is one, after the type word.
+    # EWKB: well-known binary with the spatial reference id, if there is one, after the
+    # type word.
     "geometry": pa.binary(),
     "vector": pa.list_(pa.float32()),
 }
@@ -73,8 +76,8 @@ _HINT = "exclude the table, or change the column to a type of the MySQL manual's
 
 
 def arrow_type(column: Column) -> pa.DataType:
-    """Return the Arrow type of a column's values. Raise TableError for a type that is not
-    listed."""
+    """Return the Arrow type of a column's values. Raise TableError for a type that is
+    not listed."""
     integer = _INTEGERS.get((column.type, column.unsigned))
     if integer is not None:
         return integer
@@ -109,12 +112,13 @@ def _bit_type(column: Column) -> pa.DataType:
 
 
 def arrow_schema(structure: TableStructure) -> pa.Schema:
-    """Return the schema of the mirror (the Delta table with the current rows): the table's columns
-    in their order, all nullable.
+    """Return the schema of the mirror (the Delta table with the current rows): the
+    table's columns in their order, all nullable.
 
-    A mirror with NOT NULL columns would have to be altered whenever the source drops NOT NULL.
-    Raise TableError for a type that is not listed, for a VECTOR in the key, since Spark cannot join
-    on it, and for two column names that Spark or Delta treat as equal.
+    A mirror with NOT NULL columns would have to be altered whenever the source drops
+    NOT NULL. Raise TableError for a type that is not listed, for a VECTOR in the key,
+    since Spark cannot join on it, and for two column names that Spark or Delta treat as
+    equal.
     """
     refuse_twins(structure.names)
     schema = pa.schema([pa.field(column.name, arrow_type(column)) for column in structure.columns])
@@ -144,7 +148,8 @@ _SQL_NAMES: dict[pa.DataType, str] = {
 
 
 def sql_type(kind: pa.DataType) -> str:
-    """Return the name of the type in Spark's SQL: `bigint`, `decimal(10,2)`, `timestamp_ntz`."""
+    """Return the name of the type in Spark's SQL: `bigint`, `decimal(10,2)`,
+    `timestamp_ntz`."""
     if pa.types.is_decimal(kind):
         return f"decimal({kind.precision},{kind.scale})"
     if pa.types.is_timestamp(kind):
@@ -156,8 +161,9 @@ def sql_type(kind: pa.DataType) -> str:
 
 # -- TIME as a number of microseconds -------------------------------------------------------------
 
-# In the lake a TIME is the text that MySQL prints, from -838:59:59.000000 to 838:59:59.000000, with
-# two or three digits for hours and the column's fractional digits.
+# In the lake a TIME is the text that MySQL prints, from -838:59:59.000000 to
+# 838:59:59.000000, with two or three digits for hours and the column's fractional
+# digits.
 
 _PARTS: Final = (
     r"^(?P<sign>-?)(?P<hours>\d{1,3}):(?P<minutes>\d\d):(?P<seconds>\d\d)"
@@ -195,8 +201,8 @@ _REFUSED: Final = " ,;{}()\n\t="
 
 READER_COLUMNS: Final = frozenset({"_tmp_metadata_row_index", "__delta_internal_is_row_deleted"})
 """Columns that Spark and Delta add when they read a file, even with column mapping
-(`DeltaColumnMapping.DELTA_INTERNAL_COLUMNS`). No Delta table can have a column with such a
-name."""
+(`DeltaColumnMapping.DELTA_INTERNAL_COLUMNS`). No Delta table can have a column with
+such a name."""
 
 MERGE_COLUMNS: Final = frozenset(
     {
@@ -211,9 +217,9 @@ MERGE_COLUMNS: Final = frozenset(
         "rowindexcol",
     }
 )
-"""Names, `folded`, of columns that Delta's MERGE adds to both of its inputs and looks up by name
-(`MergeIntoCommandBase`, `DeletionVectorBitmapGenerator`). A table with a column of such a name is
-written without MERGE."""
+"""Names, `folded`, of columns that Delta's MERGE adds to both of its inputs and looks
+up by name (`MergeIntoCommandBase`, `DeletionVectorBitmapGenerator`). A table with a
+column of such a name is written without MERGE."""
 
 _CODES: Final = "|".join(f"{ord(character):02X}" for character in f"{_REFUSED}%_")
 _ESCAPED: Final = re.compile(f"[{_REFUSED}]|%(?={_CODES})", re.IGNORECASE)
@@ -222,17 +228,20 @@ _UNESCAPED: Final = re.compile(f"%({_CODES})")
 
 
 def folded(name: str) -> str:
-    """Return a text that is the same for two names if Spark or Delta treat them as equal.
+    """Return a text that is the same for two names if Spark or Delta treat them as
+    equal.
 
-    Spark compares names with Java's `equalsIgnoreCase`: by the lower case of each character's upper
-    case. So these are equal: both small sigmas of Greek, the long s and s, the dotless i and i, the
-    micro sign and the letter mu. Delta compares with `toLowerCase(Locale.ROOT)`, for which ß and
-    its capital are equal. MySQL distinguishes all of these.
+    Spark compares names with Java's `equalsIgnoreCase`: by the lower case of each
+    character's upper case. So these are equal: both small sigmas of Greek, the long s
+    and s, the dotless i and i, the micro sign and the letter mu. Delta compares with
+    `toLowerCase(Locale.ROOT)`, for which ß and its capital are equal. MySQL
+    distinguishes all of these.
     """
     if name.isascii():
         return name.lower()
     lower = "".join(map(_folded_character, name.lower()))
-    # The lower case of a capital I with a dot is an i and a combining dot to Delta, an i to Spark.
+    # The lower case of a capital I with a dot is an i and a combining dot to Delta, an
+    # i to Spark.
     return lower.replace("i\u0307", "i")
 
 
@@ -273,10 +282,11 @@ def is_mergeable(names: Iterable[str]) -> bool:
 
 
 def escaped(name: str) -> str:
-    """Return the name of a source's column in a changelog (the Delta table with every change), and
-    in a mirror without column mapping. `%XX` stands for each refused character, for a `%` that
-    would be read as an escape, and for the first character of a name in `READER_COLUMNS`. If two
-    names differ when `folded`, their escaped names do, too."""
+    """Return the name of a source's column in a changelog (the Delta table with every
+    change), and in a mirror without column mapping. `%XX` stands for each refused
+    character, for a `%` that would be read as an escape, and for the first character of
+    a name in `READER_COLUMNS`. If two names differ when `folded`, their escaped names
+    do, too."""
     return _escaped_reader_column(_ESCAPED.sub(lambda match: f"%{ord(match[0]):02X}", name))
 
 

@@ -47,16 +47,19 @@ from lockstep.pipeline.values.table import Column
 
 
 class ConditionUnusable(ValueError):
-    """The condition cannot be read, or cannot be evaluated for a table; the message says why."""
+    """The condition cannot be read, or cannot be evaluated for a table; the message
+    says why."""
 
 
 Evaluated = Callable[[pa.RecordBatch], pa.Array]
-"""A function from rows to a boolean array; NULL if the condition is neither true nor false."""
+"""A function from rows to a boolean array; NULL if the condition is neither true nor
+false."""
 
 Term = Callable[[Mapping[str, Column]], Evaluated]
-"""A part of a condition, as a function. It takes a table's columns, by their names in lower case,
-and returns the function that evaluates the part on the table's rows. It raises `ConditionUnusable`
-if a column is missing, or if its type does not allow the comparison."""
+"""A part of a condition, as a function. It takes a table's columns, by their names in
+lower case, and returns the function that evaluates the part on the table's rows. It
+raises `ConditionUnusable` if a column is missing, or if its type does not allow the
+comparison."""
 
 _Test = Callable[[pa.Array], pa.Array]
 """A function from a column's values to a boolean array."""
@@ -64,8 +67,8 @@ _Test = Callable[[pa.Array], pa.Array]
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A parsed condition. `columns`: the names of its columns, each once, in the order of the
-    text."""
+    """A parsed condition. `columns`: the names of its columns, each once, in the order
+    of the text."""
 
     columns: tuple[str, ...]
     evaluator: Term
@@ -149,8 +152,8 @@ def _not(term: Term) -> Term:
 
 
 def _of_column(node: exp.Expr, test_of: Callable[[Column], _Test]) -> Term:
-    """Return the term for a test of one column's values. `test_of`: returns the test that suits the
-    column's type."""
+    """Return the term for a test of one column's values. `test_of`: returns the test
+    that suits the column's type."""
     if not isinstance(node, exp.Column) or not isinstance(node.this, exp.Identifier):
         raise _not_in_conditions(node)
     if node.table:
@@ -174,8 +177,8 @@ def _compares(node: exp.Expr, sign: str, other: exp.Expr) -> Term:
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """A literal in a condition. `kind`: number, text, bytes (`text` has hexadecimal digits) or
-    truth (TRUE or FALSE)."""
+    """A literal in a condition. `kind`: number, text, bytes (`text` has hexadecimal
+    digits) or truth (TRUE or FALSE)."""
 
     kind: str
     text: str
@@ -252,8 +255,8 @@ _EQUALITY: Final = ("=", "<>")
 
 
 def _comparison(column: Column, sign: str, literal: Literal) -> _Test:
-    """Return the test for a comparison with a literal. Raise `ConditionUnusable` if the column's
-    type or the literal does not allow the comparison."""
+    """Return the test for a comparison with a literal. Raise `ConditionUnusable` if the
+    column's type or the literal does not allow the comparison."""
     kind = column.type
     try:
         if kind.endswith("int") or kind in ("bit", "year", "decimal"):
@@ -289,9 +292,9 @@ _MOMENT: Final = re.compile(
 
 
 def _number(column: Column, sign: str, literal: Literal) -> _Test:
-    """Return the test for an exact comparison of numbers. The unit is the column's last digit. If
-    the literal is between two units, its floor stands for it: `< 1.5` becomes `<= 1` for whole
-    numbers, and `= 1.5` is never true."""
+    """Return the test for an exact comparison of numbers. The unit is the column's last
+    digit. If the literal is between two units, its floor stands for it: `< 1.5` becomes
+    `<= 1` for whole numbers, and `= 1.5` is never true."""
     kind = arrow_type(column)
     if pa.types.is_string(kind):
         raise ConditionUnusable(
@@ -340,8 +343,8 @@ def _exactly(literal: Literal) -> Fraction:
 
 
 def _scalar(column: Column, literal: Literal) -> pa.Scalar:
-    """Return a literal as a value of the column's type in the lake; raise ValueError if it is not a
-    value of that type."""
+    """Return a literal as a value of the column's type in the lake; raise ValueError if
+    it is not a value of that type."""
     kind = column.type
     if kind in ("float", "double"):
         return pa.scalar(float(_exactly(literal)), pa.float64())
@@ -365,8 +368,8 @@ def _scalar(column: Column, literal: Literal) -> pa.Scalar:
 
 
 def _bytes(column: Column, literal: Literal) -> bytes:
-    """Return the bytes of a literal. For BINARY(n) they are padded with zero bytes, as MySQL pads
-    its values."""
+    """Return the bytes of a literal. For BINARY(n) they are padded with zero bytes, as
+    MySQL pads its values."""
     if literal.kind != "bytes":
         raise ValueError(literal.text)
     data = bytes.fromhex(literal.text)

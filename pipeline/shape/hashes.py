@@ -1,7 +1,9 @@
-"""Keyed hashes of values: HMAC-SHA-256 of a canonical text, as 64 lower-case hexadecimal digits.
+"""Keyed hashes of values: HMAC-SHA-256 of a canonical text, as 64 lower-case
+hexadecimal digits.
 
-Under the same key, equal values have equal hashes in all tables and sources. Values of different
-types have equal hashes too if their texts are equal. NULL stays NULL. The text, in UTF-8:
+Under the same key, equal values have equal hashes in all tables and sources. Values of
+different types have equal hashes too if their texts are equal. NULL stays NULL. The
+text, in UTF-8:
 
 | type | text |
 |---|---|
@@ -16,9 +18,10 @@ types have equal hashes too if their texts are equal. NULL stays NULL. The text,
 | BINARY | the bytes without trailing zero bytes, which pad it |
 | VARBINARY, BLOB | the bytes |
 
-Spatial types and VECTOR have no such text and are refused. ENUM and SET are refused too: the log
-has only the numbers of their members, and the members of hidden columns are not recorded. The same
-value would have one hash if it is read from the log, and another if a SELECT reads it.
+Spatial types and VECTOR have no such text and are refused. ENUM and SET are refused
+too: the log has only the numbers of their members, and the members of hidden columns
+are not recorded. The same value would have one hash if it is read from the log, and
+another if a SELECT reads it.
 """
 
 from __future__ import annotations
@@ -46,9 +49,10 @@ DIGITS: Final = 64
 class PrivacyKey:
     """The secret key of the hashes. No attribute and no repr reveals it.
 
-    HMAC as in RFC 2104 is computed from two states of SHA-256 that have already read the key: the
-    standard library's `hmac` takes twice as long for short values. `replaces`: the fingerprint of
-    a former key, if the settings say that this key replaces it.
+    HMAC as in RFC 2104 is computed from two states of SHA-256 that have already read
+    the key: the standard library's `hmac` takes twice as long for short values.
+    `replaces`: the fingerprint of a former key, if the settings say that this key
+    replaces it.
     """
 
     def __init__(self, secret: bytes, *, replaces: str | None = None) -> None:
@@ -72,9 +76,10 @@ class PrivacyKey:
         return self.digest(b"lockstep: fingerprint of the privacy key")[:16]
 
     def derived(self, purpose: str) -> bytes:
-        """Return another key of 32 bytes for a purpose, which does not reveal this key. It is an
-        HMAC-SHA-512, because an HMAC-SHA-256 of the purpose is no secret: whoever writes the
-        purpose to a hashed column at the source finds that HMAC in the lake."""
+        """Return another key of 32 bytes for a purpose, which does not reveal this key.
+        It is an HMAC-SHA-512, because an HMAC-SHA-256 of the purpose is no secret:
+        whoever writes the purpose to a hashed column at the source finds that HMAC in
+        the lake."""
         return self._derive(purpose)
 
     def digest(self, data: bytes) -> str:
@@ -85,15 +90,16 @@ class PrivacyKey:
         return outer.hexdigest()
 
     def digests(self, data: pa.Array) -> pa.Array:
-        """Return the hash of each value, NULL for NULL. Each distinct value is hashed once."""
+        """Return the hash of each value, NULL for NULL. Each distinct value is hashed
+        once."""
         distinct = data.dictionary_encode()
         hashes = [self.digest(value) for value in distinct.dictionary.to_pylist()]
         return pa.array(hashes, pa.string()).take(distinct.indices)
 
 
 def canonical_texts(column: Column, values: pa.Array, *, lower: bool = False) -> pa.Array:
-    """Return the canonical text of each value, as bytes; NULL for NULL. `lower`: in lower case.
-    Raise TableError for a type without canonical texts."""
+    """Return the canonical text of each value, as bytes; NULL for NULL. `lower`: in
+    lower case. Raise TableError for a type without canonical texts."""
     text_of = _TEXTS.get(column.type)
     if text_of is None:
         raise TableError(
@@ -117,8 +123,8 @@ def _as_plain(_: Column, values: pa.Array) -> pa.Array:
 
 
 def _decimals(_: Column, values: pa.Array) -> pa.Array:
-    """Return the texts of DECIMALs. `values` has texts if the DECIMAL has more digits than Arrow's
-    decimals."""
+    """Return the texts of DECIMALs. `values` has texts if the DECIMAL has more digits
+    than Arrow's decimals."""
     printed = texts.decimals(values) if pa.types.is_decimal(values.type) else values
     trimmed = _trimmed(printed.cast(pa.large_string()), pc.match_substring(printed, "."))
     return pc.if_else(pc.equal(trimmed, "-0"), "0", trimmed).cast(pa.large_binary())
@@ -126,8 +132,8 @@ def _decimals(_: Column, values: pa.Array) -> pa.Array:
 
 def _floats(column: Column, values: pa.Array) -> pa.Array:
     if column.type == "float":
-        # Arrow prints a float with the fewest digits. The double that is parsed from them is then
-        # printed by Python with the same digits.
+        # Arrow prints a float with the fewest digits. The double that is parsed from
+        # them is then printed by Python with the same digits.
         values = values.cast(pa.string()).cast(pa.float64())
     return pa.array(map(_float, values.to_pylist()), pa.large_binary())
 
@@ -154,7 +160,8 @@ def _times(_: Column, values: pa.Array) -> pa.Array:
 
 
 def _trimmed(printed: pa.Array, has_fraction: pa.Array) -> pa.Array:
-    """Return the texts without zeros at the end of a fraction, and without a point before them."""
+    """Return the texts without zeros at the end of a fraction, and without a point
+    before them."""
     trimmed = pc.utf8_rtrim(pc.utf8_rtrim(printed, "0"), ".")
     return pc.if_else(has_fraction, trimmed, printed)
 

@@ -1,9 +1,10 @@
 """The text of a statement without the values in it.
 
-Values of hidden columns occur in DEFAULT, members of ENUM and SET, comments, generated columns,
-CHECK constraints, bounds of partitions, and CREATE TABLE … SELECT. It is not always clear to which
-column a literal belongs. So all literals and comments are removed, except for numbers that are part
-of a type or a key (`varchar(40)`, `decimal(10, 2)`, `key (name(8))`).
+Values of hidden columns occur in DEFAULT, members of ENUM and SET, comments, generated
+columns, CHECK constraints, bounds of partitions, and CREATE TABLE … SELECT. It is not
+always clear to which column a literal belongs. So all literals and comments are
+removed, except for numbers that are part of a type or a key (`varchar(40)`,
+`decimal(10, 2)`, `key (name(8))`).
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ TIMESTAMP CHAR CHARACTER VARYING VARCHAR VARCHARACTER VARCHAR2 NCHAR NVARCHAR BI
 TEXT BLOB CLOB RAW VECTOR
 """
 _TYPES: Final = frozenset(_TYPE_WORDS.split())
-"""Words of types after which numbers in parentheses are a length, or a precision and a scale."""
+"""Words of types after which numbers in parentheses are a length, or a precision and a
+scale."""
 
 _BEFORE_TYPE: Final = frozenset(
     {"DOUBLE", "REAL", "FLOAT", "NATIONAL", "CHAR", "CHARACTER", "NCHAR"}
@@ -53,8 +55,8 @@ _MOMENTS: Final = frozenset(
 
 
 def redacted(text: str, context: StatementContext) -> str:
-    """Return the statement with `'***'` instead of each value. Return only `'***'` if the text
-    cannot be split into tokens."""
+    """Return the statement with `'***'` instead of each value. Return only `'***'` if
+    the text cannot be split into tokens."""
     try:
         words = list(tokens(text, context))
     except CannotRead:
@@ -69,8 +71,8 @@ def redacted(text: str, context: StatementContext) -> str:
 
 
 def _between(text: str) -> str:
-    """Return the text between two tokens if it consists of blanks or marks of executable comments;
-    else a blank, since the text contains a comment."""
+    """Return the text between two tokens if it consists of blanks or marks of
+    executable comments; else a blank, since the text contains a comment."""
     blanks = text.isspace() or not text
     return text if blanks or _MARKS.fullmatch(text) else " "
 
@@ -86,8 +88,9 @@ def _values(words: Sequence[Token]) -> Iterator[int]:
 
 
 def _lengths(words: Sequence[Token]) -> Iterator[int]:
-    """Yield the indexes of the tokens that are lengths: one or two numbers in parentheses after a
-    type, or one number after a column in a key or after a function such as NOW."""
+    """Yield the indexes of the tokens that are lengths: one or two numbers in
+    parentheses after a type, or one number after a column in a key or after a function
+    such as NOW."""
     opened: list[int] = []
     for number, token in enumerate(words):
         if token.text == ")" and token.kind == "symbol" and opened:
@@ -109,8 +112,8 @@ def _lengths(words: Sequence[Token]) -> Iterator[int]:
 
 
 def _is_type(words: Sequence[Token], at: int) -> bool:
-    """Return whether the token at index `at` is the type of a defined column or of a CAST. Most
-    names of types are also functions: `char(65)`."""
+    """Return whether the token at index `at` is the type of a defined column or of a
+    CAST. Most names of types are also functions: `char(65)`."""
     if _keyword(words, at) not in _TYPES:
         return False
     at -= 1
@@ -126,8 +129,8 @@ def _is_type(words: Sequence[Token], at: int) -> bool:
 
 
 def _is_key_part(words: Sequence[Token], at: int, opened: int) -> bool:
-    """Return whether the token at index `at` is a column in a key's list of columns. `opened`: the
-    index of the list's opening parenthesis."""
+    """Return whether the token at index `at` is a column in a key's list of columns.
+    `opened`: the index of the list's opening parenthesis."""
     if not _is_name(words, at) or not _begins(words, at):
         return False
     before = opened - 1

@@ -1,7 +1,7 @@
 """A table's shape: how the lake shows its columns, and which of its rows.
 
-The settings in lockstep.toml resolve to a treatment for each column, or are refused with a reason.
-Two shapes can be compared by what they show.
+The settings in lockstep.toml resolve to a treatment for each column, or are refused
+with a reason. Two shapes can be compared by what they show.
 
 | key | value | what the lake shows |
 |---|---|---|
@@ -20,8 +20,8 @@ Treatments, from those that show least to those that show most:
     mask first:N, last:N, year     a part of a value; a smaller N shows less
     shown, another type            all of it
 
-A hash and a mask show different things, as do two masks of different kinds: neither is stricter, so
-only leaving the column out shows no more than either.
+A hash and a mask show different things, as do two masks of different kinds: neither is
+stricter, so only leaving the column out shows no more than either.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ from lockstep.pipeline.values.table import Column, TableStructure
 
 @dataclass(frozen=True, slots=True)
 class ShapeRules:
-    """The settings of a table's shape; None if a setting is absent. Columns are named by shell
-    patterns, which ignore case and also match columns that are added later."""
+    """The settings of a table's shape; None if a setting is absent. Columns are named
+    by shell patterns, which ignore case and also match columns that are added later."""
 
     include_columns: tuple[str, ...] | None = None
     exclude_columns: tuple[str, ...] | None = None
@@ -60,12 +60,12 @@ class ShapeRules:
     types: Mapping[str, Conversion] | None = None
     rows: str | None = None
     keep_clear: str | None = None
-    """The reason for keeping values that were captured in clear when less is shown; None if they
-    are purged."""
+    """The reason for keeping values that were captured in clear when less is shown;
+    None if they are purged."""
 
     def __or__(self, later: ShapeRules) -> ShapeRules:
-        """Combine these rules with those of a later block of lockstep.toml. Each setting that the
-        later block has overrides the one here."""
+        """Combine these rules with those of a later block of lockstep.toml. Each
+        setting that the later block has overrides the one here."""
         return ShapeRules(
             **{
                 key.name: getattr(self if getattr(later, key.name) is None else later, key.name)
@@ -80,8 +80,9 @@ NO_RULES: Final = ShapeRules()
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """How the lake shows a table. `source`: the table's structure at the source. `treatments`: one
-    for each of its columns, in their order. `rows`: the condition for rows; None for all rows."""
+    """How the lake shows a table. `source`: the table's structure at the source.
+    `treatments`: one for each of its columns, in their order. `rows`: the condition for
+    rows; None for all rows."""
 
     source: TableStructure
     treatments: tuple[Treatment, ...]
@@ -89,15 +90,16 @@ class Shape:
 
     @property
     def structure(self) -> TableStructure:
-        """The structure of the table's mirror (the Delta table with the current rows) and of its
-        changelog (the Delta table with every change)."""
+        """The structure of the table's mirror (the Delta table with the current rows)
+        and of its changelog (the Delta table with every change)."""
         columns = tuple(
             _shown_as(column, treatment)
             for column, treatment in zip(self.source.columns, self.treatments, strict=True)
             if treatment is not Fate.LEFT_OUT
         )
-        # Settings cannot leave out a key. But a table that is not captured keeps the treatments of
-        # the table from which its rows come, and its key may be on a column that is left out there.
+        # Settings cannot leave out a key. But a table that is not captured keeps the
+        # treatments of the table from which its rows come, and its key may be on a
+        # column that is left out there.
         has_key = {column.name for column in columns}.issuperset(self.source.primary_key)
         key = self.source.primary_key if has_key else ()
         return replace(self.source, columns=columns, primary_key=key)
@@ -132,9 +134,9 @@ def shape_of(
     keys: Set[str] = frozenset(),
     virtual: Set[str] = frozenset(),
 ) -> Shape:
-    """Return the shape to which rules resolve for a structure. `keys`: columns of all keys that
-    identify rows; `virtual`: generated columns that are not stored. Raise TableError if the rules
-    cannot be applied; its hint names the setting to change."""
+    """Return the shape to which rules resolve for a structure. `keys`: columns of all
+    keys that identify rows; `virtual`: generated columns that are not stored. Raise
+    TableError if the rules cannot be applied; its hint names the setting to change."""
     for error in shape_faults(rules, structure, keys=keys, virtual=virtual):
         raise error
     # The set of keys is empty, since `shape_faults` has checked the treatments of keys.
@@ -170,8 +172,9 @@ def shape_faults(
 
 
 def _treatment(rules: ShapeRules, column: Column, keys: Set[str]) -> Treatment:
-    """Return the treatment of a column. `keys`: names, in lower case, of the columns of keys that
-    identify rows. Raise TableError if the rules contradict each other or do not suit the column."""
+    """Return the treatment of a column. `keys`: names, in lower case, of the columns of
+    keys that identify rows. Raise TableError if the rules contradict each other or do
+    not suit the column."""
     name = column.name
     by_setting: dict[str, Treatment] = {}
     if matches(rules.exclude_columns or (), name):
@@ -202,8 +205,8 @@ def _treatment(rules: ShapeRules, column: Column, keys: Set[str]) -> Treatment:
 
 
 def matches(patterns: Iterable[str], name: str) -> bool:
-    """Return whether one of the shell patterns matches a column's name. Case is ignored, as in
-    MySQL's names of columns."""
+    """Return whether one of the shell patterns matches a column's name. Case is
+    ignored, as in MySQL's names of columns."""
     return any(re.fullmatch(translate(pattern.lower()), name.lower()) for pattern in patterns)
 
 
@@ -265,11 +268,13 @@ def _why_conversion_impossible(
 
 
 def _require_condition(shape: Shape, virtual: Set[str], memberless: Set[str]) -> None:
-    """Raise TableError if the condition cannot be evaluated. `memberless`: names, in lower case, of
-    ENUM and SET columns whose members are hidden, so that the values are not known as texts."""
+    """Raise TableError if the condition cannot be evaluated. `memberless`: names, in
+    lower case, of ENUM and SET columns whose members are hidden, so that the values are
+    not known as texts."""
     if shape.rows is None:
         return
-    # `condition` is imported in functions: sqlglot, which it needs, takes 0.2 seconds to import.
+    # `condition` is imported in functions: sqlglot, which it needs, takes 0.2 seconds
+    # to import.
     from lockstep.pipeline.shape.condition import ConditionUnusable
 
     hint = "change rows in the settings of this table"
@@ -299,8 +304,8 @@ def condition_columns(rows: str | None) -> tuple[str, ...]:
 
 
 def evaluator_of(shape: Shape, rows: str) -> Callable[[pa.RecordBatch], pa.Array]:
-    """Return the function that evaluates a condition on rows of the source. It returns a boolean
-    for each row, NULL if the condition is neither true nor false."""
+    """Return the function that evaluates a condition on rows of the source. It returns
+    a boolean for each row, NULL if the condition is neither true nor false."""
     from lockstep.pipeline.shape.condition import read_condition
 
     columns = {column.name.lower(): column for column in shape.source.columns}
@@ -358,15 +363,16 @@ def shows_no_more(left: Treatment, right: Treatment) -> bool:
 
 
 def stricter(left: Treatment, right: Treatment) -> Treatment:
-    """Return the treatment that shows no more than either of two; `left` if both show the same."""
+    """Return the treatment that shows no more than either of two; `left` if both show
+    the same."""
     if shows_no_more(left, right):
         return left
     return right if shows_no_more(right, left) else Fate.LEFT_OUT
 
 
 def stricter_shape(left: Shape, right: Shape) -> Shape:
-    """Return the shape that shows no more than either of two shapes of one structure. It takes the
-    rows that both take."""
+    """Return the shape that shows no more than either of two shapes of one structure.
+    It takes the rows that both take."""
     treatments = tuple(map(stricter, left.treatments, right.treatments))
     rows = left.rows or right.rows
     if left.rows and right.rows and left.rows != right.rows:
@@ -379,9 +385,10 @@ def stricter_shape(left: Shape, right: Shape) -> Shape:
 
 @dataclass(frozen=True, slots=True)
 class ShapeChange:
-    """How the lake shows less of a table after a change of the settings. `tightened`: columns that
-    show less. `rows_tightened`: another condition takes rows. `rehashed`: hashes are made with
-    another key. In each case, values that were captured in clear are purged."""
+    """How the lake shows less of a table after a change of the settings. `tightened`:
+    columns that show less. `rows_tightened`: another condition takes rows. `rehashed`:
+    hashes are made with another key. In each case, values that were captured in clear
+    are purged."""
 
     tightened: tuple[str, ...] = ()
     rows_tightened: bool = False
@@ -389,8 +396,8 @@ class ShapeChange:
 
 
 def shape_change(before: Shape, after: Shape, *, key_replaced: bool = False) -> ShapeChange:
-    """Compare two shapes of the same structure. `key_replaced`: the settings have another key for
-    hashes than before."""
+    """Compare two shapes of the same structure. `key_replaced`: the settings have
+    another key for hashes than before."""
     pairs = zip(after.source.columns, before.treatments, after.treatments, strict=True)
     return ShapeChange(
         tightened=tuple(column.name for column, then, now in pairs if not shows_no_more(then, now)),

@@ -1,10 +1,10 @@
 """The function that turns a table's rows into the rows that the lake shows.
 
-It is applied wherever rows become Arrow: to rows of the log, to rows read from MySQL, to a part of
-the log that is read again, and to rows that are compared.
+It is applied wherever rows become Arrow: to rows of the log, to rows read from MySQL,
+to a part of the log that is read again, and to rows that are compared.
 
-For an update, the condition is evaluated on the images before and after. The changelog (the Delta
-table with every change) gets:
+For an update, the condition is evaluated on the images before and after. The changelog
+(the Delta table with every change) gets:
 
 | image before | image after | in the changelog |
 |---|---|---|
@@ -49,7 +49,8 @@ _DELETE: Final = CHANGE_TYPES.index(ChangeType.DELETE)
 
 
 class Shaper:
-    """The function for one shape. `key`: the key with which columns are hashed; None if none is."""
+    """The function for one shape. `key`: the key with which columns are hashed; None if
+    none is."""
 
     def __init__(self, shape: Shape, key: PrivacyKey | None = None) -> None:
         if shape.hashes and key is None:
@@ -79,8 +80,8 @@ class Shaper:
         return self._shape.rows is None
 
     def hides(self, columns: Set[str]) -> bool:
-        """Return whether one of these columns is treated, so that the lake does not show it as it
-        is."""
+        """Return whether one of these columns is treated, so that the lake does not
+        show it as it is."""
         treatments = zip(self._shape.source.names, self._shape.treatments, strict=True)
         return any(
             treatment is not Fate.SHOWN and name in columns for name, treatment in treatments
@@ -88,8 +89,9 @@ class Shaper:
 
     @property
     def filled_later(self) -> frozenset[int]:
-        """Indexes of the hidden columns that the condition does not use. Only the shaped form of
-        their defaults is known, so missing values are filled in after shaping."""
+        """Indexes of the hidden columns that the condition does not use. Only the
+        shaped form of their defaults is known, so missing values are filled in after
+        shaping."""
         return frozenset(
             index
             for index, treatment in enumerate(self._shape.treatments)
@@ -97,8 +99,9 @@ class Shaper:
         )
 
     def for_columns(self, columns: Iterable[str]) -> Shaper:
-        """Return the function for rows that are read with these columns alone. Columns that the
-        condition uses are read too, but the shaped rows leave them out unless they are listed."""
+        """Return the function for rows that are read with these columns alone. Columns
+        that the condition uses are read too, but the shaped rows leave them out unless
+        they are listed."""
         source, wanted = self._shape.source, {*columns}
         read = wanted | {source.names[index] for index in self._condition_indexes}
         kept = [index for index, name in enumerate(source.names) if name in read]
@@ -110,17 +113,17 @@ class Shaper:
         return Shaper(replace(self._shape, source=part, treatments=treatments), self._key)
 
     def rows(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the rows that the condition takes, with their columns treated. `rows`: complete
-        rows of the source. Raise TableError for a value that cannot be converted to the type in the
-        settings."""
+        """Return the rows that the condition takes, with their columns treated. `rows`:
+        complete rows of the source. Raise TableError for a value that cannot be
+        converted to the type in the settings."""
         if self._evaluator is not None:
             rows = rows.filter(self._evaluator(rows))
         return self._columns(rows)
 
     def images(self, images: RowImages) -> RowImages:
-        """Return row images as the changelog gets them (see the table in the module's docstring).
-        Raise TableError as `rows` does, and if an image leaves out a column that the condition
-        uses."""
+        """Return row images as the changelog gets them (see the table in the module's
+        docstring). Raise TableError as `rows` does, and if an image leaves out a column
+        that the condition uses."""
         if self._shape.shows_all:
             return images
         if self._evaluator is not None:
@@ -143,8 +146,8 @@ class Shaper:
     # -- rows ----------------------------------------------------------------------------------
 
     def _with_condition_values(self, images: RowImages) -> pa.RecordBatch:
-        """Return the images with all values that the condition uses. If the image after an update
-        leaves a column out, its value is that of the image before."""
+        """Return the images with all values that the condition uses. If the image after
+        an update leaves a column out, its value is that of the image before."""
         if images.present is None:
             return images.columns
         present = unpack_bits(images.present)
@@ -166,8 +169,9 @@ class Shaper:
         return pa.RecordBatch.from_arrays(columns, schema=images.columns.schema)
 
     def _taken_images(self, images: RowImages, truth: pa.Array) -> RowImages:
-        """Return the images that the condition takes. An update becomes a delete or an insert as in
-        the table in the module's docstring. `truth`: the condition's value for each image."""
+        """Return the images that the condition takes. An update becomes a delete or an
+        insert as in the table in the module's docstring. `truth`: the condition's value
+        for each image."""
         taken = pc.fill_null(truth, False).to_numpy(zero_copy_only=False)
         kinds = images.change_type.to_numpy().copy()
         # The image after an update always follows the image before it.
@@ -186,8 +190,8 @@ class Shaper:
         return _selected(replace(images, change_type=kinds, updated=updated), taken)
 
     def _require_shown_columns(self, present: pa.Array, entering: npt.NDArray[np.int64]) -> None:
-        """Raise TableError if a row that becomes an insert lacks a column that the lake shows.
-        `entering`: indexes of these images."""
+        """Raise TableError if a row that becomes an insert lacks a column that the lake
+        shows. `entering`: indexes of these images."""
         bits = unpack_bits(present.take(pa.array(entering)))
         if bits.shape[1] and not bits[:, self._shown_indexes].all():
             raise TableError(
@@ -249,8 +253,9 @@ class Shaper:
 
 
 def _without_equal(images: RowImages) -> RowImages:
-    """Return the images without updates that change no shown value. A column that the image after
-    leaves out did not change; a column that only the image before leaves out may have changed."""
+    """Return the images without updates that change no shown value. A column that the
+    image after leaves out did not change; a column that only the image before leaves
+    out may have changed."""
     kinds = images.change_type.to_numpy()
     before = np.flatnonzero(kinds == _BEFORE)
     if not len(before):
@@ -285,7 +290,8 @@ def _selected(images: RowImages, kept: npt.NDArray[np.bool_]) -> RowImages:
 
 
 def _equal(left: pa.Array, right: pa.Array) -> npt.NDArray[np.bool_]:
-    """Return for each pair of values whether both are the same; NULL is the same as NULL."""
+    """Return for each pair of values whether both are the same; NULL is the same as
+    NULL."""
     if pa.types.is_list(left.type):
         left, right = texts.digested_vectors(left), texts.digested_vectors(right)
     elif pa.types.is_floating(left.type):  # Bits, since 0.0 and -0.0 are different values.
@@ -361,7 +367,8 @@ def _uuids(column: Column, values: pa.Array) -> pa.Array:
                 hint=f"take {column.name!r} out of types, or correct those rows in the source",
             )
         return lower
-    # Each UUID has 36 characters, so NumPy writes the digits of all values between the dashes.
+    # Each UUID has 36 characters, so NumPy writes the digits of all values between the
+    # dashes.
     filled = pc.fill_null(values, bytes(_UUID_BYTES)).cast(pa.binary(_UUID_BYTES))
     digits = np.frombuffer(b"".join(filled.to_pylist()).hex().encode(), np.uint8)
     characters = np.full((len(values), 36), ord("-"), np.uint8)

@@ -1,9 +1,9 @@
 """The settings of all tables of a source, applied to structures.
 
-They decide how the lake shows a structure (its shape: a treatment for each column, and a condition
-on rows) and what the history stores of it. Every structure is recorded as `Shaping.for_history`
-returns it: without the values of hidden columns (left out, hashed or masked), and with how the lake
-shows the table.
+They decide how the lake shows a structure (its shape: a treatment for each column, and
+a condition on rows) and what the history stores of it. Every structure is recorded as
+`Shaping.for_history` returns it: without the values of hidden columns (left out, hashed
+or masked), and with how the lake shows the table.
 """
 
 from __future__ import annotations
@@ -74,10 +74,10 @@ _REDACTED: Final = "***"
 
 @dataclass(frozen=True, slots=True)
 class Shaping:
-    """The settings of all tables of a source. `rules_of`: returns the rules of a table, None if the
-    lake shows it as it is. `key`: the key with which values are hashed, None if the settings have
-    none. `hides`: whether any table of the source has rules. `captured`: returns whether a table is
-    captured."""
+    """The settings of all tables of a source. `rules_of`: returns the rules of a table,
+    None if the lake shows it as it is. `key`: the key with which values are hashed,
+    None if the settings have none. `hides`: whether any table of the source has rules.
+    `captured`: returns whether a table is captured."""
 
     rules_of: Callable[[TableName], ShapeRules | None] = lambda _: None
     key: PrivacyKey | None = None
@@ -89,8 +89,8 @@ class Shaping:
         return None if self.key is None else self.key.fingerprint
 
     def shape(self, schema: TableSchema) -> Shape | None:
-        """Return the shape of a structure; None if the lake shows it as it is. Raise TableError if
-        the rules cannot be applied."""
+        """Return the shape of a structure; None if the lake shows it as it is. Raise
+        TableError if the rules cannot be applied."""
         rules = self.rules_of(schema.name)
         if rules is None:
             return None
@@ -102,7 +102,8 @@ class Shaping:
         return None if shape.shows_all else _of_images(shape, structure)
 
     def faults(self, schema: TableSchema) -> Iterator[TableError]:
-        """Yield an error for each reason for which the rules cannot be applied to a structure."""
+        """Yield an error for each reason for which the rules cannot be applied to a
+        structure."""
         rules = self.rules_of(schema.name)
         if rules is None:
             return
@@ -114,8 +115,8 @@ class Shaping:
             yield _no_key()
 
     def in_words(self, schema: TableSchema) -> str:
-        """Return the shape of a structure in one line; empty if the lake shows it as it is. Raise
-        TableError if the rules cannot be applied."""
+        """Return the shape of a structure in one line; empty if the lake shows it as it
+        is. Raise TableError if the rules cannot be applied."""
         shape = self.shape(schema)
         if shape is None:
             return ""
@@ -123,15 +124,15 @@ class Shaping:
         return shape_in_words(names[:count], shape.treatments[:count], shape.rows)
 
     def hidden(self, schema: TableSchema) -> frozenset[str]:
-        """Return the names, in lower case, of the columns whose values the rules hide, even if the
-        rules cannot be applied."""
+        """Return the names, in lower case, of the columns whose values the rules hide,
+        even if the rules cannot be applied."""
         rules = self.rules_of(schema.name)
         return frozenset() if rules is None else _hidden_by(rules, row_structure(schema).names)
 
     def treated(self, schema: TableSchema) -> Mapping[str, str]:
-        """Return each column of a structure that has a treatment, or that the condition on rows
-        uses, by its name in lower case, with its treatment in words. Return none if the rules
-        cannot be applied."""
+        """Return each column of a structure that has a treatment, or that the condition
+        on rows uses, by its name in lower case, with its treatment in words. Return
+        none if the rules cannot be applied."""
         try:
             shape = self.shape(schema)
         except TableError:  # `for_history` raises this error too, and its caller reports it.
@@ -148,7 +149,8 @@ class Shaping:
         return words
 
     def hides_column(self, table: TableName, name: str) -> bool:
-        """Return whether the rules of a table hide the values of a column with that name."""
+        """Return whether the rules of a table hide the values of a column with that
+        name."""
         rules = self.rules_of(table)
         return rules is not None and bool(_hidden_by(rules, (name,)))
 
@@ -162,10 +164,10 @@ class Shaping:
         before: SchemaVersion | None = None,
         columns_from: Sequence[str | None] | None = None,
     ) -> tuple[TableSchema, ShownAs | None]:
-        """Return the structure as the history stores it, and how the lake shows it; the arguments
-        are those of `schema.tracker.Shapes`. Raise TableError if a captured table would show more
-        than `before`: this needs a person's consent. A table that is not captured is shown as
-        strictly as `before` instead."""
+        """Return the structure as the history stores it, and how the lake shows it; the
+        arguments are those of `schema.tracker.Shapes`. Raise TableError if a captured
+        table would show more than `before`: this needs a person's consent. A table that
+        is not captured is shown as strictly as `before` instead."""
         shape = self.shape(schema)
         origins = {name.lower(): name.lower() for name in schema.names}
         if columns_from is not None:
@@ -191,8 +193,9 @@ class Shaping:
         before: SchemaVersion,
         origins: Mapping[str, str],
     ) -> Shape | None:
-        """Return the shape of a table that is not captured. It shows no more than the version from
-        which the table has its rows or columns, since the table may later get a captured name."""
+        """Return the shape of a table that is not captured. It shows no more than the
+        version from which the table has its rows or columns, since the table may later
+        get a captured name."""
         shown_before = before.shown_as
         if shown_before is None or before.schema is None:
             return shape
@@ -224,9 +227,9 @@ class Shaping:
     def statement(
         self, logged: LoggedStatement, followed: FollowedStatement, tables: Collection[TableName]
     ) -> SchemaStatement:
-        """Return the record of a statement. Values are removed from its text if it names a table
-        with rules, or a helper table of an online schema change (gh-ost and others), which may be a
-        copy of a table with rules."""
+        """Return the record of a statement. Values are removed from its text if it
+        names a table with rules, or a helper table of an online schema change (gh-ost
+        and others), which may be a copy of a table with rules."""
         if not self.hides or not any(is_helper(name) or self.rules_of(name) for name in tables):
             return recorded_statement(logged, followed)
         text = redacted_text(logged.text, logged.context)
@@ -244,8 +247,9 @@ class Shaping:
         return replace(followed, effects=effects, not_understood=why)
 
     def _effect(self, effect: Effect) -> Effect:
-        """Return an effect whose structures have no values at all. Helper tables of online schema
-        changes have no rules, so it is unknown which of their columns are hidden."""
+        """Return an effect whose structures have no values at all. Helper tables of
+        online schema changes have no rules, so it is unknown which of their columns are
+        hidden."""
         match effect:
             case Changed(table, before, after, columns_from):
                 return Changed(table, self._bare(before), self._bare(after), columns_from)
@@ -262,17 +266,17 @@ class Shaping:
         return redacted(schema, {*map(str.lower, schema.names)})
 
     def fingerprint(self, schema: TableSchema) -> str | None:
-        """Return the fingerprint of a structure's shape by the settings, to be compared with
-        `SchemaVersion.shape`; None if the lake shows it as it is. Raise TableError if the rules
-        cannot be applied."""
+        """Return the fingerprint of a structure's shape by the settings, to be compared
+        with `SchemaVersion.shape`; None if the lake shows it as it is. Raise TableError
+        if the rules cannot be applied."""
         shown_as = self._shown_as(schema, self.shape(schema))
         return None if shown_as is None else shown_as.fingerprint
 
     def shaper(self, version: SchemaVersion) -> Shaper | None:
-        """Return the function that shapes the rows of a version; None if the lake shows them as
-        they are. Raise `ConfigurationError` if the version is hashed with another key than that of
-        the settings. Raise TableError if the settings replace the version's key by theirs: no
-        version is hashed with two keys."""
+        """Return the function that shapes the rows of a version; None if the lake shows
+        them as they are. Raise `ConfigurationError` if the version is hashed with
+        another key than that of the settings. Raise TableError if the settings replace
+        the version's key by theirs: no version is hashed with two keys."""
         if version.shown_as is None or version.schema is None:
             return None
         self.require_key(version)
@@ -286,8 +290,8 @@ class Shaping:
         return Shaper(_shape_of_version(version.schema, version.shown_as), self.key)
 
     def require_key(self, version: SchemaVersion) -> None:
-        """Raise `ConfigurationError` if a version is hashed with another key than that of the
-        settings, and the settings do not say that their key replaces it."""
+        """Raise `ConfigurationError` if a version is hashed with another key than that
+        of the settings, and the settings do not say that their key replaces it."""
         shown_as = version.shown_as
         have = self._fingerprint
         if shown_as is None or shown_as.key is None or shown_as.key == have:
@@ -303,8 +307,8 @@ class Shaping:
         )
 
     def why_changed(self, version: SchemaVersion) -> str | None:
-        """Return how the settings differ from a version's shape, in a few words; None if they
-        agree. Raise TableError if the rules cannot be applied."""
+        """Return how the settings differ from a version's shape, in a few words; None
+        if they agree. Raise TableError if the rules cannot be applied."""
         if version.schema is None:
             return None
         shown_as = version.shown_as
@@ -321,8 +325,8 @@ class Shaping:
         return None
 
     def change(self, version: SchemaVersion) -> ShapeChange:
-        """Return what the lake would show less of a version by the settings. Raise TableError if
-        the rules cannot be applied."""
+        """Return what the lake would show less of a version by the settings. Raise
+        TableError if the rules cannot be applied."""
         if version.schema is None:
             return ShapeChange()
         before, after = self._shapes_of(version, version.schema)
@@ -337,8 +341,9 @@ class Shaping:
         return before, self.shape(schema) or whole
 
     def cleared(self, version: SchemaVersion, columns: Collection[str]) -> SchemaVersion:
-        """Return an earlier version without the values of `columns` and of the columns that the
-        settings hide now. Its new shape shows no more than its old shape and the settings do."""
+        """Return an earlier version without the values of `columns` and of the columns
+        that the settings hide now. Its new shape shows no more than its old shape and
+        the settings do."""
         if version.schema is None:
             return version
         names = {name.lower() for name in columns}
@@ -366,7 +371,8 @@ class Shaping:
             if treatment is not Fate.LEFT_OUT
         )
         names = {column.name.lower() for column in columns}
-        # Columns whose treatment keeps different values different, as UNIQUE keys need it.
+        # Columns whose treatment keeps different values different, as UNIQUE keys need
+        # it.
         unique = {
             column.name.lower()
             for column, treatment in zip(shape.source.columns, shape.treatments, strict=True)
@@ -383,8 +389,8 @@ class Shaping:
     def _shown_column(
         self, column: ColumnSchema, decoded: Column, treatment: Treatment
     ) -> ColumnSchema:
-        """Return a treated column as the lake has it. Its default is treated like a value in a
-        row."""
+        """Return a treated column as the lake has it. Its default is treated like a
+        value in a row."""
         alone = Shape(TableStructure(TableName("", ""), (decoded,), ()), (treatment,))
         shown = schema_of(alone.structure).columns[0]
         unknown = replace(shown, default=WrittenDefault(_REDACTED))
@@ -404,7 +410,8 @@ class Shaping:
 
 
 def _hidden_by(rules: ShapeRules, names: Iterable[str]) -> frozenset[str]:
-    """Return the names of columns, in lower case, that the rules leave out, hash or mask."""
+    """Return the names of columns, in lower case, that the rules leave out, hash or
+    mask."""
 
     def hides(name: str) -> bool:
         patterns = (
@@ -419,8 +426,9 @@ def _hidden_by(rules: ShapeRules, names: Iterable[str]) -> frozenset[str]:
 
 
 def _revealing_columns(rules: ShapeRules, schema: TableSchema) -> Iterator[TableError]:
-    """Yield an error for each shown column whose values the server computes from a hidden column.
-    An expression that was redacted in the history was checked before it was recorded."""
+    """Yield an error for each shown column whose values the server computes from a
+    hidden column. An expression that was redacted in the history was checked before it
+    was recorded."""
     hidden = _hidden_by(rules, row_structure(schema).names)
     for column in schema.columns if hidden else ():
         default = column.default
@@ -428,7 +436,8 @@ def _revealing_columns(rules: ShapeRules, schema: TableSchema) -> Iterator[Table
         if text is None or column.name.lower() in hidden:
             continue
         for name in sorted(hidden):
-            # The name may only be a word in a literal, but in doubt the column is refused.
+            # The name may only be a word in a literal, but in doubt the column is
+            # refused.
             quoted = re.escape(name.replace("`", "``"))
             if not re.search(rf"(?<![\w$]){quoted}(?![\w$])", text, re.IGNORECASE):
                 continue
@@ -440,9 +449,9 @@ def _revealing_columns(rules: ShapeRules, schema: TableSchema) -> Iterator[Table
 
 
 def redacted(schema: TableSchema, hidden: Set[str]) -> TableSchema:
-    """Return a structure without values of hidden columns in defaults, in members of ENUM and SET,
-    and in expressions. The number of members stays, since the log's decoder needs it. `hidden`:
-    names in lower case."""
+    """Return a structure without values of hidden columns in defaults, in members of
+    ENUM and SET, and in expressions. The number of members stays, since the log's
+    decoder needs it. `hidden`: names in lower case."""
     if not hidden:
         return schema
     columns = tuple(_redacted_column(column, hidden) for column in schema.columns)
@@ -488,9 +497,9 @@ def _shows_more(
     schema: TableSchema,
     origins: Mapping[str, str],
 ) -> str | None:
-    """Return how the lake would show more of a table than of the version `before`, from which the
-    table has its rows or columns; None if it shows no more. `origins`: the columns' names in that
-    version, by their names now, both in lower case."""
+    """Return how the lake would show more of a table than of the version `before`, from
+    which the table has its rows or columns; None if it shows no more. `origins`: the
+    columns' names in that version, by their names now, both in lower case."""
     shown_before = before.shown_as
     if shown_before is None or before.schema is None:
         return None
@@ -514,7 +523,8 @@ def _shows_more(
 
 
 def _declared(schema: TableSchema, structure: TableStructure) -> TableStructure:
-    """Return the structure without the columns that MariaDB adds at the end of row images."""
+    """Return the structure without the columns that MariaDB adds at the end of row
+    images."""
     return replace(structure, columns=structure.columns[: len(schema.columns)])
 
 
@@ -535,8 +545,8 @@ def _no_key() -> TableError:
 
 
 def _of_images(shape: Shape, structure: TableStructure) -> Shape:
-    """Return the shape of row images. It leaves out the columns that MariaDB adds at their end,
-    since these contain hashes of the table's values."""
+    """Return the shape of row images. It leaves out the columns that MariaDB adds at
+    their end, since these contain hashes of the table's values."""
     added = len(structure.columns) - len(shape.treatments)
     treatments = (*shape.treatments, *[Fate.LEFT_OUT] * added)
     return replace(shape, source=structure, treatments=treatments)

@@ -1,15 +1,16 @@
 """Bounds of chunks: values of a key, and the SQL conditions made from them.
 
-A bound has its values as SQL literals. In a session in UTC, these compare like the values that the
-server returned. Zero and partial dates are written as numbers, which every sql_mode accepts.
-Between runs, bounds are stored as text. When they are read back, each literal must match the
-regular expression of a key type, so that no other SQL can enter a statement. If the settings hide a
-key's values, its bounds are sealed (encrypted). Only the code that sealed them
-(`resources.mysql.shaped`) can open them, and statements never contain them.
+A bound has its values as SQL literals. In a session in UTC, these compare like the
+values that the server returned. Zero and partial dates are written as numbers, which
+every sql_mode accepts. Between runs, bounds are stored as text. When they are read
+back, each literal must match the regular expression of a key type, so that no other SQL
+can enter a statement. If the settings hide a key's values, its bounds are sealed
+(encrypted). Only the code that sealed them (`resources.mysql.shaped`) can open them,
+and statements never contain them.
 
-`point_condition` selects rows by their keys. It must select every row that exists, so each type is
-tested on each server with its extreme values. It may also select others, so the caller compares the
-keys.
+`point_condition` selects rows by their keys. It must select every row that exists, so
+each type is tested on each server with its extreme values. It may also select others,
+so the caller compares the keys.
 """
 
 from __future__ import annotations
@@ -35,7 +36,8 @@ _ANY: Final = re.compile(
 class Bound:
     """A place in the order of `columns`, with one SQL literal for each column.
 
-    Raises ValueError for a literal of no key type, or if there are not as many literals as columns.
+    Raises ValueError for a literal of no key type, or if there are not as many literals
+    as columns.
     """
 
     columns: tuple[str, ...]
@@ -65,8 +67,8 @@ class Bound:
         return Bound(self.columns, tuple(literals))
 
     def opened(self, open_: Callable[[bytes], str]) -> Bound:
-        """Return the bound with each literal decrypted by `open_`. Raise ValueError for a bound
-        that is not sealed."""
+        """Return the bound with each literal decrypted by `open_`. Raise ValueError for
+        a bound that is not sealed."""
         if not all(re.fullmatch(_SEALED, literal) for literal in self.literals):
             raise ValueError("the bound is not sealed")
         literals = (open_(bytes.fromhex(literal.split("'")[1])) for literal in self.literals)
@@ -75,8 +77,9 @@ class Bound:
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """The rows after the bound `after` (None: from the first row), up to and including `through`
-    (None: to the last row). Raises ValueError if these are bounds of different columns."""
+    """The rows after the bound `after` (None: from the first row), up to and including
+    `through` (None: to the last row). Raises ValueError if these are bounds of
+    different columns."""
 
     after: Bound | None = None
     through: Bound | None = None
@@ -101,7 +104,8 @@ class Range:
 
 
 def asked(schema: TableSchema) -> tuple[str, ...]:
-    """Return the SQL expressions that read a bound's values, one per column of the chunk key."""
+    """Return the SQL expressions that read a bound's values, one per column of the
+    chunk key."""
     columns = _columns(schema)
     return tuple(FORMS[column.type].asked.format(quoted(column.name)) for column in columns)
 
@@ -109,8 +113,8 @@ def asked(schema: TableSchema) -> tuple[str, ...]:
 def bound_of(schema: TableSchema, answers: Sequence[object]) -> Bound:
     """Return the bound of a row. `answers`: what the server returned for `asked`.
 
-    Raise TableError for a value without a literal. That is a YEAR(2), which a server orders by four
-    digits and compares by two.
+    Raise TableError for a value without a literal. That is a YEAR(2), which a server
+    orders by four digits and compares by two.
     """
     columns = _columns(schema)
     literals = (_literal(column, answer) for column, answer in zip(columns, answers, strict=True))
@@ -120,8 +124,8 @@ def bound_of(schema: TableSchema, answers: Sequence[object]) -> Bound:
 def where(rows: Range) -> str:
     """Return the SQL condition for the rows of a range; `true` for all rows.
 
-    Columns are compared one by one, `a > 1 or (a = 1 and b > 2)`. For `(a, b) > (1, 2)` servers
-    would read the index from its beginning instead of looking up the range.
+    Columns are compared one by one, `a > 1 or (a = 1 and b > 2)`. For `(a, b) > (1, 2)`
+    servers would read the index from its beginning instead of looking up the range.
     """
     columns = [quoted(column) for column in rows.columns]
     literals = [literal for bound in rows.bounds for literal in bound.literals]
@@ -149,8 +153,8 @@ def _columns(schema: TableSchema) -> list[ColumnSchema]:
 
 
 def _beyond(columns: Sequence[str], literals: Sequence[str], sign: str, last: str) -> str:
-    """Return a nested condition, which compares n columns in 2n - 1 comparisons. `last`: the
-    operator for the last column, `sign`: the operator for the others."""
+    """Return a nested condition, which compares n columns in 2n - 1 comparisons.
+    `last`: the operator for the last column, `sign`: the operator for the others."""
     column, literal = columns[0], literals[0]
     if len(columns) == 1:
         return f"{column} {last} {literal}"
@@ -173,14 +177,15 @@ def _literal(column: ColumnSchema, answer: object) -> str:
 
 
 def column_without_literal(schema: TableSchema, key: Sequence[str]) -> str | None:
-    """Return the first column of the key whose values cannot be written as literals, or None."""
+    """Return the first column of the key whose values cannot be written as literals, or
+    None."""
     return next((name for name in key if _from_lake(schema, name) is None), None)
 
 
 def point_condition(schema: TableSchema, keys: pa.RecordBatch) -> str:
-    """Return the SQL condition for the rows with one of these keys. `keys`: at least one row,
-    without NULLs, with the types of `schema.types`. Raise ValueError for a column without literals
-    (`column_without_literal`)."""
+    """Return the SQL condition for the rows with one of these keys. `keys`: at least
+    one row, without NULLs, with the types of `schema.types`. Raise ValueError for a
+    column without literals (`column_without_literal`)."""
     names = [quoted(name) for name in keys.schema.names]
     rows = zip(
         *(_lake_literals(schema, name, keys.column(name)) for name in keys.schema.names),
@@ -188,7 +193,8 @@ def point_condition(schema: TableSchema, keys: pa.RecordBatch) -> str:
     )
     if len(names) == 1:
         return f"{names[0]} in ({', '.join(literal for (literal,) in rows)})"
-    # Servers look up row constructors, (a, b) in (…), in an index only if all types are the same.
+    # Servers look up row constructors, (a, b) in (…), in an index only if all types are
+    # the same.
     return " or ".join(
         "("
         + " and ".join(f"{name} = {literal}" for name, literal in zip(names, row, strict=True))

@@ -1,8 +1,8 @@
-"""Checks a condition that a person gives for rows of a table: whether it may be sent to the server,
-and which limits it sets for columns.
+"""Checks a condition that a person gives for rows of a table: whether it may be sent to
+the server, and which limits it sets for columns.
 
-The text is sent in parentheses after WHERE, in a read-only transaction. A text is refused if it
-could close the parentheses or lock rows.
+The text is sent in parentheses after WHERE, in a read-only transaction. A text is
+refused if it could close the parentheses or lock rows.
 """
 
 from __future__ import annotations
@@ -31,8 +31,9 @@ Literal = int | datetime
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """A consequence of a condition: each row that meets it has a value of `column` from `low` to
-    `high`, both included (None: no limit), or one that cannot be compared with these."""
+    """A consequence of a condition: each row that meets it has a value of `column` from
+    `low` to `high`, both included (None: no limit), or one that cannot be compared with
+    these."""
 
     column: str
     low: Literal | None = None
@@ -41,16 +42,17 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A condition on rows. `text`: the text that is sent. `limits`: limits that follow from it;
-    there may be more that are not recognized."""
+    """A condition on rows. `text`: the text that is sent. `limits`: limits that follow
+    from it; there may be more that are not recognized."""
 
     text: str
     limits: tuple[Limit, ...] = ()
 
 
 def read_condition(text: str, facts: ServerDialect | None = None) -> Condition:
-    """Return the condition in a text, which is read by the rules of sql_mode ''. `facts`: the
-    server's SQL dialect. Raise ConditionRefused for a text that is not exactly one condition."""
+    """Return the condition in a text, which is read by the rules of sql_mode ''.
+    `facts`: the server's SQL dialect. Raise ConditionRefused for a text that is not
+    exactly one condition."""
     stripped = text.strip()
     context = StatementContext(facts=facts or ServerDialect())
     try:
@@ -62,8 +64,8 @@ def read_condition(text: str, facts: ServerDialect | None = None) -> Condition:
 
 
 def _require_plain(text: str, parsed: Sequence[Token]) -> None:
-    """Raise ConditionRefused unless the text is one expression without comments, queries and
-    variables."""
+    """Raise ConditionRefused unless the text is one expression without comments,
+    queries and variables."""
     if not parsed:
         raise _refused("it is empty")
     if "\0" in text:
@@ -101,8 +103,8 @@ _Item = Token | int | datetime
 
 
 def _limits(parsed: Sequence[Token]) -> Iterator[Limit]:
-    """Yield the limits from the parts that AND joins. Only comparisons of a column with literals
-    have one. If an OR may join parts, yield nothing."""
+    """Yield the limits from the parts that AND joins. Only comparisons of a column with
+    literals have one. If an OR may join parts, yield nothing."""
     parts = list(_parts(_items(parsed)))
     outside = (item for part in parts for item in _outside(part))
     if any(_keyword(item) in _UNBOUNDED or _is(item, "||") for item in outside):
@@ -116,8 +118,8 @@ def _limits(parsed: Sequence[Token]) -> Iterator[Limit]:
 
 
 def _items(parsed: Sequence[Token]) -> Iterator[_Item]:
-    """Yield tokens and values. A minus before a number becomes the number's sign. If it was a
-    subtraction, `_limit_of` accepts the part in neither form."""
+    """Yield tokens and values. A minus before a number becomes the number's sign. If it
+    was a subtraction, `_limit_of` accepts the part in neither form."""
     minus: Token | None = None
     for token, following in zip(parsed, [*parsed[1:], None], strict=True):
         if _is(token, "-") and following is not None and following.kind == "number":
@@ -131,8 +133,8 @@ def _items(parsed: Sequence[Token]) -> Iterator[_Item]:
 
 
 def _literal(token: Token, *, negative: bool) -> Literal | None:
-    """Return the value of a whole number, or of a date or time in ISO 8601; None for any other
-    token."""
+    """Return the value of a whole number, or of a date or time in ISO 8601; None for
+    any other token."""
     if token.kind == "number" and token.text.isascii() and token.text.isdecimal():
         return -int(token.text) if negative else int(token.text)
     if token.kind != "string" or token.charset is not None or not _MOMENT.fullmatch(token.text):
@@ -144,8 +146,8 @@ def _literal(token: Token, *, negative: bool) -> Literal | None:
 
 
 def _parts(items: Iterable[_Item]) -> Iterator[list[_Item]]:
-    """Yield the parts that AND joins, outside of parentheses. The AND of a BETWEEN joins no
-    parts."""
+    """Yield the parts that AND joins, outside of parentheses. The AND of a BETWEEN
+    joins no parts."""
     part: list[_Item] = []
     depth, between = 0, False
     for item in items:
@@ -171,8 +173,8 @@ def _outside(part: Sequence[_Item]) -> Iterator[_Item]:
 
 
 def _limit_of(part: Sequence[_Item]) -> Limit | None:
-    """Return the limit of `column sign literal`, its mirror image, BETWEEN or IN; None for any
-    other form."""
+    """Return the limit of `column sign literal`, its mirror image, BETWEEN or IN; None
+    for any other form."""
     match part:
         case [
             Token(is_name=True) as name,

@@ -1,10 +1,11 @@
 """The columns by which a table is divided into chunks, and the SQL for their values.
 
-A chunk is the part of a table that one statement reads. The chunk key is made of columns of the
-types in `FORMS`; the first column of another type ends it. ENUM and SET are not listed because
-servers order them by number but compare them as text. JSON, TEXT and BLOB are not listed because an
-index has only a prefix of their values. Every listed type is tested on each server with its extreme
-values, in a session in UTC with sql_mode ''.
+A chunk is the part of a table that one statement reads. The chunk key is made of
+columns of the types in `FORMS`; the first column of another type ends it. ENUM and SET
+are not listed because servers order them by number but compare them as text. JSON, TEXT
+and BLOB are not listed because an index has only a prefix of their values. Every listed
+type is tested on each server with its extreme values, in a session in UTC with sql_mode
+''.
 """
 
 from __future__ import annotations
@@ -22,10 +23,10 @@ from lockstep.pipeline.schema.rows import merge_index
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """How values of one type are read by SQL, and written as literals. `asked`: SQL template that
-    reads a column. `literal`: regular expression that every literal must match. `from_answer`:
-    converts the server's answer to a literal. `from_lake`: converts a value of the lake to a
-    literal; None if that is impossible."""
+    """How values of one type are read by SQL, and written as literals. `asked`: SQL
+    template that reads a column. `literal`: regular expression that every literal must
+    match. `from_answer`: converts the server's answer to a literal. `from_lake`:
+    converts a value of the lake to a literal; None if that is impossible."""
 
     asked: str
     literal: str
@@ -45,15 +46,15 @@ def _without_zeros(column: ColumnSchema, digits: str) -> str:
 
 
 def _scientific(column: ColumnSchema, answer: str) -> str:
-    """Write a DOUBLE with an exponent, because without one the literal would be a DECIMAL.
-    Seventeen digits distinguish all doubles."""
+    """Write a DOUBLE with an exponent, because without one the literal would be a
+    DECIMAL. Seventeen digits distinguish all doubles."""
     digits, _, exponent = f"{float(answer):.16e}".partition("e")
     return f"{digits.rstrip('0').rstrip('.')}e{int(exponent)}"
 
 
 def _dated(word: str) -> Callable[[ColumnSchema, str], str]:
-    """Write a date or moment as a typed literal. If its month or day is zero, write it as a number,
-    which no sql_mode refuses."""
+    """Write a date or moment as a typed literal. If its month or day is zero, write it
+    as a number, which no sql_mode refuses."""
 
     def literal(column: ColumnSchema, answer: str) -> str:
         if "-00" in answer.partition(" ")[0]:
@@ -64,15 +65,15 @@ def _dated(word: str) -> Callable[[ColumnSchema, str], str]:
 
 
 def _text(column: ColumnSchema, digits: str) -> str:
-    """Write text as bytes of its character set. utf8mb3 is written as utf8mb4: the bytes are the
-    same, and servers do not know the name utf8mb3 or warn of it."""
+    """Write text as bytes of its character set. utf8mb3 is written as utf8mb4: the
+    bytes are the same, and servers do not know the name utf8mb3 or warn of it."""
     charset = "utf8mb4" if column.charset == "utf8mb3" else column.charset
     return f"_{charset} x'{digits}'"
 
 
 def _digits(value: Any) -> str:
-    """Write a number. In the lake, a DECIMAL with too many digits is text, and BIT(1) is
-    boolean."""
+    """Write a number. In the lake, a DECIMAL with too many digits is text, and BIT(1)
+    is boolean."""
     if isinstance(value, Decimal):
         return format(value, "f")
     return value if isinstance(value, str) else str(int(value))
@@ -84,7 +85,8 @@ _MINUTES: Final = r"\d\d:\d\d(\.\d{1,6})?"
 _BYTES: Final = r"x'([0-9A-F]{2})*'"
 
 _EXACT: Final = Form(_CHARACTERS, r"-?\d{1,65}(\.\d{1,38})?", _without_zeros, _digits)
-# A FLOAT prints only six digits; multiplied, it becomes a DOUBLE and prints all of them.
+# A FLOAT prints only six digits; multiplied, it becomes a DOUBLE and prints all of
+# them.
 _FLOATING: Final = Form("{} * 1e0", r"-?\d(\.\d{1,17})?e-?\d{1,3}", _scientific, "{:.16e}".format)
 _MOMENT: Final = Form(
     _CHARACTERS,
@@ -92,7 +94,8 @@ _MOMENT: Final = Form(
     _dated("timestamp"),
     "timestamp'{:%Y-%m-%d %H:%M:%S.%f}'".format,
 )
-# Bytes in the column's own character set, so that they are compared by the column's collation.
+# Bytes in the column's own character set, so that they are compared by the column's
+# collation.
 _TEXT: Final = Form(
     "hex({})",
     rf"_[a-z0-9]{{1,32}} {_BYTES}",
@@ -130,11 +133,11 @@ ENGINES: Final = frozenset({"innodb", "myisam", "aria"})
 
 
 def chunk_key(schema: TableSchema) -> tuple[str, ...]:
-    """Return the first columns of `chunk_index` by which the table can be divided, as many as
-    possible; empty if it has to be read in one piece.
+    """Return the first columns of `chunk_index` by which the table can be divided, as
+    many as possible; empty if it has to be read in one piece.
 
-    If they are fewer than the index has, several rows may have the same values. All of these are
-    then in one chunk.
+    If they are fewer than the index has, several rows may have the same values. All of
+    these are then in one chunk.
     """
     index = chunk_index(schema)
     return () if index is None else tuple(column.name for column in _run(schema, index))
@@ -143,9 +146,9 @@ def chunk_key(schema: TableSchema) -> tuple[str, ...]:
 def chunk_index(schema: TableSchema) -> KeySchema | None:
     """Return the index by which chunks are read, or None if no statement can use it.
 
-    It is always the key by which the mirror's rows are merged. If a row's key changes while the
-    table is read, the log has a deleted and an inserted row. So a row that is missed or read twice
-    is corrected.
+    It is always the key by which the mirror's rows are merged. If a row's key changes
+    while the table is read, the log has a deleted and an inserted row. So a row that is
+    missed or read twice is corrected.
     """
     if schema.engine.lower() not in ENGINES or schema.system_versioned:
         return None
@@ -154,8 +157,8 @@ def chunk_index(schema: TableSchema) -> KeySchema | None:
 
 
 def _run(schema: TableSchema, key: KeySchema) -> list[ColumnSchema]:
-    """Return the first columns of the index that have one direction. If all descend, the index is
-    read backwards."""
+    """Return the first columns of the index that have one direction. If all descend,
+    the index is read backwards."""
     same = takewhile(lambda part: part.descending == key.parts[0].descending, key.parts)
     columns = (_whole(schema, part) for part in same)
     return [column for column in takewhile(lambda column: column is not None, columns) if column]
@@ -169,14 +172,14 @@ def _whole(schema: TableSchema, part: KeyPart) -> ColumnSchema | None:
 
 
 def _padded_otherwise(column: ColumnSchema) -> bool:
-    """Return whether the column is a CHAR of MariaDB whose collation respects trailing spaces. An
-    index orders its values with the padding, a comparison without it."""
+    """Return whether the column is a CHAR of MariaDB whose collation respects trailing
+    spaces. An index orders its values with the padding, a comparison without it."""
     return column.type == "char" and "_nopad_" in f"{column.collation}_"
 
 
 def only_on_mysql(schema: TableSchema) -> bool:
-    """Return whether the chunk key can be used on MySQL only. MariaDB has MySQL's collations of
-    0900 since 11.4, and pads a CHAR with them as described above."""
+    """Return whether the chunk key can be used on MySQL only. MariaDB has MySQL's
+    collations of 0900 since 11.4, and pads a CHAR with them as described above."""
     columns = map(schema.column, chunk_key(schema))
     return any(
         column and column.type == "char" and "_0900_" in f"{column.collation}_"

@@ -1,5 +1,5 @@
-"""How long a run may read tables, so that the server still has the part of the log that the run
-reads after them."""
+"""How long a run may read tables, so that the server still has the part of the log that
+the run reads after them."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from lockstep.pipeline.snapshot.pace import PIECE_SECONDS
 from lockstep.pipeline.snapshot.progress import duration
 
 ROWS_PER_SECOND: Final = 50_000
-"""Assumed speed of one connection until it is measured. With narrow rows it can be 62,000."""
+"""Assumed speed of one connection until it is measured. With narrow rows it can be
+62,000."""
 
 SHARE: Final = 0.5
-"""Part of the server's log retention that may be used to read tables. The rest is for reading the
-log, and for delays."""
+"""Part of the server's log retention that may be used to read tables. The rest is for
+reading the log, and for delays."""
 
 _DAY: Final = 86_400
 _WEEK: Final = 7
@@ -27,7 +28,8 @@ KEPT_BY: Final = "binlog_expire_logs_seconds (on MySQL 5.7: expire_logs_days)"
 
 
 def kept_for(settings: Mapping[str, str]) -> timedelta | None:
-    """Return how long a server with these global variables keeps its log; None for ever."""
+    """Return how long a server with these global variables keeps its log; None for
+    ever."""
     if settings.get("binlog_expire_logs_auto_purge", "ON").upper() == "OFF":
         return None
     seconds = float(settings.get("binlog_expire_logs_seconds") or 0)
@@ -37,8 +39,9 @@ def kept_for(settings: Mapping[str, str]) -> timedelta | None:
 
 @dataclass(frozen=True, slots=True)
 class LogRoom:
-    """The time that a run has for reading tables. `kept`: how long the server keeps its log, None
-    for ever. `wanted`: the configured time for reading tables in a run, in seconds."""
+    """The time that a run has for reading tables. `kept`: how long the server keeps its
+    log, None for ever. `wanted`: the configured time for reading tables in a run, in
+    seconds."""
 
     kept: timedelta | None
     wanted: float
@@ -50,14 +53,14 @@ class LogRoom:
 
     @property
     def piece_seconds(self) -> float:
-        """The longest time, in seconds, for a table that is read in one piece. The next run cannot
-        continue such a read."""
+        """The longest time, in seconds, for a table that is read in one piece. The next
+        run cannot continue such a read."""
         return min(PIECE_SECONDS, self._most)
 
     @property
     def short(self) -> str | None:
-        """A sentence that says that tables are read for a shorter time than configured, and why;
-        None if they are not."""
+        """A sentence that says that tables are read for a shorter time than configured,
+        and why; None if they are not."""
         if self.kept is None or self.seconds == self.wanted:
             return None
         return (
@@ -85,15 +88,16 @@ class LogRoom:
 
 
 def one_week(settings: Mapping[str, str]) -> tuple[str, str]:
-    """Return the variable for the log's retention on a server with these global variables, and its
-    value for a week. MySQL 5.7 and MariaDB before 10.6 count days."""
+    """Return the variable for the log's retention on a server with these global
+    variables, and its value for a week. MySQL 5.7 and MariaDB before 10.6 count
+    days."""
     if "binlog_expire_logs_seconds" in settings or "expire_logs_days" not in settings:
         return "binlog_expire_logs_seconds", str(_WEEK * _DAY)
     return "expire_logs_days", str(_WEEK)
 
 
 def keep_longer(settings: Mapping[str, str]) -> str:
-    """Return the statement that makes a server with these global variables keep its log for a
-    week."""
+    """Return the statement that makes a server with these global variables keep its log
+    for a week."""
     name, value = one_week(settings)
     return f"set global {name} = {value};"

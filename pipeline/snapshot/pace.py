@@ -1,12 +1,13 @@
-"""Decides the size of the next chunk, whether it is read now or later, and when a read is given up.
+"""Decides the size of the next chunk, whether it is read now or later, and when a read
+is given up.
 
-A chunk is the part of a table that one statement reads, in one short transaction. It should take
-about `Pace.seconds`. Then an ALTER waits only briefly, and little has to be read again after a
-failure.
+A chunk is the part of a table that one statement reads, in one short transaction. It
+should take about `Pace.seconds`. Then an ALTER waits only briefly, and little has to be
+read again after a failure.
 
-A read holds the table's metadata lock until its end. Meanwhile an ALTER waits for the lock, and all
-later statements on the table, even reads, wait for the ALTER. So a read is given up if an ALTER
-waits for the table, or if it takes too long.
+A read holds the table's metadata lock until its end. Meanwhile an ALTER waits for the
+lock, and all later statements on the table, even reads, wait for the ALTER. So a read
+is given up if an ALTER waits for the table, or if it takes too long.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from typing import Final
 
 GROWS: Final = 2.0
 SHRINKS: Final = 0.25
-"""Largest factors by which the size changes from one chunk to the next. One chunk alone may be fast
-or slow by chance."""
+"""Largest factors by which the size changes from one chunk to the next. One chunk alone
+may be fast or slow by chance."""
 
 ENOUGH: Final = 0.5
 """Least part of its size that a chunk must have in rows to show how fast rows are read."""
@@ -25,9 +26,9 @@ ENOUGH: Final = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """Targets for chunks: about `seconds` of time, and from `least` to `most` rows, `first` in the
-    first chunk. With wide rows a chunk may have fewer than `least`, so that it has at most
-    `most_bytes`."""
+    """Targets for chunks: about `seconds` of time, and from `least` to `most` rows,
+    `first` in the first chunk. With wide rows a chunk may have fewer than `least`, so
+    that it has at most `most_bytes`."""
 
     seconds: float = 2.0
     least: int = 1_000
@@ -44,9 +45,9 @@ class Pace:
 
 @dataclass(frozen=True, slots=True)
 class ChunkRead:
-    """A chunk that was read. `asked`: the number of rows that was asked for; `rows`, `bytes`: its
-    rows, and their size in the reader's memory; `seconds`: from the query for its bound to its last
-    row."""
+    """A chunk that was read. `asked`: the number of rows that was asked for; `rows`,
+    `bytes`: its rows, and their size in the reader's memory; `seconds`: from the query
+    for its bound to its last row."""
 
     asked: int
     rows: int
@@ -68,9 +69,9 @@ def next_size(pace: Pace, read: ChunkRead) -> int:
 
 @dataclass(frozen=True, slots=True)
 class SourceLoad:
-    """A server's load at one moment, including the query for it. `replica_lag`: seconds that it
-    lags behind the server from which it replicates, the highest of several; None if it is no
-    replica."""
+    """A server's load at one moment, including the query for it. `replica_lag`: seconds
+    that it lags behind the server from which it replicates, the highest of several;
+    None if it is no replica."""
 
     threads_running: int
     replica_lag: float | None
@@ -80,8 +81,9 @@ class SourceLoad:
 
 @dataclass(frozen=True, slots=True)
 class LoadLimits:
-    """The load above which no chunk is read; None for no limit. `connections`: part of the server's
-    `max_connections`. `pause`: seconds until the load is measured again."""
+    """The load above which no chunk is read; None for no limit. `connections`: part of
+    the server's `max_connections`. `pause`: seconds until the load is measured
+    again."""
 
     threads_running: int | None = 25
     replica_lag: float | None = 60.0
@@ -134,8 +136,8 @@ def _too_much(load: SourceLoad, limits: LoadLimits) -> list[str]:
 
 
 PIECE_SECONDS: Final = 3600.0
-"""The longest read of a table in one piece. Until its end, the server cannot purge old row
-versions."""
+"""The longest read of a table in one piece. Until its end, the server cannot purge old
+row versions."""
 
 CHUNK_SECONDS: Final = 5.0
 """How long an ALTER waits before a chunk's read gives way. Most chunks end earlier."""
@@ -143,8 +145,8 @@ CHUNK_SECONDS: Final = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """The rule for giving up a read. `gives_way`: seconds after which it gives way to an ALTER;
-    `most`: the most seconds that it may take, None for no limit."""
+    """The rule for giving up a read. `gives_way`: seconds after which it gives way to
+    an ALTER; `most`: the most seconds that it may take, None for no limit."""
 
     gives_way: float
     most: float | None = None
@@ -156,8 +158,8 @@ def patience(*, whole: bool, most_seconds: float = PIECE_SECONDS) -> Patience:
 
 
 def leaves(rule: Patience, seconds: float, *, waited_for: bool) -> str | None:
-    """Return why a read is given up now, or None if it continues. `seconds`: how long it has
-    lasted; `waited_for`: an ALTER waits for the table."""
+    """Return why a read is given up now, or None if it continues. `seconds`: how long
+    it has lasted; `waited_for`: an ALTER waits for the table."""
     if waited_for and seconds >= rule.gives_way:
         return "its read gave way to ALTER, which waited for the table"
     if rule.most is not None and seconds >= rule.most:

@@ -14,8 +14,9 @@ _DAY: Final = 86_400
 
 @dataclass(frozen=True, slots=True)
 class LoadProgress:
-    """A load that has read `rows` rows in `seconds`. `estimated_rows`: the server's estimate of the
-    table's rows, which may be much too high or too low; None without one."""
+    """A load that has read `rows` rows in `seconds`. `estimated_rows`: the server's
+    estimate of the table's rows, which may be much too high or too low; None without
+    one."""
 
     json_keys: ClassVar = ("rows", "estimated_rows", "percent", "remaining_seconds")
 
@@ -27,8 +28,8 @@ class LoadProgress:
 
     @property
     def percent(self) -> int | None:
-        """From 0 to 99, or 100 if the load is finished. None without an estimate, or if it was too
-        low."""
+        """From 0 to 99, or 100 if the load is finished. None without an estimate, or if
+        it was too low."""
         if self.finished:
             return 100
         if not self.estimated_rows or self.rows > self.estimated_rows:
@@ -59,7 +60,8 @@ class LoadProgress:
 
 
 def duration(seconds: float) -> str:
-    """Return a duration as a rounded number of seconds, minutes, hours or days; at least 1 s."""
+    """Return a duration as a rounded number of seconds, minutes, hours or days; at
+    least 1 s."""
     rounded = max(1, round(seconds))
     if rounded < 2 * _MINUTE:
         return f"{rounded} s"

@@ -1,9 +1,9 @@
-"""The start rules as functions. Each takes the question, which has all facts, and returns a
-start, an error, or None if the rule does not apply.
+"""The start rules as functions. Each takes the question, which has all facts, and
+returns a start, an error, or None if the rule does not apply.
 
-`rules.TABLE` has their order, describes each in words, and says which cursor it needs (the cursor
-is the place up to which the source was read). Not here: finding a place on the server
-(`pipeline.run.find_place`).
+`rules.TABLE` has their order, describes each in words, and says which cursor it needs
+(the cursor is the place up to which the source was read). Not here: finding a place on
+the server (`pipeline.run.find_place`).
 """
 
 from __future__ import annotations
@@ -95,9 +95,9 @@ def chosen(question: Question) -> Answer:
 
 
 def _between(question: Question, cursor: Cursor, reached: ReachedPlace) -> Continuity | None:
-    """Return what lies between the cursor and a chosen place: nothing (CONTIGUOUS) or a GAP; None
-    if the place is before the cursor. Without proof a gap is assumed, because in a rewritten
-    history the same GTIDs may name other transactions."""
+    """Return what lies between the cursor and a chosen place: nothing (CONTIGUOUS) or a
+    GAP; None if the place is before the cursor. Without proof a gap is assumed, because
+    in a rewritten history the same GTIDs may name other transactions."""
     place, at = reached.where, cursor.position.at
     if _same_log(question) and isinstance(place, Coordinates) and place.file.base == at.file.base:
         if place < at:
@@ -113,7 +113,8 @@ def _between(question: Question, cursor: Cursor, reached: ReachedPlace) -> Conti
     if before_place == read:
         return Continuity.CONTIGUOUS
     if isinstance(place, GtidSet):
-        # The dump sends every transaction that is not in the set, even if it was read before.
+        # The dump sends every transaction that is not in the set, even if it was read
+        # before.
         return Continuity.GAP if before_place.contains(read) else None
     return None if read.contains(before_place) else Continuity.GAP
 
@@ -208,8 +209,8 @@ def resume_after_purge(question: Question) -> Answer:
 
 
 def tables_read_again(question: Question) -> Answer:
-    """Return a start at the log's head, with every table read from the source, if the server no
-    longer has the log after the cursor and the policy asks for this."""
+    """Return a start at the log's head, with every table read from the source, if the
+    server no longer has the log after the cursor and the policy asks for this."""
     cursor = question.known_cursor
     if question.policies.on_position_lost is not OnPositionLost.RESNAPSHOT:
         return None
@@ -414,8 +415,8 @@ def _unreachable(question: Question, file: LogFile, place: str) -> LockstepError
 
 
 def configured(question: Question) -> Answer:
-    """Return the start at the configured place. If the server does not have the place, one of the
-    rules before this one has refused it."""
+    """Return the start at the configured place. If the server does not have the place,
+    one of the rules before this one has refused it."""
     match question.configured:
         case AfterGtids(gtids):
             reason = "the configured start is a GTID set: everything after it is read"
@@ -442,8 +443,8 @@ def configured(question: Question) -> Answer:
 
 
 def _snapshot(question: Question) -> Start:
-    """Start at the head; or, if an unfinished run has read some tables already, at the place where
-    it began, because their rows need the log from there."""
+    """Start at the head; or, if an unfinished run has read some tables already, at the
+    place where it began, because their rows need the log from there."""
     where, name = question.facts.head, "its end"
     low = question.load_low
     if low is not None and low.offset <= (question.facts.size_of(low.file) or 0):

@@ -1,4 +1,5 @@
-"""The end of a run, which is fixed before its first byte is read and lies between two transactions.
+"""The end of a run, which is fixed before its first byte is read and lies between two
+transactions.
 
 Here are the end as a value, the check whether it is reached, and the proof that every
 transaction which the server had executed by then was read.
@@ -19,8 +20,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """Limits of one run: bytes of the log, transactions, and seconds since it began. The run ends
-    after the transaction that reaches one of them. None is no limit."""
+    """Limits of one run: bytes of the log, transactions, and seconds since it began.
+    The run ends after the transaction that reaches one of them. None is no limit."""
 
     max_bytes: int | None = None
     max_transactions: int | None = None
@@ -29,9 +30,10 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class RunBounds:
-    """Where a run ends. `end`: the log's head when the run began, or an earlier place that was
-    asked for. `executed`: the server's executed GTIDs. They were asked for before the head, so the
-    log up to the head must have them all. Empty if the run ends before the head."""
+    """Where a run ends. `end`: the log's head when the run began, or an earlier place
+    that was asked for. `executed`: the server's executed GTIDs. They were asked for
+    before the head, so the log up to the head must have them all. Empty if the run ends
+    before the head."""
 
     end: Coordinates
     executed: GtidSet
@@ -41,14 +43,15 @@ class RunBounds:
     def fixed(
         cls, facts: ServerFacts, budget: Budget, until: Coordinates | None = None
     ) -> RunBounds:
-        """Return the bounds of a run that begins now and ends at the log's head, or at `until` if
-        that is earlier."""
+        """Return the bounds of a run that begins now and ends at the log's head, or at
+        `until` if that is earlier."""
         if until is not None and until < facts.head:
             return cls(until, GtidSet(), budget)
         return cls(facts.head, GtidSet.parse(facts.gtid_executed), budget)
 
     def reached_limit(self, *, transactions: int, log_bytes: int, seconds: float) -> str | None:
-        """Return the first limit that is reached, in the words of the configuration, or None."""
+        """Return the first limit that is reached, in the words of the configuration, or
+        None."""
         budget = self.budget
         if budget.max_transactions is not None and transactions >= budget.max_transactions:
             return f"max_transactions = {budget.max_transactions}"
@@ -59,7 +62,8 @@ class RunBounds:
         return None
 
     def reached(self, at: Coordinates) -> bool:
-        """Return whether `at`, a place between two transactions, is the run's end or later."""
+        """Return whether `at`, a place between two transactions, is the run's end or
+        later."""
         return not at < self.end
 
     def require_reached(self, at: Coordinates) -> None:
@@ -71,6 +75,6 @@ class RunBounds:
             )
 
     def missing_gtids(self, read: GtidSet, purged: GtidSet) -> GtidSet:
-        """Return the executed GTIDs that the run neither read up to its end nor found purged. If
-        there are any, the log is incomplete."""
+        """Return the executed GTIDs that the run neither read up to its end nor found
+        purged. If there are any, the log is incomplete."""
         return self.executed.difference(read).difference(purged)

@@ -1,8 +1,8 @@
 """The facts from which a start is decided, and the possible decisions. Values only.
 
-A batch is the part of the log that one run read. A cursor is the end of the last batch. Its anchor
-describes the event that ends there (offset, checksum, …), so that a later run can tell whether the
-log is still the one that was read.
+A batch is the part of the log that one run read. A cursor is the end of the last batch.
+Its anchor describes the event that ends there (offset, checksum, …), so that a later
+run can tell whether the log is still the one that was read.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from lockstep.pipeline.values.position import Coordinates, LogFile
 
 
 class AnchorReading(StrEnum):
-    """The result of comparing the log's event before the cursor with the recorded anchor."""
+    """The result of comparing the log's event before the cursor with the recorded
+    anchor."""
 
     NOT_READ = "not read"
     SAME = "the same"
@@ -30,11 +31,12 @@ class AnchorReading(StrEnum):
 
 
 class SetReading(StrEnum):
-    """The result of comparing the server's transactions with those that were read under the same
-    GTIDs. Commit times or hashes of the last ones are recorded."""
+    """The result of comparing the server's transactions with those that were read under
+    the same GTIDs. Commit times or hashes of the last ones are recorded."""
 
     NOT_KEPT = "not kept"
-    """Nothing was recorded, or nothing is compared because the cursor's anchor is enough."""
+    """Nothing was recorded, or nothing is compared because the cursor's anchor is
+    enough."""
     SAME = "the same"
     DIFFERENT = "different"
     PURGED = "purged"
@@ -77,8 +79,8 @@ class StartRule(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ReachedPlace:
-    """The place that an operator chose, as this server has it: coordinates, or a GTID set to start
-    after. `gtid_set`: the GTIDs that were executed before this place."""
+    """The place that an operator chose, as this server has it: coordinates, or a GTID
+    set to start after. `gtid_set`: the GTIDs that were executed before this place."""
 
     where: Coordinates | GtidSet
     gtid_set: GtidSet
@@ -88,13 +90,14 @@ class ReachedPlace:
 class Question:
     """All facts from which a start is decided.
 
-    `source`: the source's name, for the commands in hints. `cursor`: the end of the last captured
-    batch if all its files are intact, else the end of the last acknowledged one. `configured`: the
-    start in lockstep.toml, which is used only without a cursor. `override`: the start that an
-    operator chose. `reached`: that place on this server, or the error that says why the server does
-    not have it. `set_reading`: NOT_KEPT unless only the cursor's GTID set says where to continue.
-    `reused_gtid`: the GTID of a transaction that differs. `load_low`: the log's head when an
-    unfinished run began to read tables.
+    `source`: the source's name, for the commands in hints. `cursor`: the end of the
+    last captured batch if all its files are intact, else the end of the last
+    acknowledged one. `configured`: the start in lockstep.toml, which is used only
+    without a cursor. `override`: the start that an operator chose. `reached`: that
+    place on this server, or the error that says why the server does not have it.
+    `set_reading`: NOT_KEPT unless only the cursor's GTID set says where to continue.
+    `reused_gtid`: the GTID of a transaction that differs. `load_low`: the log's head
+    when an unfinished run began to read tables.
     """
 
     source: str = field(kw_only=True)
@@ -145,14 +148,15 @@ class Question:
 
     @property
     def file_is_gone(self) -> bool:
-        """True if this is the server that was read, and it no longer has the cursor's file."""
+        """True if this is the server that was read, and it no longer has the cursor's
+        file."""
         return self.same_server and not self.facts.lists(self.known_cursor.position.at.file)
 
 
 @dataclass(frozen=True, slots=True)
 class Since:
-    """The first transaction committed at or after a moment (UTC), in `file` or in any file.
-    `known`: everything that was committed before this time has been read."""
+    """The first transaction committed at or after a moment (UTC), in `file` or in any
+    file. `known`: everything that was committed before this time has been read."""
 
     moment: datetime
     file: LogFile | None = None
@@ -165,10 +169,10 @@ Where = Coordinates | GtidSet | Since
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """The decision to read the log from `where` on. `predecessor`: the number of the batch that
-    ends exactly there. Otherwise `follows`: the number of the batch before this start, and
-    `continuity`: whether a gap or an overlap lies between them. A source's first start has neither.
-    `override`: the id of an operator's choice."""
+    """The decision to read the log from `where` on. `predecessor`: the number of the
+    batch that ends exactly there. Otherwise `follows`: the number of the batch before
+    this start, and `continuity`: whether a gap or an overlap lies between them. A
+    source's first start has neither. `override`: the id of an operator's choice."""
 
     rule: StartRule
     reason: str

@@ -1,8 +1,10 @@
-"""The start rules in their order, as a table that `docs/how-it-works.md` shows, and the decision.
+"""The start rules in their order, as a table that `docs/how-it-works.md` shows, and the
+decision.
 
-Each row says which cursor its rule needs (the cursor is the place up to which the source was read).
-`answers` has the rule's other conditions and its messages. A batch is what one run read of the log,
-and its segments are files with the changes of one table each.
+Each row says which cursor its rule needs (the cursor is the place up to which the
+source was read). `answers` has the rule's other conditions and its messages. A batch is
+what one run read of the log, and its segments are files with the changes of one table
+each.
 """
 
 from __future__ import annotations
@@ -52,16 +54,17 @@ _NEEDS: Final[Mapping[str, Callable[[Question], bool]]] = {
     _CURSOR_WITHIN_GTIDS: lambda question: question.by_gtid,
     "any other": lambda _: True,
 }
-"""A row's text for its cursor → the check that a question has such a cursor. The rule's function
-checks the commit time and the purged set. "May not be resumed by GTID" needs no check: such a row
-comes after the rows that decide for every cursor of another server that may be."""
+"""A row's text for its cursor → the check that a question has such a cursor. The rule's
+function checks the commit time and the purged set. "May not be resumed by GTID" needs
+no check: such a row comes after the rows that decide for every cursor of another server
+that may be."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One rule in words: the cursor, the other facts, the decision. `decide` is the rule as code.
-    A rule without `decide` is carried out by `pipeline.run.repair`, before the facts are
-    gathered."""
+    """One rule in words: the cursor, the other facts, the decision. `decide` is the
+    rule as code. A rule without `decide` is carried out by `pipeline.run.repair`,
+    before the facts are gathered."""
 
     rule: StartRule
     cursor: str
@@ -300,11 +303,11 @@ def decide_start(question: Question) -> Start | Refusal:
 
 
 def compare_anchor(expected: Anchor, anchor: Anchor | None) -> AnchorReading:
-    """Compare the recorded anchor (`expected`) with that of the log's event before the cursor;
-    `anchor` is None if the log has no event there.
+    """Compare the recorded anchor (`expected`) with that of the log's event before the
+    cursor; `anchor` is None if the log has no event there.
 
-    The GTID is not compared: the first event of a transaction has it, and not the one before the
-    cursor.
+    The GTID is not compared: the first event of a transaction has it, and not the one
+    before the cursor.
     """
     if anchor is not None and replace(anchor, gtid=expected.gtid) == expected:
         return AnchorReading.SAME
@@ -314,12 +317,13 @@ def compare_anchor(expected: Anchor, anchor: Anchor | None) -> AnchorReading:
 def compare_set(
     recorded: Sequence[SetAnchor], anchors: Mapping[str, SetAnchor]
 ) -> tuple[SetReading, str]:
-    """Compare recorded transactions with the log's. `recorded`: the last transaction of each GTID
-    source, the newest first. `anchors`: those transactions that the log has, by GTID. Return the
-    result and, if a transaction differs, its GTID.
+    """Compare recorded transactions with the log's. `recorded`: the last transaction of
+    each GTID source, the newest first. `anchors`: those transactions that the log has,
+    by GTID. Return the result and, if a transaction differs, its GTID.
 
-    The log must have the last transaction that was read: if that is the same, so is everything
-    before it. Those of other GTID sources may be purged, but must not differ.
+    The log must have the last transaction that was read: if that is the same, so is
+    everything before it. Those of other GTID sources may be purged, but must not
+    differ.
     """
     if not recorded:
         return SetReading.NOT_KEPT, ""
@@ -339,8 +343,9 @@ def decision_record(
     at: Coordinates | None = None,
     tables: Sequence[str] = (),
 ) -> Decision:
-    """Return the decision for the ledger, with the facts that led to it. `at`: the coordinates of
-    the start. `tables`: the tables that may lack changes because of a gap."""
+    """Return the decision for the ledger, with the facts that led to it. `at`: the
+    coordinates of the start. `tables`: the tables that may lack changes because of a
+    gap."""
     facts: dict[str, Any] = {
         "tables": {"include": list(patterns.include), "exclude": list(patterns.exclude)},
         "anchor": question.anchor.value,

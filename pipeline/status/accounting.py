@@ -1,13 +1,15 @@
-"""Accounts of row images by batch: read from the log, written to files, merged. They show whether
-any image was lost. A batch is what one run captured; a row image is a row before or after a change.
+"""Accounts of row images by batch: read from the log, written to files, merged. They
+show whether any image was lost. A batch is what one run captured; a row image is a row
+before or after a change.
 
 Pure. `lockstep verify` proves that the rows themselves are right.
 
-read images that got a sequence number when they were read written images in the batch's files: one
-per insert, delete and mark, two per update merged rows of the files that a finished write covers,
-by operation
+read images that got a sequence number when they were read written images in the batch's
+files: one per insert, delete and mark, two per update merged rows of the files that a
+finished write covers, by operation
 
-A table that is stopped, or whose rows are still being read, may have rows that are not merged yet.
+A table that is stopped, or whose rows are still being read, may have rows that are not
+merged yet.
 """
 
 from __future__ import annotations
@@ -32,11 +34,12 @@ _MARKED: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """The account of one batch. `read`, `images`: number of row images that were read, and that are
-    in its files; `marks`: at most so many of them are marks, which stand for no row. `written`:
-    rows in its files; `merged`: the rows that finished writes cover; `stopped`: the rows of tables
-    that do not follow the source now. `unmerged`: tables that follow the source and have rows in
-    this batch that no finished write covers."""
+    """The account of one batch. `read`, `images`: number of row images that were read,
+    and that are in its files; `marks`: at most so many of them are marks, which stand
+    for no row. `written`: rows in its files; `merged`: the rows that finished writes
+    cover; `stopped`: the rows of tables that do not follow the source now. `unmerged`:
+    tables that follow the source and have rows in this batch that no finished write
+    covers."""
 
     batch: int
     read: int
@@ -55,7 +58,8 @@ class Account:
 
     @property
     def arrived(self) -> bool:
-        """Return whether every written row is merged, or waits because its table is stopped."""
+        """Return whether every written row is merged, or waits because its table is
+        stopped."""
         return not self.unmerged and self.merged + self.stopped == self.written
 
 
@@ -66,8 +70,9 @@ def accounts(
     writes: Sequence[SettledWrite],
     following: Collection[TableName],
 ) -> tuple[Account, ...]:
-    """Return the account of each batch, in their order. `rows`, `events` and `writes` may include
-    those of other batches. `following`: tables that are captured and merged now."""
+    """Return the account of each batch, in their order. `rows`, `events` and `writes`
+    may include those of other batches. `following`: tables that are captured and merged
+    now."""
     intents = [write.intent for write in writes if write.intent.step != REPLAY]
     results = []
     for batch in batches:
@@ -90,8 +95,8 @@ def accounts(
 
 
 def _marks(batch: Batch, events: Sequence[TableEvent]) -> int:
-    """Return the largest number of marks in the batch. An event has the sequence number of the
-    change before it."""
+    """Return the largest number of marks in the batch. An event has the sequence number
+    of the change before it."""
     last = batch.base + batch.changes
     return sum(event.kind in _MARKED and batch.base <= event.sequence <= last for event in events)
 

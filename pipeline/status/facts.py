@@ -1,8 +1,10 @@
-"""The facts about a source that `status` shows, and what is measured from them: its lag, how long
-its log is kept, and whether it can be followed to another server by GTIDs.
+"""The facts about a source that `status` shows, and what is measured from them: its
+lag, how long its log is kept, and whether it can be followed to another server by
+GTIDs.
 
-Purging of logs: MySQL manual, `binlog_expire_logs_seconds`: a file that was not written to for that
-time is purged at the next rotation or server start. MariaDB knowledge base, `expire_logs_days`.
+Purging of logs: MySQL manual, `binlog_expire_logs_seconds`: a file that was not written
+to for that time is purged at the next rotation or server start. MariaDB knowledge base,
+`expire_logs_days`.
 """
 
 from __future__ import annotations
@@ -37,8 +39,8 @@ from lockstep.pipeline.values.table import TableName
 
 @dataclass(frozen=True, slots=True)
 class Lag:
-    """How far the lake is behind the server, in seconds, bytes of log, and transactions; None if
-    unknown."""
+    """How far the lake is behind the server, in seconds, bytes of log, and
+    transactions; None if unknown."""
 
     seconds: float | None = None
     log_bytes: int | None = None
@@ -47,10 +49,10 @@ class Lag:
 
 @dataclass(frozen=True, slots=True)
 class Headroom:
-    """How long the server still keeps the log after the cursor (the place up to which it was read).
-    `gone`: the server no longer lists the cursor's file. `kept`: how long it keeps any file, None
-    for ever. `remaining`: how long it still keeps the cursor's; None if nothing is purged by time.
-    `bytes_per_day`: how fast the log grows."""
+    """How long the server still keeps the log after the cursor (the place up to which
+    it was read). `gone`: the server no longer lists the cursor's file. `kept`: how long
+    it keeps any file, None for ever. `remaining`: how long it still keeps the cursor's;
+    None if nothing is purged by time. `bytes_per_day`: how fast the log grows."""
 
     gone: bool
     kept: timedelta | None
@@ -68,8 +70,8 @@ class WaitingBatch:
 
 @dataclass(frozen=True, slots=True)
 class Failures:
-    """The attempts that failed since the last success: their number, when the oldest known one
-    failed (`first`), and the newest (`last`)."""
+    """The attempts that failed since the last success: their number, when the oldest
+    known one failed (`first`), and the newest (`last`)."""
 
     count: int
     first: datetime
@@ -78,8 +80,9 @@ class Failures:
 
 @dataclass(frozen=True, slots=True)
 class Overlap:
-    """A batch that began at the place `begin` and read the end of batch `after` again. Rows with
-    `_batch` equal to `batch` and committed up to `until` may be in the changelogs twice."""
+    """A batch that began at the place `begin` and read the end of batch `after` again.
+    Rows with `_batch` equal to `batch` and committed up to `until` may be in the
+    changelogs twice."""
 
     batch: int
     after: int
@@ -89,18 +92,20 @@ class Overlap:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """Everything a person may want to know about a source. `captured`, `acknowledged`: the places
-    up to which the log was captured, and up to which it is in the lake. `lineage`: the servers that
-    were read, in their order. `facts`: None if the server did not answer; `trouble` then says why.
-    `start`: what the next run would decide; None if that was not examined, and always while a
-    chosen start (`override`) is open. `quarantined`: the stopped tables; `ordered_back`: those that
-    an order resumes. `partial`: tables whose older rows the lake cannot have. `lake`: why the
-    ledger may not be used with this lake. `astray`: tables that the next run will quarantine
-    because another program changed their mirrors or changelogs. `moved`: tables whose changelogs
-    have unchanged rows in files that another program wrote. `loading`: tables whose rows are being
-    read from the source. `proofs`: the results of comparisons with the source. `unproven`: tables
-    whose structures must still be compared with the server's. `in_clear`: values that the settings
-    now hide and the lake still has. `former`: folders that mirrors had earlier."""
+    """Everything a person may want to know about a source. `captured`, `acknowledged`:
+    the places up to which the log was captured, and up to which it is in the lake.
+    `lineage`: the servers that were read, in their order. `facts`: None if the server
+    did not answer; `trouble` then says why. `start`: what the next run would decide;
+    None if that was not examined, and always while a chosen start (`override`) is open.
+    `quarantined`: the stopped tables; `ordered_back`: those that an order resumes.
+    `partial`: tables whose older rows the lake cannot have. `lake`: why the ledger may
+    not be used with this lake. `astray`: tables that the next run will quarantine
+    because another program changed their mirrors or changelogs. `moved`: tables whose
+    changelogs have unchanged rows in files that another program wrote. `loading`:
+    tables whose rows are being read from the source. `proofs`: the results of
+    comparisons with the source. `unproven`: tables whose structures must still be
+    compared with the server's. `in_clear`: values that the settings now hide and the
+    lake still has. `former`: folders that mirrors had earlier."""
 
     source: str
     captured: Cursor | None = None
@@ -145,8 +150,8 @@ class Standing:
 
 
 def looked(attempts: Sequence[Attempt], position: Position | None) -> datetime | None:
-    """Return when a run last found that the log ended at the position; None if never. `attempts`:
-    newest first."""
+    """Return when a run last found that the log ended at the position; None if never.
+    `attempts`: newest first."""
     for attempt in attempts:
         if position is not None and attempt.head == position.at:
             return attempt.ended_at
@@ -159,9 +164,10 @@ def lag(
     now: datetime,
     since: datetime | None = None,
 ) -> Lag:
-    """Return the lag. It is 0 seconds if the log has nothing after the position. Otherwise it is
-    the time since the later of two moments: the last commit that was read, and `since`, when a run
-    last reached the log's end. All unread changes are newer than both."""
+    """Return the lag. It is 0 seconds if the log has nothing after the position.
+    Otherwise it is the time since the later of two moments: the last commit that was
+    read, and `since`, when a run last reached the log's end. All unread changes are
+    newer than both."""
     if position is None:
         return Lag()
     behind = log_distance(facts, position) if facts else None
@@ -175,8 +181,8 @@ def lag(
 
 
 def log_distance(facts: ServerFacts, position: Position) -> int | None:
-    """Return the bytes of log between a position and the server's end of the log. Return None if
-    that is unknown (another server, a purged file)."""
+    """Return the bytes of log between a position and the server's end of the log.
+    Return None if that is unknown (another server, a purged file)."""
     if facts.server_uuid != position.server_uuid or not facts.lists(position.at.file):
         return None
     return log_between(position.at, facts.head, facts.binlogs)
@@ -196,9 +202,9 @@ def _transactions(facts: ServerFacts, position: Position) -> int | None:
 def headroom(
     facts: ServerFacts, position: Position, *, ended: datetime | None, oldest: datetime | None
 ) -> Headroom | None:
-    """Return how long the log after the position is kept; None for another server. `ended`: when
-    the file after the position's file was created; None if there is none, or if unknown. `oldest`:
-    when the oldest listed file was created."""
+    """Return how long the log after the position is kept; None for another server.
+    `ended`: when the file after the position's file was created; None if there is none,
+    or if unknown. `oldest`: when the oldest listed file was created."""
     if facts.server_uuid != position.server_uuid:
         return None
     kept = kept_for(facts.settings)
@@ -215,7 +221,8 @@ def headroom(
 
 
 def why_not_by_gtid(cursor: Cursor, facts: ServerFacts | None) -> str | None:
-    """Return why the source cannot be followed to another server by GTID; None if it can."""
+    """Return why the source cannot be followed to another server by GTID; None if it
+    can."""
     if not cursor.position.gtid_set:
         return "nothing that was read had a GTID"
     if cursor.lapsed:
@@ -230,8 +237,9 @@ def why_not_by_gtid(cursor: Cursor, facts: ServerFacts | None) -> str | None:
 def failures(
     attempts: Sequence[Attempt], batches: Sequence[Batch], *, waiting: bool
 ) -> Failures | None:
-    """Return the failures since the last successful run; None without any. Both lists are newest
-    first. An idle run counts as a success, unless batches are `waiting` for a merge that failed."""
+    """Return the failures since the last successful run; None without any. Both lists
+    are newest first. An idle run counts as a success, unless batches are `waiting` for
+    a merge that failed."""
     done = next((batch.acknowledged_at for batch in batches if batch.acknowledged_at), None)
     failed: list[Attempt] = []
     for attempt in attempts:

@@ -1,5 +1,5 @@
-"""Judges the health of one table: a word, a sentence and what to do. `verdict` judges the
-source."""
+"""Judges the health of one table: a word, a sentence and what to do. `verdict` judges
+the source."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class TableHealth(StrEnum):
     GAP = "gap"
     PARTIAL = "partial"
     IN_CLEAR = "in clear"
-    """Its settings hide more than before, and the lake still has earlier values that they hide
-    now."""
+    """Its settings hide more than before, and the lake still has earlier values that
+    they hide now."""
     UNSEEN = "unseen"
     """Nothing of it was captured yet."""
     FOLLOWING = "following"
@@ -41,9 +41,9 @@ class TableHealth(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TableStanding:
-    """A table's health. `sentence`, `hint`: they change only if something happens to the table;
-    `hint` is "" if there is nothing to do. `position`: a place of the log, or "". `progress`: how
-    far its rows are read; it changes with time."""
+    """A table's health. `sentence`, `hint`: they change only if something happens to
+    the table; `hint` is "" if there is nothing to do. `position`: a place of the log,
+    or "". `progress`: how far its rows are read; it changes with time."""
 
     table: TableName
     health: TableHealth
@@ -132,8 +132,8 @@ def _standing(
 
 
 def _stopped(state: TableState, loading: LoadProgress | None) -> TableStanding | None:
-    """Return the health that the table's state says; None if its mirror follows the source and is
-    complete."""
+    """Return the health that the table's state says; None if its mirror follows the
+    source and is complete."""
     table, place = state.table, state.place
     if state.complete:
         return None

@@ -1,5 +1,5 @@
-"""Judges a source: one sentence that says what is wrong, and what to type. Pure; every combination
-of facts has a verdict."""
+"""Judges a source: one sentence that says what is wrong, and what to type. Pure; every
+combination of facts has a verdict."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """A source's state. `sentence`: what is wrong. `hint`: what to type or do; "" if nothing.
-    `recovery`: who must act before the source continues; None if it continues, perhaps without some
-    tables. `about`: text that identifies the trouble, because the numbers and times in `sentence`
-    change."""
+    """A source's state. `sentence`: what is wrong. `hint`: what to type or do; "" if
+    nothing. `recovery`: who must act before the source continues; None if it continues,
+    perhaps without some tables. `about`: text that identifies the trouble, because the
+    numbers and times in `sentence` change."""
 
     state: State
     sentence: str
@@ -84,8 +84,8 @@ SILENT = timedelta(seconds=30)
 
 _LATE = timedelta(minutes=15)
 _QUARTER = 0.25
-"""A source is late after the schedule's longest pause plus an allowance for the run itself: a
-quarter of that pause, at least `_LATE`."""
+"""A source is late after the schedule's longest pause plus an allowance for the run
+itself: a quarter of that pause, at least `_LATE`."""
 
 _GAP_CURE = (
     "`lockstep verify` closes it for each table that is equal, once the log has been read to its "
@@ -96,8 +96,8 @@ _DAY = timedelta(days=1)
 
 
 def verdict(standing: Standing, now: datetime, pause: timedelta | None) -> Verdict:
-    """Return the most important verdict. `pause`: the longest time between two scheduled runs; None
-    without a schedule."""
+    """Return the most important verdict. `pause`: the longest time between two
+    scheduled runs; None without a schedule."""
     for judge in (_busy, _lake_refused, _next_refused, _failed, _unreachable, _never_ran, _chosen):
         if (result := judge(standing, now)) is not None:
             return result
@@ -141,8 +141,8 @@ def _next_refused(standing: Standing, _: datetime) -> Verdict | None:
 
 
 def _failed(standing: Standing, _: datetime) -> Verdict | None:
-    """Return a verdict if attempts failed and nobody has chosen another start since. Trouble with
-    the server is left to `_unreachable`."""
+    """Return a verdict if attempts failed and nobody has chosen another start since.
+    Trouble with the server is left to `_unreachable`."""
     failed, choice = standing.failures, standing.override
     if failed is None or (choice is not None and choice.chosen_at > failed.last.ended_at):
         return None
@@ -204,8 +204,8 @@ def _chosen(standing: Standing, _: datetime) -> Verdict | None:
 
 
 def at_risk(source: str, room: Headroom, pause: timedelta | None) -> Verdict | None:
-    """Return a verdict if the server may purge the log at the cursor (the place up to which it was
-    read) before the next runs; else None. `pause`: as in `verdict`."""
+    """Return a verdict if the server may purge the log at the cursor (the place up to
+    which it was read) before the next runs; else None. `pause`: as in `verdict`."""
     if room.gone:
         return Verdict(
             State.AT_RISK,
@@ -230,7 +230,8 @@ def at_risk(source: str, room: Headroom, pause: timedelta | None) -> Verdict | N
 
 
 def _with_lake(standing: Standing, pause: timedelta | None) -> Verdict:
-    """Return the verdict on the tables and the lake, once nothing is wrong with server and runs."""
+    """Return the verdict on the tables and the lake, once nothing is wrong with server
+    and runs."""
     back = standing.ordered_back
     back |= {stopped.table for stopped in standing.quarantined if stopped.by_itself}
     waiting = [stopped for stopped in standing.quarantined if stopped.table not in back]
@@ -287,8 +288,8 @@ def _with_lake(standing: Standing, pause: timedelta | None) -> Verdict:
 
 
 def late(source: str, lag: Lag, pause: timedelta | None) -> Verdict | None:
-    """Return a verdict if the lake is further behind than its schedule explains; else None.
-    `pause`: as in `verdict`."""
+    """Return a verdict if the lake is further behind than its schedule explains; else
+    None. `pause`: as in `verdict`."""
     allowed = pause + max(_LATE, _QUARTER * pause) if pause else None
     if allowed is None or lag.seconds is None or lag.seconds <= allowed.total_seconds():
         return None

@@ -1,9 +1,9 @@
-"""Decides where the past of a table begins that is captured late: as early as its rows in the log
-can be decoded. The past is the part of its history that the log has.
+"""Decides where the past of a table begins that is captured late: as early as its rows
+in the log can be decoded. The past is the part of its history that the log has.
 
-Row events do not name columns, so rows are decoded by the structure in a logged CREATE TABLE, or by
-the structure that the server has today. Today's structure is valid only after the last statement
-that may have changed it:
+Row events do not name columns, so rows are decoded by the structure in a logged CREATE
+TABLE, or by the structure that the server has today. Today's structure is valid only
+after the last statement that may have changed it:
 
 | the log has, of the table | the past begins |
 |---|---|
@@ -11,9 +11,9 @@ that may have changed it:
 | its CREATE TABLE | at that statement, with its structure; later ALTERs are followed |
 | a statement that leaves rows or structure unknown; a change that is not logged | after it |
 
-If several apply, the last one counts. A past that begins with the CREATE TABLE is whole: the log
-has all rows. Otherwise the table has older rows, which only MySQL has. Beginning later than
-possible is always safe, beginning earlier never.
+If several apply, the last one counts. A past that begins with the CREATE TABLE is
+whole: the log has all rows. Otherwise the table has older rows, which only MySQL has.
+Beginning later than possible is always safe, beginning earlier never.
 """
 
 from __future__ import annotations
@@ -31,10 +31,11 @@ _FOLLOWED: Final = (Action.NOTHING, Action.FOLLOW, Action.EMPTY)
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """The part of a table's history that the log has: every change after `begins`. `why`: why it
-    does not begin earlier. `whole`: the table was empty at `begins`. `reads_from`: the place from
-    which the log is read. It lies before `begins` if XA transactions are open at `begins`, because
-    their rows become visible with their commit."""
+    """The part of a table's history that the log has: every change after `begins`.
+    `why`: why it does not begin earlier. `whole`: the table was empty at `begins`.
+    `reads_from`: the place from which the log is read. It lies before `begins` if XA
+    transactions are open at `begins`, because their rows become visible with their
+    commit."""
 
     begins: Coordinates
     why: str
@@ -48,7 +49,8 @@ class Past:
 
 
 def after_statement(past: Past, consequence: Consequence, logged: LoggedStatement) -> Past:
-    """Return the past after one more statement, which had this consequence for the table."""
+    """Return the past after one more statement, which had this consequence for the
+    table."""
     if consequence.action is Action.CREATE:
         why = "its CREATE TABLE is logged there"
         return Past(logged.begin, why, whole=True, reads_from=logged.begin)

@@ -1,5 +1,5 @@
-"""Decides how a table's mirror (the Delta table with the current rows) is brought up to a place in
-the log: one table of rules from facts to steps, with reasons.
+"""Decides how a table's mirror (the Delta table with the current rows) is brought up to
+a place in the log: one table of rules from facts to steps, with reasons.
 
 Every run, and every command about one table, asks the same questions: what does the mirror have
 (`Have`), what is wanted (`Want`), and who can supply the difference (`Reach`)? There are four
@@ -8,13 +8,14 @@ supplies. The *log* has the changes after a place, as far back as the server kee
 incomplete. The *server* has the current rows: all of them, or some columns by key. A *mirror* has
 the rows that it had at a version.
 
-The log is preferred where it reaches back to the table's place, because only the log has the
-changes in between. What the log cannot supply comes from another supply in addition; if the log
-cannot be read, another supply replaces it. Only reading the server's tables costs MySQL much, so
-that comes last, and columns are read rather than rows where they are enough.
+The log is preferred where it reaches back to the table's place, because only the log
+has the changes in between. What the log cannot supply comes from another supply in
+addition; if the log cannot be read, another supply replaces it. Only reading the
+server's tables costs MySQL much, so that comes last, and columns are read rather than
+rows where they are enough.
 
-What a mirror lacks is a `Need`. The ledger keeps needs, because nothing else says what is missing.
-A table that a person must resume is not planned before that.
+What a mirror lacks is a `Need`. The ledger keeps needs, because nothing else says what
+is missing. A table that a person must resume is not planned before that.
 
 The first rule that applies decides. docs/tables.md shows `RULES`.
 """
@@ -42,7 +43,8 @@ class Standing(StrEnum):
     """The state of a table when a run begins."""
 
     NEW = "new"
-    """No run has captured it, and it has rows older than the part of the log that is read."""
+    """No run has captured it, and it has rows older than the part of the log that is
+    read."""
     FOLLOWING = "following"
     LOADING = "loading"
     """It is captured, and its rows are being read from the server."""
@@ -52,9 +54,9 @@ class Standing(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Have:
-    """What there is of one source table. `needs`: what its mirror lacks. `reason`: a sentence that
-    says why it stopped, or what is wrong with it. `load`: a read of its rows that was ordered or
-    has begun, and is still valid."""
+    """What there is of one source table. `needs`: what its mirror lacks. `reason`: a
+    sentence that says why it stopped, or what is wrong with it. `load`: a read of its
+    rows that was ordered or has begun, and is still valid."""
 
     table: TableName
     standing: Standing
@@ -65,11 +67,11 @@ class Have:
 
 @dataclass(frozen=True, slots=True)
 class Want:
-    """What a run or a person wants of a table, besides having it complete up to the log's end.
-    `rewrite`: its mirror is to be written again, only from `supplier`; None means from the
-    changelog if that is complete, else from MySQL. `given`: a person gave the structure. `rows`:
-    only the rows that meet this condition are wanted, as MySQL has them now. `author`: who wants
-    it."""
+    """What a run or a person wants of a table, besides having it complete up to the
+    log's end. `rewrite`: its mirror is to be written again, only from `supplier`; None
+    means from the changelog if that is complete, else from MySQL. `given`: a person
+    gave the structure. `rows`: only the rows that meet this condition are wanted, as
+    MySQL has them now. `author`: who wants it."""
 
     rewrite: bool = False
     supplier: Supplier | None = None
@@ -80,9 +82,10 @@ class Want:
 
 @dataclass(frozen=True, slots=True)
 class LogSpan:
-    """The part of the log that a table lacks, from the place `low` on. `batch`: the batch that read
-    the log at `low`. `start`: where reading begins, which is the beginning or the end of `batch`;
-    the structures of that place are used. `anchor`: the checksum of the event before `start`."""
+    """The part of the log that a table lacks, from the place `low` on. `batch`: the
+    batch that read the log at `low`. `start`: where reading begins, which is the
+    beginning or the end of `batch`; the structures of that place are used. `anchor`:
+    the checksum of the event before `start`."""
 
     batch: Batch
     start: Position
@@ -92,20 +95,21 @@ class LogSpan:
 
 @dataclass(frozen=True, slots=True)
 class NewColumns:
-    """Columns whose values only the server has, with their names in version `version` of the
-    table's structure. All other values are in the mirror or in the log."""
+    """Columns whose values only the server has, with their names in version `version`
+    of the table's structure. All other values are in the mirror or in the log."""
 
     version: int
     names: tuple[str, ...]
 
 
 class Reach(Protocol):
-    """How far each supply reaches. Rules ask only for what they need. A property that is a sentence
-    says why its supply does not reach far enough."""
+    """How far each supply reaches. Rules ask only for what they need. A property that
+    is a sentence says why its supply does not reach far enough."""
 
     @property
     def log(self) -> LogSpan | str | None:
-        """The part of the log after the table's place; None if the table lacks nothing of it."""
+        """The part of the log after the table's place; None if the table lacks nothing
+        of it."""
         ...
 
     @property
@@ -125,7 +129,8 @@ class Reach(Protocol):
 
     @property
     def columns(self) -> NewColumns | str:
-        """The columns whose values the mirror lacks, if it lacks nothing else but the log."""
+        """The columns whose values the mirror lacks, if it lacks nothing else but the
+        log."""
         ...
 
     @property
@@ -135,8 +140,8 @@ class Reach(Protocol):
 
     @property
     def by_condition(self) -> str | None:
-        """Why rows that are selected by a condition cannot be merged into the mirror; None if they
-        can."""
+        """Why rows that are selected by a condition cannot be merged into the mirror;
+        None if they can."""
         ...
 
 
@@ -149,32 +154,32 @@ class FromLog:
 
 @dataclass(frozen=True, slots=True)
 class FromPast:
-    """The changes from before any run captured the table. A batch of its own reads them from the
-    log."""
+    """The changes from before any run captured the table. A batch of its own reads them
+    from the log."""
 
     past: Past
 
 
 @dataclass(frozen=True, slots=True)
 class FromChangelog:
-    """The mirror is written again from its whole changelog, or from an earlier version of itself
-    and all changes since."""
+    """The mirror is written again from its whole changelog, or from an earlier version
+    of itself and all changes since."""
 
     origin: ChangelogOrigin
 
 
 @dataclass(frozen=True, slots=True)
 class RowsRead:
-    """All rows of the table, read from the server. `load`: the read that has begun already; None if
-    it has not."""
+    """All rows of the table, read from the server. `load`: the read that has begun
+    already; None if it has not."""
 
     load: Load | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class SomeRowsRead:
-    """The rows that meet a condition, read from the server. The mirror's other rows that may meet
-    it are looked up by key, because the source may have deleted them."""
+    """The rows that meet a condition, read from the server. The mirror's other rows
+    that may meet it are looked up by key, because the source may have deleted them."""
 
     condition: Condition
 
@@ -188,8 +193,8 @@ class ColumnsRead:
 
 @dataclass(frozen=True, slots=True)
 class FromMirror:
-    """The rows that a table had under the name `origin` until a RENAME: a version of the mirror of
-    that name, and the later changes from its changelog."""
+    """The rows that a table had under the name `origin` until a RENAME: a version of
+    the mirror of that name, and the later changes from its changelog."""
 
     origin: TableName
 
@@ -199,8 +204,9 @@ Supply = FromLog | FromPast | FromChangelog | RowsRead | SomeRowsRead | ColumnsR
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """What a step costs MySQL, as far as it is known beforehand. `rows`, `bytes`: the server's
-    estimates for rows that are read from the table; None if unknown. `log_bytes`: bytes of the log.
+    """What a step costs MySQL, as far as it is known beforehand. `rows`, `bytes`: the
+    server's estimates for rows that are read from the table; None if unknown.
+    `log_bytes`: bytes of the log.
     """
 
     rows: int | None = 0
@@ -210,7 +216,8 @@ class Price:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One supply for a part of what a table lacks, with the reason, and its cost for MySQL."""
+    """One supply for a part of what a table lacks, with the reason, and its cost for
+    MySQL."""
 
     supply: Supply
     reason: str = ""
@@ -224,9 +231,9 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The steps, in their order, that bring a table to where it is wanted; none if it lacks
-    nothing. `rule`: name of the rule that decided. `waits`: why nothing is done for the table now;
-    None if it does not wait."""
+    """The steps, in their order, that bring a table to where it is wanted; none if it
+    lacks nothing. `rule`: name of the rule that decided. `waits`: why nothing is done
+    for the table now; None if it does not wait."""
 
     rule: str
     steps: tuple[Step, ...] = ()
@@ -250,8 +257,8 @@ class Plan:
 
     @property
     def if_no_rows_are_read(self) -> Plan:
-        """Return the plan of a run that must not read rows from the server: a table that needs some
-        waits."""
+        """Return the plan of a run that must not read rows from the server: a table
+        that needs some waits."""
         asks = next((step for step in self.steps if step.asks_server), None)
         return self if asks is None else Plan(self.rule, waits=asks.reason)
 
@@ -262,14 +269,14 @@ class Plan:
 
     @property
     def reads_all_later(self) -> bool:
-        """Return whether all rows are read from the server and reading has not begun. Changes
-        before it begins are then not needed."""
+        """Return whether all rows are read from the server and reading has not begun.
+        Changes before it begins are then not needed."""
         supply = None if self.besides is None else self.besides.supply
         return isinstance(supply, RowsRead) and not (supply.load and supply.load.reading)
 
     def continuing(self, load: Load | None) -> Plan:
-        """Return the plan with `load` as the read of all rows from the server; the same plan if
-        `load` is None."""
+        """Return the plan with `load` as the read of all rows from the server; the same
+        plan if `load` is None."""
         if load is None:
             return self
         log = self.steps if self.besides is None else self.steps[:-1]
@@ -283,15 +290,16 @@ class Plan:
 
     @property
     def besides(self) -> Step | None:
-        """Return the step that supplies what the log lacks; None if the log supplies all."""
+        """Return the step that supplies what the log lacks; None if the log supplies
+        all."""
         last = self.steps[-1] if self.steps else None
         return None if last is None or isinstance(last.supply, FromLog | FromPast) else last
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A row of `RULES`. `steps`: returns the steps, or None if the rule does not apply. `words`:
-    the case and the decision, as the documentation shows them."""
+    """A row of `RULES`. `steps`: returns the steps, or None if the rule does not apply.
+    `words`: the case and the decision, as the documentation shows them."""
 
     name: str
     steps: Callable[[Have, Want, Reach], tuple[Step, ...] | None]
@@ -304,7 +312,8 @@ def plan(have: Have, want: Want, reach: Reach) -> Plan:
         steps = rule.steps(have, want, reach)
         if steps is not None:
             decided = Plan(rule.name, steps)
-            # A person who asked for the changelog did not consent to rows being read from MySQL.
+            # A person who asked for the changelog did not consent to rows being read
+            # from MySQL.
             return decided.if_no_rows_are_read if want.supplier is Supplier.CHANGELOG else decided
     raise AssertionError("the last rule applies to every table")
 
@@ -356,7 +365,8 @@ def _shows_too_much(have: Have, want: Want, reach: Reach) -> _Steps:
 def _only_the_server(have: Have, want: Want, reach: Reach) -> _Steps:
     if have.needs & {Need.ROWS, Need.CONSENT}:
         return _read(have.reason)
-    # If a person gave the structure or the mirror is written again, columns alone do not suffice.
+    # If a person gave the structure or the mirror is written again, columns alone do
+    # not suffice.
     more = want.rewrite or want.given
     lacks_columns = Need.COLUMNS in have.needs
     return _read(have.reason) if lacks_columns and (more or not reach.goes_on) else None
@@ -373,7 +383,8 @@ def _written_again(have: Have, want: Want, reach: Reach) -> _Steps:
         return _read(f"{want.author} has it reloaded from there")
     origin = reach.changelog
     if isinstance(origin, str) and want.supplier is not Supplier.CHANGELOG:
-        # An earlier version of the mirror may have the very error that the person reloads for.
+        # An earlier version of the mirror may have the very error that the person
+        # reloads for.
         return _read(f"{want.author} has it reloaded, and {origin}")
     if isinstance(origin, str):
         earlier = reach.earlier_version
@@ -416,13 +427,13 @@ _DEFAULTS: Final = LakePolicies()
 
 @dataclass(frozen=True, slots=True)
 class FormerName:
-    """What is known of the former name of a table that was renamed. `origin`: that name.
-    `captured`: runs capture it. `goes_on`: the run begins where the previous run ended.
-    `temporary`: the RENAME may be that of a temporary table, which MariaDB logs in the same way.
-    `lacks`: why its mirror and the log since do not give its rows; None if they do. `written`: the
-    ledger knows a version of its mirror, or the batch itself has all its rows. `alike`: the
-    settings show both names in the same way. `policies`, `new_policies`: the policies of the former
-    and of the new name."""
+    """What is known of the former name of a table that was renamed. `origin`: that
+    name. `captured`: runs capture it. `goes_on`: the run begins where the previous run
+    ended. `temporary`: the RENAME may be that of a temporary table, which MariaDB logs
+    in the same way. `lacks`: why its mirror and the log since do not give its rows;
+    None if they do. `written`: the ledger knows a version of its mirror, or the batch
+    itself has all its rows. `alike`: the settings show both names in the same way.
+    `policies`, `new_policies`: the policies of the former and of the new name."""
 
     origin: TableName
     captured: bool
@@ -455,8 +466,8 @@ _NOT_COPIED: Final[tuple[tuple[Callable[[FormerName], bool], str], ...]] = (
 
 
 def copied(former: FormerName) -> FromMirror | str:
-    """Return the supply for a table that got another table's rows by a RENAME; or a sentence that
-    says why its rows must be read from the server."""
+    """Return the supply for a table that got another table's rows by a RENAME; or a
+    sentence that says why its rows must be read from the server."""
     for applies, why in _NOT_COPIED:
         if applies(former):
             return why.format(former.origin, former.lacks)
@@ -465,7 +476,8 @@ def copied(former: FormerName) -> FromMirror | str:
 
 OLDER: Final = "it is older than what is read of the log"
 LOG_LOST: Final = "log lost"
-"""Name of the rule for tables that lack changes from a part of the log that nobody read."""
+"""Name of the rule for tables that lack changes from a part of the log that nobody
+read."""
 
 RULES: Final[tuple[Rule, ...]] = (
     Rule(

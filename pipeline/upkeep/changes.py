@@ -1,9 +1,9 @@
-"""Decides up to which batch old changes are deleted from changelogs (the tables with all changes).
-A batch is what one run captured. Pure.
+"""Decides up to which batch old changes are deleted from changelogs (the tables with
+all changes). A batch is what one run captured. Pure.
 
-Whole batches are deleted, oldest first, so that the changes of all tables begin at one place. A
-batch is deleted if it was acknowledged longer ago than `keep_changes`, and if nothing needs it or
-an earlier one:
+Whole batches are deleted, oldest first, so that the changes of all tables begin at one
+place. A batch is deleted if it was acknowledged longer ago than `keep_changes`, and if
+nothing needs it or an earlier one:
 
 | a batch is needed by | because |
 |---|---|
@@ -45,10 +45,10 @@ class ForgottenStep(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class DeletedChanges:
-    """The ledger's note that the changes of batches are deleted: those after batch `above`, up to
-    and including `through`. `end`: the end of batch `through` in the log. `unlisted_at`, `deleted`,
-    `pruned`: the steps that are done. `table`: the only table concerned, because its settings now
-    show less of it; None for all tables."""
+    """The ledger's note that the changes of batches are deleted: those after batch
+    `above`, up to and including `through`. `end`: the end of batch `through` in the
+    log. `unlisted_at`, `deleted`, `pruned`: the steps that are done. `table`: the only
+    table concerned, because its settings now show less of it; None for all tables."""
 
     above: int
     through: int
@@ -100,8 +100,8 @@ class DeletionNotes:
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """Something that still needs changes, such as a consumer. `kind`, `name`: what it is;
-    `through`: the last batch that it does not need, or 0."""
+    """Something that still needs changes, such as a consumer. `kind`, `name`: what it
+    is; `through`: the last batch that it does not need, or 0."""
 
     kind: str
     name: str
@@ -114,8 +114,8 @@ class Holder:
 
 @dataclass(frozen=True, slots=True)
 class Forgettable:
-    """The facts about changes that may be deleted. `aged`: the newest batch that is older than
-    `keep_changes`, or 0. `holders`: everything that needs changes."""
+    """The facts about changes that may be deleted. `aged`: the newest batch that is
+    older than `keep_changes`, or 0. `holders`: everything that needs changes."""
 
     aged: int
     holders: Sequence[Holder]
@@ -123,8 +123,8 @@ class Forgettable:
 
 @dataclass(frozen=True, slots=True)
 class ChangeFile:
-    """A file of a changelog, or of one of the source's own tables. `generation`: the number of the
-    changelog among all that its table has had; `size`: bytes."""
+    """A file of a changelog, or of one of the source's own tables. `generation`: the
+    number of the changelog among all that its table has had; `size`: bytes."""
 
     table: TableName | SourceTable
     generation: int
@@ -133,21 +133,23 @@ class ChangeFile:
 
 
 class Prunable(StrEnum):
-    """The kinds of rows that the ledger deletes after changes were deleted, in their order."""
+    """The kinds of rows that the ledger deletes after changes were deleted, in their
+    order."""
 
     CONTENTS = "contents"
-    """Rows about the contents of batches. The limit of a transaction counts batches, not rows."""
+    """Rows about the contents of batches. The limit of a transaction counts batches,
+    not rows."""
     LEASES = "leases"
     """Decisions that led to no batch, and leases without a decision or batch."""
     BATCHES = "batches"
-    """Batches to which nothing refers, with their leases. A batch that stays keeps the number of
-    its predecessor, even if that is deleted."""
+    """Batches to which nothing refers, with their leases. A batch that stays keeps the
+    number of its predecessor, even if that is deleted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pruned:
-    """The result of deleting some of the ledger's rows. `rows`: their number; `reached`: the last
-    id that was examined; `ended`: no more are left."""
+    """The result of deleting some of the ledger's rows. `rows`: their number;
+    `reached`: the last id that was examined; `ended`: no more are left."""
 
     rows: int
     reached: int
@@ -158,10 +160,11 @@ class Pruned:
 class ChangesPlan:
     """The changes that are deleted now.
 
-    `through`: the last batch to delete, or None. `held`: a sentence on what needs older changes.
-    `left`: why nothing is deleted at all. `unlisted`, `deleted`: total of the files that changelogs
-    stop listing, and of those that are deleted. `rows`: number of rows deleted from the ledger.
-    `unlist`, `delete`, `prune`: the notes for which that step is due.
+    `through`: the last batch to delete, or None. `held`: a sentence on what needs older
+    changes. `left`: why nothing is deleted at all. `unlisted`, `deleted`: total of the
+    files that changelogs stop listing, and of those that are deleted. `rows`: number of
+    rows deleted from the ledger. `unlist`, `delete`, `prune`: the notes for which that
+    step is due.
     """
 
     through: int | None = None
@@ -182,9 +185,9 @@ class ChangesPlan:
 
 
 def through_of(forgettable: Forgettable, before: int) -> tuple[int | None, str | None]:
-    """Return the last batch whose changes are deleted now, or None. Return also a sentence if
-    something needs batches that are old enough, or None. `before`: the last batch whose changes are
-    deleted already."""
+    """Return the last batch whose changes are deleted now, or None. Return also a
+    sentence if something needs batches that are old enough, or None. `before`: the last
+    batch whose changes are deleted already."""
     aged = forgettable.aged
     first = min(forgettable.holders, key=lambda holder: holder.through, default=None)
     through = aged if first is None else min(aged, first.through)

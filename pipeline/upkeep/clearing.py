@@ -1,9 +1,10 @@
-"""Decides about clearing: values are deleted from the lake after a table's settings were changed to
-hide them. Pure.
+"""Decides about clearing: values are deleted from the lake after a table's settings
+were changed to hide them. Pure.
 
-Such a change applies to what is captured from then on. Values that were captured earlier are still
-in clear in older files of its changelog (all changes), older versions of its mirror (the current
-rows), texts of statements, and structures. They are deleted once nothing needs them:
+Such a change applies to what is captured from then on. Values that were captured
+earlier are still in clear in older files of its changelog (all changes), older versions
+of its mirror (the current rows), texts of statements, and structures. They are deleted
+once nothing needs them:
 
 | they are needed by | because |
 |---|---|
@@ -14,7 +15,8 @@ rows), texts of statements, and structures. They are deleted once nothing needs 
 | the mirror of a table that was dropped or renamed | its rows cannot be read again |
 | a person, with `keep_clear` | the reason that the person gave |
 
-Versions of a mirror are otherwise kept for a promised time; clearing deletes them earlier.
+Versions of a mirror are otherwise kept for a promised time; clearing deletes them
+earlier.
 """
 
 from __future__ import annotations
@@ -32,9 +34,10 @@ from lockstep.pipeline.values.table import TableName
 
 @dataclass(frozen=True, slots=True)
 class Tightening:
-    """A change of settings that shows less of a table in batches after `through`. `columns`:
-    columns of which less is shown; `rows`: fewer rows are captured; `rehashed`: values are hashed
-    with another key. `kept_because`: a person's reason to keep earlier values in clear."""
+    """A change of settings that shows less of a table in batches after `through`.
+    `columns`: columns of which less is shown; `rows`: fewer rows are captured;
+    `rehashed`: values are hashed with another key. `kept_because`: a person's reason to
+    keep earlier values in clear."""
 
     table: TableName
     through: int
@@ -59,10 +62,11 @@ class Tightening:
 
 @dataclass(frozen=True, slots=True)
 class UnclearedValues:
-    """A tightening whose earlier values are still in the lake. `begun`: clearing has begun, so the
-    values are no longer delivered. `holders`: a sentence on each thing that needs them. `stale`:
-    the table's mirror does not show newly read rows yet. `gone`: the folder of a mirror that still
-    shows the values, because its table was dropped before its rows were read again."""
+    """A tightening whose earlier values are still in the lake. `begun`: clearing has
+    begun, so the values are no longer delivered. `holders`: a sentence on each thing
+    that needs them. `stale`: the table's mirror does not show newly read rows yet.
+    `gone`: the folder of a mirror that still shows the values, because its table was
+    dropped before its rows were read again."""
 
     id: int
     tightening: Tightening
@@ -118,15 +122,15 @@ _HOLDS: Final = {
 
 
 def holder_sentence(kind: str, name: str) -> str:
-    """Return a sentence on something that needs old changes, or values in them. `kind`: a key of
-    `_HOLDS`."""
+    """Return a sentence on something that needs old changes, or values in them. `kind`:
+    a key of `_HOLDS`."""
     return _HOLDS[kind].format(name)
 
 
 @dataclass(frozen=True, slots=True)
 class ClearedFile:
-    """A batch's file in one of the source's own tables, and the file without hidden values that
-    replaces it."""
+    """A batch's file in one of the source's own tables, and the file without hidden
+    values that replaces it."""
 
     batch: int
     table: SourceTable
@@ -136,8 +140,8 @@ class ClearedFile:
 
 @dataclass(frozen=True, slots=True)
 class ClearedLedgerRows:
-    """Rows of the ledger from which hidden values are removed: versions of structures, statements,
-    and structures of loads that have ended, by the load's id."""
+    """Rows of the ledger from which hidden values are removed: versions of structures,
+    statements, and structures of loads that have ended, by the load's id."""
 
     versions: Sequence[SchemaVersion]
     statements: Sequence[SchemaStatement]

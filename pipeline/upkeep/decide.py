@@ -1,5 +1,5 @@
-"""Decides the steps of a mirror's upkeep, each with its reason. A mirror is the Delta table with a
-table's current rows. Pure.
+"""Decides the steps of a mirror's upkeep, each with its reason. A mirror is the Delta
+table with a table's current rows. Pure.
 
 Not here: whether the mirror may be written to now (`pipeline.run.upkeep`), Spark
 (`resources.lake`).
@@ -10,18 +10,18 @@ Not here: whether the mirror may be written to now (`pipeline.run.upkeep`), Spar
 | purge | at least `deleted_share` of the rows in the files are deleted |
 | vacuum | there are files that are needed only by versions replaced longer ago than `keep` |
 
-The target size of files is a 32nd of the table, from 16 to 512 MiB. A MERGE rewrites every file in
-which it changes a row. So a small table gets small files, and a large table few enough to list. A
-file with half the target size is not rewritten again, so that a growing mirror is not rewritten at
-each upkeep.
+The target size of files is a 32nd of the table, from 16 to 512 MiB. A MERGE rewrites
+every file in which it changes a row. So a small table gets small files, and a large
+table few enough to list. A file with half the target size is not rewritten again, so
+that a growing mirror is not rewritten at each upkeep.
 
-Delta writes a checkpoint with every tenth commit, and keeps it as long as the log. A table that is
-written to every minute has thousands of them. Each lists all files, and the files that were removed
-within `keep`. A version is read from the newest checkpoint at or before it, and the commits after
-that. So of the checkpoints older than a day, only the first of each day and of each thousand
-versions are kept. Promised versions then stay readable from at most a day's or a thousand commits.
-When Delta deletes a checkpoint's commits by their age, it deletes at most a day of versions too
-many.
+Delta writes a checkpoint with every tenth commit, and keeps it as long as the log. A
+table that is written to every minute has thousands of them. Each lists all files, and
+the files that were removed within `keep`. A version is read from the newest checkpoint
+at or before it, and the commits after that. So of the checkpoints older than a day,
+only the first of each day and of each thousand versions are kept. Promised versions
+then stay readable from at most a day's or a thousand commits. When Delta deletes a
+checkpoint's commits by their age, it deletes at most a day of versions too many.
 """
 
 from __future__ import annotations
@@ -42,16 +42,17 @@ _PARTS: Final = 32
 _LEAST: Final = 16 << 20
 _MOST: Final = 512 << 20
 _ROOM: Final = 2
-"""Free space that a rewrite needs, as a multiple of the files' size. The old files stay until a
-vacuum."""
+"""Free space that a rewrite needs, as a multiple of the files' size. The old files stay
+until a vacuum."""
 
 
 @dataclass(frozen=True, slots=True)
 class UpkeepPolicy:
-    """The settings under [upkeep]. `small_files`: number of small files at which a mirror is
-    compacted. `file_bytes`: target size of files, None for a size that depends on the table's.
-    `deleted_share`: part of a mirror's rows at which deleted rows are purged; `purge`: purge them
-    at any number. `keep_changes`: how long changes stay in changelogs, None for ever."""
+    """The settings under [upkeep]. `small_files`: number of small files at which a
+    mirror is compacted. `file_bytes`: target size of files, None for a size that
+    depends on the table's. `deleted_share`: part of a mirror's rows at which deleted
+    rows are purged; `purge`: purge them at any number. `keep_changes`: how long changes
+    stay in changelogs, None for ever."""
 
     small_files: int = SMALL_FILES
     file_bytes: int | None = None
@@ -74,10 +75,10 @@ class FileTotal:
 
 @dataclass(frozen=True, slots=True)
 class MirrorFiles:
-    """The files of a mirror's newest version. `sizes`: in bytes. `rows`: number of rows in them;
-    `deleted`: how many of these are marked as deleted; None if unknown. `unneeded`: files that no
-    promised version needs; `why_unknown`: why these are unknown. `free`: free bytes in the lake,
-    None if unknown."""
+    """The files of a mirror's newest version. `sizes`: in bytes. `rows`: number of rows
+    in them; `deleted`: how many of these are marked as deleted; None if unknown.
+    `unneeded`: files that no promised version needs; `why_unknown`: why these are
+    unknown. `free`: free bytes in the lake, None if unknown."""
 
     sizes: tuple[int, ...]
     rows: int | None
@@ -102,9 +103,9 @@ class StepKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class UpkeepStep:
-    """A step of upkeep. `total`: the files that it rewrites or deletes. `target`: target size of
-    files in bytes. `deleted_share`: a compaction also rewrites files of which a larger part is
-    deleted."""
+    """A step of upkeep. `total`: the files that it rewrites or deletes. `target`:
+    target size of files in bytes. `deleted_share`: a compaction also rewrites files of
+    which a larger part is deleted."""
 
     kind: StepKind
     total: FileTotal
@@ -115,15 +116,16 @@ class UpkeepStep:
 
 @dataclass(frozen=True, slots=True)
 class UpkeepPlan:
-    """The steps in their order. `left`: a sentence on each step that is needed but not done."""
+    """The steps in their order. `left`: a sentence on each step that is needed but not
+    done."""
 
     steps: tuple[UpkeepStep, ...] = ()
     left: tuple[str, ...] = ()
 
 
 def decide(files: MirrorFiles, policy: UpkeepPolicy, doubt: str | None = None) -> UpkeepPlan:
-    """Return the steps of a mirror's upkeep. `doubt`: why the clocks cannot be trusted; None if
-    they can."""
+    """Return the steps of a mirror's upkeep. `doubt`: why the clocks cannot be trusted;
+    None if they can."""
     steps, left = [], []
     for step in (_compact(files, policy), _purge(files, policy)):
         if step is None:
@@ -154,10 +156,10 @@ def decide(files: MirrorFiles, policy: UpkeepPolicy, doubt: str | None = None) -
 def clock_doubt(
     now: datetime, ledger: datetime, newest: datetime | None, held: datetime | None, keep: timedelta
 ) -> str | None:
-    """Return why the clocks cannot be trusted to delete files older than `keep`, or None. If a
-    clock is fast, files seem older than they are. `now`: this machine's clock; `ledger`: the
-    ledger's clock. `newest`: time of the mirror's newest commit; `held`: when a process last held
-    the source's lock; None if unknown."""
+    """Return why the clocks cannot be trusted to delete files older than `keep`, or
+    None. If a clock is fast, files seem older than they are. `now`: this machine's
+    clock; `ledger`: the ledger's clock. `newest`: time of the mirror's newest commit;
+    `held`: when a process last held the source's lock; None if unknown."""
     if abs(now - ledger) > CLOCKS_APART:
         return (
             f"this machine's clock says {now:%Y-%m-%d %H:%M:%S} UTC, the ledger's "
@@ -180,7 +182,8 @@ def target_bytes(total: int, policy: UpkeepPolicy) -> int:
     """Return the target size of the files of a table with `total` bytes."""
     if policy.file_bytes is not None:
         return policy.file_bytes
-    # Rounded up to a power of two, so that the target does not change with every upkeep.
+    # Rounded up to a power of two, so that the target does not change with every
+    # upkeep.
     power = 1 << max(total // _PARTS - 1, 0).bit_length()
     return min(max(power, _LEAST), _MOST)
 

@@ -1,16 +1,16 @@
 """Named consumers of a source's changelog, and the size of a delivery.
 
-A batch holds the changes that one run captured; it is acknowledged once all mirrors have
-them. A consumer reads acknowledged batches, in order and whole, hence whole transactions.
-The batches that it gets at once are a delivery. Deliveries are acknowledged oldest first, or
-rolled back newest first; the batches of a delivery that was rolled back are delivered again
-under a new id.
+A batch holds the changes that one run captured; it is acknowledged once all mirrors
+have them. A consumer reads acknowledged batches, in order and whole, hence whole
+transactions. The batches that it gets at once are a delivery. Deliveries are
+acknowledged oldest first, or rolled back newest first; the batches of a delivery that
+was rolled back are delivered again under a new id.
 
     get ──▶ out ──ack──▶ acknowledged
              └──rollback──▶ rolled back
 
-The cursor is the end of the newest acknowledged delivery, or where the consumer began if
-there is none; it is computed, never stored. Does not belong here: reading changes.
+The cursor is the end of the newest acknowledged delivery, or where the consumer began
+if there is none; it is computed, never stored. Does not belong here: reading changes.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ MOST_BATCHES: Final = 1000
 """Largest number of batches in a delivery, even if the caller allows more."""
 
 ConsumerStart = Literal["earliest", "latest"] | int
-"""Where a new consumer begins: before the first batch, after the newest acknowledged one, or after
-the batch with that id, which must be acknowledged."""
+"""Where a new consumer begins: before the first batch, after the newest acknowledged
+one, or after the batch with that id, which must be acknowledged."""
 
 
 @dataclass(frozen=True, slots=True)
 class Consumer:
-    """A consumer's state. `cursor`: the id of the last batch before its cursor, or None if that is
-    before the first batch. `behind`: number of acknowledged batches of the source after the cursor;
-    `changes`: number of their row images. `out`: number of its deliveries that are neither
-    acknowledged nor rolled back."""
+    """A consumer's state. `cursor`: the id of the last batch before its cursor, or None
+    if that is before the first batch. `behind`: number of acknowledged batches of the
+    source after the cursor; `changes`: number of their row images. `out`: number of its
+    deliveries that are neither acknowledged nor rolled back."""
 
     source: str
     name: str
@@ -50,9 +50,9 @@ class Consumer:
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """A range of the log, (`start`, `end`], that a consumer was given. `batches`: ids of the
-    batches in it, ascending. `changes`: number of their row images. `tables`: the tables with
-    changes in them, sorted."""
+    """A range of the log, (`start`, `end`], that a consumer was given. `batches`: ids
+    of the batches in it, ascending. `changes`: number of their row images. `tables`:
+    the tables with changes in them, sorted."""
 
     id: int
     source: str
@@ -96,8 +96,8 @@ class DeliveryBounds:
 def chosen_batches(
     waiting: Iterable[tuple[int, int]], bounds: DeliveryBounds
 ) -> tuple[tuple[int, int], ...]:
-    """Return the batches of the next delivery. `waiting` has (id, number of row images) per batch,
-    oldest first. The result is empty only if no batch waits."""
+    """Return the batches of the next delivery. `waiting` has (id, number of row images)
+    per batch, oldest first. The result is empty only if no batch waits."""
     chosen: list[tuple[int, int]] = []
     changes = 0
     for batch, more in waiting:

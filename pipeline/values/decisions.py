@@ -1,8 +1,8 @@
-"""Decisions, overrides and leases: values that the ledger (Lockstep's database in Postgres) keeps
-besides batches.
+"""Decisions, overrides and leases: values that the ledger (Lockstep's database in
+Postgres) keeps besides batches.
 
-Not here: the rules of a start (`pipeline.start`), what failed attempts mean for a source
-(`pipeline.status`).
+Not here: the rules of a start (`pipeline.start`), what failed attempts mean for a
+source (`pipeline.status`).
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from lockstep.pipeline.values.table import TableName
 
 
 class Continuity(StrEnum):
-    """The relation of a start to the end of the batch before it: no change lies between them, some
-    changes are read a second time, or some are never read."""
+    """The relation of a start to the end of the batch before it: no change lies between
+    them, some changes are read a second time, or some are never read."""
 
     CONTIGUOUS = "contiguous"
     OVERLAP = "overlap"
@@ -29,20 +29,23 @@ class Continuity(StrEnum):
 
 
 STRUCTURES: Final = "structures"
-"""The kind of a decision that says which structures could not be compared with the server's."""
+"""The kind of a decision that says which structures could not be compared with the
+server's."""
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """A start, a refusal, an idle run or a failed step: the name of the rule that decided it, the
-    reason in one sentence, and the facts (JSON) from which the rule concluded.
+    """A start, a refusal, an idle run or a failed step: the name of the rule that
+    decided it, the reason in one sentence, and the facts (JSON) from which the rule
+    concluded.
 
-    `follows`: for a start, the id of the batch before it, if the decision names one; `continuity`:
-    how the start relates to the end of that batch; `gap_tables`: after a gap, the tables that may
-    lack changes. `override`: the id of the operator's choice that the start carries out.
-    `recovery` and `hint`: for a refusal or failure, who has to act, and what to type. `head`: for
-    an idle run, the end of the log. `structures`: for a decision of the kind `STRUCTURES`, the
-    tables whose structures are still to be compared.
+    `follows`: for a start, the id of the batch before it, if the decision names one;
+    `continuity`: how the start relates to the end of that batch; `gap_tables`: after a
+    gap, the tables that may lack changes. `override`: the id of the operator's choice
+    that the start carries out. `recovery` and `hint`: for a refusal or failure, who has
+    to act, and what to type. `head`: for an idle run, the end of the log. `structures`:
+    for a decision of the kind `STRUCTURES`, the tables whose structures are still to be
+    compared.
     """
 
     kind: str
@@ -70,7 +73,8 @@ class RecordedDecision:
 
 
 class AttemptOutcome(StrEnum):
-    """The end of an attempt that acknowledged no batch. The value is the kind of its decision."""
+    """The end of an attempt that acknowledged no batch. The value is the kind of its
+    decision."""
 
     IDLE = "idle"
     REFUSED = "refusal"
@@ -81,8 +85,8 @@ class AttemptOutcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """The end of an attempt to run. `reason` is a sentence for people; programs use the other
-    values, which `Decision` explains. `recovery` is None for an idle run."""
+    """The end of an attempt to run. `reason` is a sentence for people; programs use the
+    other values, which `Decision` explains. `recovery` is None for an idle run."""
 
     outcome: AttemptOutcome
     ended_at: datetime
@@ -93,7 +97,8 @@ class Attempt:
 
     @classmethod
     def of(cls, recorded: RecordedDecision) -> Attempt:
-        """Return the attempt that ended with this decision, of a kind in `AttemptOutcome`."""
+        """Return the attempt that ended with this decision, of a kind in
+        `AttemptOutcome`."""
         decision = recorded.decision
         return cls(
             AttemptOutcome(decision.kind),
@@ -107,9 +112,9 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class Unproven:
-    """Tables whose rows were recorded although their structures could not be compared with the
-    server's. The next run that reads the log compares them. `reason`: why the run at `since` could
-    not."""
+    """Tables whose rows were recorded although their structures could not be compared
+    with the server's. The next run that reads the log compares them. `reason`: why the
+    run at `since` could not."""
 
     tables: frozenset[TableName]
     since: datetime
@@ -117,8 +122,9 @@ class Unproven:
 
     @classmethod
     def of(cls, newest: Sequence[RecordedDecision]) -> Unproven | None:
-        """Return the tables that still have to be compared, or None if every structure was
-        compared. `newest`: the newest decision of the kind `STRUCTURES`, or nothing."""
+        """Return the tables that still have to be compared, or None if every structure
+        was compared. `newest`: the newest decision of the kind `STRUCTURES`, or
+        nothing."""
         for recorded in newest:
             if tables := recorded.decision.structures:
                 return cls(frozenset(tables), recorded.decided_at, recorded.decision.reason)
@@ -127,9 +133,9 @@ class Unproven:
 
 @dataclass(frozen=True, slots=True)
 class Override:
-    """An operator's choice of the place where the next run starts. `place` is a text that
-    `pipeline.values.places` parses. The choice stays open until a batch has begun there; a batch
-    that is abandoned does not count."""
+    """An operator's choice of the place where the next run starts. `place` is a text
+    that `pipeline.values.places` parses. The choice stays open until a batch has begun
+    there; a batch that is abandoned does not count."""
 
     id: int
     place: str
@@ -140,8 +146,8 @@ class Override:
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """The right to write for one source. Each holder gets a higher `token`; the ledger refuses a
-    commit with an older token than its newest (`LeaseLost`)."""
+    """The right to write for one source. Each holder gets a higher `token`; the ledger
+    refuses a commit with an older token than its newest (`LeaseLost`)."""
 
     source: str
     token: int
@@ -151,10 +157,10 @@ class Lease:
 
 @dataclass(frozen=True, slots=True)
 class LeaseView:
-    """A lease as other processes see it. `live`: its lock is held now. `beat_at`: the holder's last
-    sign of life. `in_dagster`: the holder is a run of Dagster. `ended`: the holder released it. If
-    a lease is not live although it was not released, its process was killed, or it hung and another
-    run took over."""
+    """A lease as other processes see it. `live`: its lock is held now. `beat_at`: the
+    holder's last sign of life. `in_dagster`: the holder is a run of Dagster. `ended`:
+    the holder released it. If a lease is not live although it was not released, its
+    process was killed, or it hung and another run took over."""
 
     json_keys: ClassVar = ("holder", "dagster_run", "taken_at", "beat_at")
 
@@ -168,8 +174,8 @@ class LeaseView:
     ended: bool = False
 
     def death(self) -> Decision:
-        """Return the decision that the next run records for the run of this lease, which could not
-        record its own end."""
+        """Return the decision that the next run records for the run of this lease,
+        which could not record its own end."""
         return Decision(
             AttemptOutcome.FAILED.value,
             "run-died",

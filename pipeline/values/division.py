@@ -1,16 +1,17 @@
 """The search for a moment in a sequence of items whose times need not ascend.
 
-Not here: the items, which are transactions (`pipeline.binlog.search.moments`) or batches
-(`pipeline.replay`).
+Not here: the items, which are transactions (`pipeline.binlog.search.moments`) or
+batches (`pipeline.replay`).
 
-At each place of the sequence, an item is misplaced if it comes before the place although its
-time is the moment or later, or after the place although its time is earlier. The moment lies
-at the place with the fewest misplaced items; if several places have equally few, at the first
-of them. If times ascend, this is the place before the first item at or after the moment. A
-single wrong time, however far off, moves the place by at most one other item.
+At each place of the sequence, an item is misplaced if it comes before the place
+although its time is the moment or later, or after the place although its time is
+earlier. The moment lies at the place with the fewest misplaced items; if several places
+have equally few, at the first of them. If times ascend, this is the place before the
+first item at or after the moment. A single wrong time, however far off, moves the place
+by at most one other item.
 
-A time later than `latest`, the time at which the items were read, is not believed. An item with
-such a time is treated like the item before it.
+A time later than `latest`, the time at which the items were read, is not believed. An
+item with such a time is treated like the item before it.
 """
 
 from __future__ import annotations
@@ -29,10 +30,10 @@ _NEVER: Final = int(np.iinfo(np.int64).max)
 
 @dataclass(frozen=True, slots=True)
 class Division:
-    """The place of a moment in a sequence. `place`: number of items before the moment. `late`:
-    number of items before the place whose time is the moment or later. `early`: number of items
-    after the place whose time is earlier than the moment. `last`: number of items before the last
-    of the equally good places."""
+    """The place of a moment in a sequence. `place`: number of items before the moment.
+    `late`: number of items before the place whose time is the moment or later. `early`:
+    number of items after the place whose time is earlier than the moment. `last`:
+    number of items before the last of the equally good places."""
 
     place: int
     late: int
@@ -41,8 +42,8 @@ class Division:
 
 
 class Divider:
-    """The search for a moment in a sequence that arrives piece by piece. Times are microseconds
-    since the epoch."""
+    """The search for a moment in a sequence that arrives piece by piece. Times are
+    microseconds since the epoch."""
 
     def __init__(self, moment: int, latest: int | None = None) -> None:
         self.moment = moment
@@ -55,9 +56,9 @@ class Divider:
         self.place = 0
         self._last_place = 0
         self.balance = 0
-        """Number of items so far that count as earlier than the moment, minus the number of all
-        other items so far. A place has the fewest misplaced items if the balance of the items
-        before it is the highest."""
+        """Number of items so far that count as earlier than the moment, minus the
+        number of all other items so far. A place has the fewest misplaced items if the
+        balance of the items before it is the highest."""
 
     def restart(self) -> Divider:
         """Return a new search for the same moment."""
@@ -84,8 +85,8 @@ class Divider:
     def _believed(
         self, times: npt.NDArray[np.int64], earlier: npt.NDArray[np.bool_]
     ) -> npt.NDArray[np.bool_]:
-        """Return `earlier`, but wherever a time is not believed, the value of the nearest believed
-        item before it."""
+        """Return `earlier`, but wherever a time is not believed, the value of the
+        nearest believed item before it."""
         credible = np.where(times <= self.latest, np.arange(len(times)), -1)
         source = np.maximum.accumulate(credible)
         believed = np.where(source >= 0, earlier[source], self._last)

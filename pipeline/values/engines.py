@@ -1,10 +1,11 @@
-"""MySQL's and MariaDB's storage engines: whether tables of an engine are captured, and why.
+"""MySQL's and MariaDB's storage engines: whether tables of an engine are captured, and
+why.
 
-A table is captured if its engine stores exactly the rows that the log records. Tables of
-an engine that is not listed here are not captured, because it was never tested.
+A table is captured if its engine stores exactly the rows that the log records. Tables
+of an engine that is not listed here are not captured, because it was never tested.
 
-Not here: the engine of a table, which the server (`resources.mysql`) or a statement in the
-log (`pipeline.schema`) says.
+Not here: the engine of a table, which the server (`resources.mysql`) or a statement in
+the log (`pipeline.schema`) says.
 """
 
 from __future__ import annotations
@@ -20,8 +21,9 @@ _ELSEWHERE: Final = "its rows are on other servers, whose changes this log does 
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """An engine, by its usual `name`. `level`: "ok", "warning" or "refusal". A table whose engine
-    is refused is quarantined: it is not captured, and the other tables continue."""
+    """An engine, by its usual `name`. `level`: "ok", "warning" or "refusal". A table
+    whose engine is refused is quarantined: it is not captured, and the other tables
+    continue."""
 
     name: str
     level: str
@@ -67,7 +69,8 @@ ENGINES: Final[Mapping[str, Engine]] = {engine.name.upper(): engine for engine i
 
 
 def engine_of(name: str) -> Engine:
-    """Return the engine of that name. "" stands for a table that the server cannot open."""
+    """Return the engine of that name. "" stands for a table that the server cannot
+    open."""
     upper = name.strip().upper()
     known = ENGINES.get(_OTHER_NAMES.get(upper, upper))
     if known is not None:

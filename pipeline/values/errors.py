@@ -1,9 +1,9 @@
 """All errors of Lockstep, one class per situation that an operator can tell apart.
 
-A class says who has to act (`recovery`). Its docstring says what has happened and, in a second
-paragraph, what to do in general: docs/reference.md shows both. An error says what to type next
-(`hint`). The adapters in `resources` translate the exceptions of their drivers: they raise one of
-these errors with the driver's exception as its cause.
+A class says who has to act (`recovery`). Its docstring says what has happened and, in a
+second paragraph, what to do in general: docs/reference.md shows both. An error says
+what to type next (`hint`). The adapters in `resources` translate the exceptions of
+their drivers: they raise one of these errors with the driver's exception as its cause.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ from lockstep.pipeline.values.shown import shown
 
 
 class Recovery(Enum):
-    """Who has to act after an error. The value is the exit code of the process. Dagster tries a run
-    again only after RETRY. The ledger keeps the member's name with each failed attempt."""
+    """Who has to act after an error. The value is the exit code of the process. Dagster
+    tries a run again only after RETRY. The ledger keeps the member's name with each
+    failed attempt."""
 
     CONFIGURATION = 2
     RETRY = 3
@@ -31,9 +32,10 @@ class Recovery(Enum):
 class LockstepError(Exception):
     """Base of all errors; never raised itself.
 
-    `message` is one sentence that names the object concerned, `hint` says what to do or type next,
-    and `listed` are lines that follow the message. None of them ever contains a secret or a row's
-    value. `recorded`: the ledger already has the error as a decision, which refused a run.
+    `message` is one sentence that names the object concerned, `hint` says what to do or
+    type next, and `listed` are lines that follow the message. None of them ever
+    contains a secret or a row's value. `recorded`: the ledger already has the error as
+    a decision, which refused a run.
     """
 
     json_keys: ClassVar = ("kind", "message", "hint")
@@ -113,15 +115,17 @@ class SpanRefused(ConfigurationError):
 class ConditionRefused(ConfigurationError):
     """A condition for rows to read again is invalid, or the table does not allow one.
 
-    Correct the condition, or read the whole table: `lockstep reload TABLE --from source --reason
-    …`.
+    Correct the condition, or read the whole table: `lockstep reload TABLE --from source
+    --reason …`.
     """
 
 
 class PastRefused(ConfigurationError):
-    """The lake does not have the requested past: it no longer, not yet, or never had those changes.
+    """The lake does not have the requested past: it no longer, not yet, or never had
+    those changes.
 
-    Choose the earliest place that the hint names, or let `lockstep run` capture more of the log.
+    Choose the earliest place that the hint names, or let `lockstep run` capture more of
+    the log.
     """
 
 
@@ -149,7 +153,8 @@ class SetupIncomplete(ConfigurationError):
 class TlsRefused(ConfigurationError):
     """The connection could not be secured as configured.
 
-    Give `tls_ca`; a certificate that the server made for itself needs `tls = "required"`.
+    Give `tls_ca`; a certificate that the server made for itself needs `tls =
+    "required"`.
     """
 
 
@@ -179,7 +184,8 @@ class LedgerUnavailable(TemporaryTrouble):
 class SourceBusy(TemporaryTrouble):
     """Another run holds the source's lock.
 
-    Wait, or end that process; the lock is released with it, or after a minute of silence.
+    Wait, or end that process; the lock is released with it, or after a minute of
+    silence.
     """
 
 
@@ -191,7 +197,8 @@ class BatchesWait(TemporaryTrouble):
 
 
 class RowsNotRead(TemporaryTrouble):
-    """The rows that a condition selects cannot be read now, or their place in the log is unknown.
+    """The rows that a condition selects cannot be read now, or their place in the log
+    is unknown.
 
     Repeat the command; the mirror is unchanged.
     """
@@ -200,8 +207,8 @@ class RowsNotRead(TemporaryTrouble):
 class LeaseLost(TemporaryTrouble):
     """Another run took over the source. Nothing of this run was recorded after that.
 
-    Do nothing; if it happens again, find out why runs hang, or what ends connections to Postgres
-    (a firewall, a pooler's `server_lifetime`).
+    Do nothing; if it happens again, find out why runs hang, or what ends connections to
+    Postgres (a firewall, a pooler's `server_lifetime`).
     """
 
 
@@ -213,7 +220,8 @@ class CommitConflict(TemporaryTrouble):
 
 
 class LakeUnavailable(TemporaryTrouble):
-    """The lake's storage cannot be written or read: it is full, read-only or not reachable.
+    """The lake's storage cannot be written or read: it is full, read-only or not
+    reachable.
 
     Free space, mount the lake or start the store, then run again.
     """
@@ -248,7 +256,8 @@ class StreamEndedEarly(TemporaryTrouble):
 
 
 class SourceMoving(TemporaryTrouble):
-    """The source or the lake changed during a comparison or another step that allows no change.
+    """The source or the lake changed during a comparison or another step that allows no
+    change.
 
     Run again; if it happens again, end what keeps changing or locking the table.
     """
@@ -278,7 +287,8 @@ class StartNotChosen(OperatorNeeded):
 
 
 class StartUnreachable(OperatorNeeded):
-    """The server does not have the chosen start: it lacks the file, or the file is shorter.
+    """The server does not have the chosen start: it lacks the file, or the file is
+    shorter.
 
     Choose a place that SHOW BINARY LOGS lists.
     """
@@ -308,23 +318,24 @@ class EndNotReached(OperatorNeeded):
 class HistoryRewritten(OperatorNeeded):
     """The log at the cursor is not the log that was read.
 
-    Find out which server this is. Begin again under a new source name, or accept what is missing:
-    `lockstep start-at earliest --reason …`.
+    Find out which server this is. Begin again under a new source name, or accept what
+    is missing: `lockstep start-at earliest --reason …`.
     """
 
 
 class HistoryUnproven(OperatorNeeded):
     """Nothing in the server's log proves that its history is the one that was read.
 
-    If it is the same history, type `lockstep start-at gtid:<set> --reason …`, as the hint says,
-    then `lockstep verify`.
+    If it is the same history, type `lockstep start-at gtid:<set> --reason …`, as the
+    hint says, then `lockstep verify`.
     """
 
 
 class SourceChanged(OperatorNeeded):
     """Another server answers at the source's address.
 
-    Point the source at the server that was read, or set `on_source_changed = "timestamp"`.
+    Point the source at the server that was read, or set `on_source_changed =
+    "timestamp"`.
     """
 
 
@@ -343,18 +354,20 @@ class StartBehindCursor(OperatorNeeded):
 
 
 class PreparedBeforeStart(OperatorNeeded):
-    """An XA transaction was prepared before the source's start, so its rows would be missing.
+    """An XA transaction was prepared before the source's start, so its rows would be
+    missing.
 
     Wait until it ends (`xa recover` lists it), or start before its prepare.
     """
 
 
 class TransactionsWithoutGtid(OperatorNeeded):
-    """The log has anonymous transactions, which cannot be read: the place up to which the log was
-    read is known only as a GTID set, or the server's `gtid_mode` keeps it from sending them.
+    """The log has anonymous transactions, which cannot be read: the place up to which
+    the log was read is known only as a GTID set, or the server's `gtid_mode` keeps it
+    from sending them.
 
-    Type `lockstep start-at PLACE --reason …`, or set `gtid_mode = ON_PERMISSIVE` until they are
-    read.
+    Type `lockstep start-at PLACE --reason …`, or set `gtid_mode = ON_PERMISSIVE` until
+    they are read.
     """
 
 
@@ -387,11 +400,12 @@ class PrivilegeMissing(OperatorNeeded):
 
 
 class LogStops(OperatorNeeded):
-    """Base of errors about an event or statement that no run can pass; never raised itself.
+    """Base of errors about an event or statement that no run can pass; never raised
+    itself.
 
-    `at`: the place of the event, or "" if the hint already says what to type to continue after it.
-    `before`: the end of the last transaction before the event, up to which the log can be captured,
-    or "" if unknown.
+    `at`: the place of the event, or "" if the hint already says what to type to
+    continue after it. `before`: the end of the last transaction before the event, up to
+    which the log can be captured, or "" if unknown.
     """
 
     def __init__(self, message: str, *, hint: str, at: str = "", before: str = "") -> None:
@@ -408,34 +422,36 @@ class SourceRefused(OperatorNeeded):
 
 
 class UnsupportedStatement(LogStops):
-    """A statement in the log changes a captured table in a way that Lockstep cannot follow.
+    """A statement in the log changes a captured table in a way that Lockstep cannot
+    follow.
 
-    All transactions before it are captured. The hint names the place after it and, if the statement
-    was logged instead of row events, the setting that passes over it.
+    All transactions before it are captured. The hint names the place after it and, if
+    the statement was logged instead of row events, the setting that passes over it.
     """
 
 
 class UnsupportedEvent(LogStops):
     """The log has an event whose type is not on the allow-list.
 
-    All transactions before it are captured. Wait for a version that reads it, or continue after it:
-    `lockstep start-at`.
+    All transactions before it are captured. Wait for a version that reads it, or
+    continue after it: `lockstep start-at`.
     """
 
 
 class PreparedElsewhere(LogStops):
     """The log commits an XA transaction that was prepared before the source's start.
 
-    Start before that prepare, or after the commit with `lockstep start-at PLACE --reason …`, then
-    `lockstep verify --repair`.
+    Start before that prepare, or after the commit with `lockstep start-at PLACE
+    --reason …`, then `lockstep verify --repair`.
     """
 
 
 class DamagedEvent(LogStops):
     """Bytes of the log violate its grammar or do not match their checksum.
 
-    Look at that place with `mysqlbinlog`, and restore the file if there is an intact copy; else
-    continue after it with `lockstep start-at`, then `lockstep verify --repair`.
+    Look at that place with `mysqlbinlog`, and restore the file if there is an intact
+    copy; else continue after it with `lockstep start-at`, then `lockstep verify
+    --repair`.
     """
 
 
@@ -447,10 +463,11 @@ class TransactionsMissing(OperatorNeeded):
 
 
 class ForeignCommit(OperatorNeeded):
-    """A table in the lake has a commit that Lockstep did not make, or lacks one that it made.
+    """A table in the lake has a commit that Lockstep did not make, or lacks one that it
+    made.
 
-    Find out who wrote; then type `lockstep reload TABLE --reason …` for a mirror, `lockstep resume
-    TABLE` for a changelog, `lockstep recover` for a folder.
+    Find out who wrote; then type `lockstep reload TABLE --reason …` for a mirror,
+    `lockstep resume TABLE` for a changelog, `lockstep recover` for a folder.
     """
 
 
@@ -462,7 +479,8 @@ class TableQuarantined(OperatorNeeded):
 
 
 class LedgerRefused(OperatorNeeded):
-    """A constraint of the ledger refused a step that was out of order. Nothing was changed.
+    """A constraint of the ledger refused a step that was out of order. Nothing was
+    changed.
 
     Do what the hint says.
     """
@@ -497,22 +515,24 @@ class PositionPurged(OperatorNeeded):
 
 
 class SchemaUnknownAt(OperatorNeeded):
-    """The log has rows of a captured table at a position where its structure is unknown.
+    """The log has rows of a captured table at a position where its structure is
+    unknown.
 
     Start at the place that the hint names, or later, or exclude the table.
     """
 
 
 class VersionSetUnknown(OperatorNeeded):
-    """No acknowledged batch shows the source, or one of its tables, as of the requested place.
+    """No acknowledged batch shows the source, or one of its tables, as of the requested
+    place.
 
     Choose a place that `lockstep versions --list` shows.
     """
 
 
 class VersionGone(OperatorNeeded):
-    """A version of a mirror can no longer be read: its log or files were deleted, or its folder
-    belongs to another table.
+    """A version of a mirror can no longer be read: its log or files were deleted, or
+    its folder belongs to another table.
 
     Read as of a later place; keep versions longer with `keep` under `[lake]`.
     """
@@ -522,9 +542,9 @@ class VersionGone(OperatorNeeded):
 
 
 class Need(StrEnum):
-    """Something that a mirror (the Delta table with a table's current rows) lacks and cannot get by
-    reading on in the log. The ledger keeps the first four; the others are computed from settings
-    and from the server's log files."""
+    """Something that a mirror (the Delta table with a table's current rows) lacks and
+    cannot get by reading on in the log. The ledger keeps the first four; the others are
+    computed from settings and from the server's log files."""
 
     ROWS = "rows"
     """All rows: they are not in the log."""
@@ -533,9 +553,11 @@ class Need(StrEnum):
     MIRROR = "mirror"
     """A mirror: the table has none, or one that refused a write."""
     CONSENT = "consent"
-    """All rows, but only after a person's `resume` has consented to what the mirror will show."""
+    """All rows, but only after a person's `resume` has consented to what the mirror
+    will show."""
     SHAPE = "shape"
-    """All rows in the shape of the present settings: the mirror shows more than these allow."""
+    """All rows in the shape of the present settings: the mirror shows more than these
+    allow."""
     LOG = "log"
     """Part of the log, which was purged before it was read."""
 
@@ -552,12 +574,13 @@ class StoppedBy(StrEnum):
 
 
 class TableError(Exception):
-    """An error that concerns one table: a run stops capturing and merging it, and the other tables
-    continue.
+    """An error that concerns one table: a run stops capturing and merging it, and the
+    other tables continue.
 
-    The steps of a run catch it and record it in the ledger, so a user never sees the exception.
-    `reason` is one sentence, and `hint` says in words how to cure it. `need`: what the table lacks
-    besides the log's changes. `by`: RUN if the next run can supply that without a person.
+    The steps of a run catch it and record it in the ledger, so a user never sees the
+    exception. `reason` is one sentence, and `hint` says in words how to cure it.
+    `need`: what the table lacks besides the log's changes. `by`: RUN if the next run
+    can supply that without a person.
     """
 
     def __init__(
@@ -579,7 +602,8 @@ class StructureUnknown(TableError):
 
 
 class ValueLeftOut(TableError):
-    """The log does not contain a value of a row, so the table has to be read from the source."""
+    """The log does not contain a value of a row, so the table has to be read from the
+    source."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason, hint="read it from the source")

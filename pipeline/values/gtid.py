@@ -1,7 +1,7 @@
 """GTID sets of MySQL and MariaDB: values, their algebra and their text.
 
-Not here: their bytes in the replication protocol (`pipeline.binlog.stream.control`), starting
-and ending a run at a set (`pipeline.start`, `pipeline.start.bounds`).
+Not here: their bytes in the replication protocol (`pipeline.binlog.stream.control`),
+starting and ending a run at a set (`pipeline.start`, `pipeline.start.bounds`).
 """
 
 from __future__ import annotations
@@ -35,20 +35,21 @@ class GtidSet:
     lower case (MySQL manual, "GTID Sets").
 
     MariaDB: a source is `domain-server`, and `0-1-5` is every number of that server in
-    that domain up to 5, as `@@gtid_binlog_state` means it (MariaDB knowledge base, "Global
-    Transaction ID"). Text: domains ascending, then servers. An interval that does not
-    begin at 1, which only a difference has, is `0-1-6..7`. `gtid_binlog_state` puts the
-    newest server of a domain last; a set has no such order.
+    that domain up to 5, as `@@gtid_binlog_state` means it (MariaDB knowledge base,
+    "Global Transaction ID"). Text: domains ascending, then servers. An interval that
+    does not begin at 1, which only a difference has, is `0-1-6..7`. `gtid_binlog_state`
+    puts the newest server of a domain last; a set has no such order.
     """
 
     intervals: Mapping[str, tuple[Span, ...]] = field(default_factory=lambda: MappingProxyType({}))
 
     @classmethod
     def parse(cls, text: str) -> GtidSet:
-        """Parse a text as in `gtid_executed` or `gtid_binlog_state`; "" is the empty set.
+        """Parse a text as in `gtid_executed` or `gtid_binlog_state`; "" is the empty
+        set.
 
-        White space is accepted where MySQL accepts it; intervals may overlap, in any order.
-        Raise ValueError, which says what was expected, if the text is not a set.
+        White space is accepted where MySQL accepts it; intervals may overlap, in any
+        order. Raise ValueError, which says what was expected, if the text is not a set.
         """
         spans: dict[str, list[Span]] = {}
         for part in map(str.strip, text.split(",")):
@@ -83,7 +84,8 @@ class GtidSet:
         return tuple(self.intervals)
 
     def union(self, other: GtidSet) -> GtidSet:
-        """Return the union. Raise ValueError if one set is MySQL's and the other MariaDB's."""
+        """Return the union. Raise ValueError if one set is MySQL's and the other
+        MariaDB's."""
         sources = self.intervals.keys() | other.intervals.keys()
         return self._of(
             {s: (*self.intervals.get(s, ()), *other.intervals.get(s, ())) for s in sources}
@@ -98,8 +100,9 @@ class GtidSet:
         return not other.difference(self)
 
     def shortened(self, limit: int = 300) -> str:
-        """Return the text for a message. If it is longer than `limit` characters, return as many of
-        its first intervals as fit, at least one, and the number of the others."""
+        """Return the text for a message. If it is longer than `limit` characters,
+        return as many of its first intervals as fit, at least one, and the number of
+        the others."""
         text = str(self)
         if len(text) <= limit:
             return text
@@ -143,7 +146,8 @@ def _of_mysql(part: str) -> list[tuple[str, Span]]:
 
 
 def _of_mariadb(part: str) -> list[tuple[str, Span]]:
-    """Parse `0-1-5` into its source and interval. `0-1-0`, which MariaDB may print, has none."""
+    """Parse `0-1-5` into its source and interval. `0-1-0`, which MariaDB may print, has
+    none."""
     match = _MARIADB.fullmatch(part)
     if match is None:
         raise ValueError(

@@ -1,8 +1,10 @@
-"""Writes to mirrors as the ledger keeps them: intents, settled writes, and version sets.
+"""Writes to mirrors as the ledger keeps them: intents, settled writes, and version
+sets.
 
-A mirror is the Delta table with the current rows of one source table. A run records an intent
-before it writes a mirror, and settles it once it has read back the commit. So a run that is killed
-in between leaves the next one enough to find out whether the commit was made.
+A mirror is the Delta table with the current rows of one source table. A run records an
+intent before it writes a mirror, and settles it once it has read back the commit. So a
+run that is killed in between leaves the next one enough to find out whether the commit
+was made.
 
 Not here: the data that is written (`ports.mirror_writes`).
 """
@@ -17,19 +19,19 @@ from typing import Final
 from lockstep.pipeline.values.table import TableName
 
 REPLAY: Final = "replay"
-"""The value of `Intent.step` for a write that corrects a mirror after a replay. Such a write adds
-no batch to the mirror."""
+"""The value of `Intent.step` for a write that corrects a mirror after a replay. Such a
+write adds no batch to the mirror."""
 
 
 @dataclass(frozen=True, slots=True)
 class Intent:
     """A write to one mirror, which is recorded before it is tried.
 
-    The write merges the captured batches from `first_batch` to `last_batch`; a repeated try merges
-    the same batches. `app_id` and `txn_version` are those of Delta's `txn` action; versions of one
-    application ascend. The table has no other write until this one is settled. `copies`: None, or,
-    if the write first copies rows from an earlier version of the mirror, the id of the settled
-    write that made that version.
+    The write merges the captured batches from `first_batch` to `last_batch`; a repeated
+    try merges the same batches. `app_id` and `txn_version` are those of Delta's `txn`
+    action; versions of one application ascend. The table has no other write until this
+    one is settled. `copies`: None, or, if the write first copies rows from an earlier
+    version of the mirror, the id of the settled write that made that version.
     """
 
     id: int
@@ -44,9 +46,9 @@ class Intent:
 
 @dataclass(frozen=True, slots=True)
 class SettledWrite:
-    """An intent whose commit is in the Delta log. `delta_version`: the version of that commit.
-    `settled_at`: when the commit was read back. `reason`: why this way of writing was chosen, or
-    None if unknown."""
+    """An intent whose commit is in the Delta log. `delta_version`: the version of that
+    commit. `settled_at`: when the commit was read back. `reason`: why this way of
+    writing was chosen, or None if unknown."""
 
     intent: Intent
     delta_version: int
@@ -57,9 +59,9 @@ class SettledWrite:
 
 @dataclass(frozen=True, slots=True)
 class MirrorVersion:
-    """A version of a mirror with all changes up to the batch `last_batch`. `write`: the settled
-    write that made it, or None if this ledger did not write it. `mirror`: its folder; `table_id`:
-    the id of its Delta table."""
+    """A version of a mirror with all changes up to the batch `last_batch`. `write`: the
+    settled write that made it, or None if this ledger did not write it. `mirror`: its
+    folder; `table_id`: the id of its Delta table."""
 
     write: int | None
     table: TableName
@@ -74,8 +76,8 @@ class MirrorVersion:
 
 @dataclass(frozen=True, slots=True)
 class NewestWrites:
-    """The newest writes of an application id. `settled`: the newest settled one, or None.
-    `intended`: the highest `txn_version` that an intent ever had, or 0."""
+    """The newest writes of an application id. `settled`: the newest settled one, or
+    None. `intended`: the highest `txn_version` that an intent ever had, or 0."""
 
     settled: SettledWrite | None
     intended: int
@@ -85,8 +87,9 @@ class NewestWrites:
 class VersionSetEntry:
     """The version of a mirror (a path in the lake) that shows its table as of a batch.
 
-    `table_id`: the `metaData.id` of the Delta table, or None if unknown. If another Delta table is
-    in that folder later, its version of the same number shows something else.
+    `table_id`: the `metaData.id` of the Delta table, or None if unknown. If another
+    Delta table is in that folder later, its version of the same number shows something
+    else.
     """
 
     table: TableName
@@ -99,23 +102,26 @@ class Missing(StrEnum):
     """Why a table of the source cannot be read as of a batch."""
 
     TOGETHER = "together"
-    """One write merged the table's changes of this batch together with those of a later one."""
+    """One write merged the table's changes of this batch together with those of a later
+    one."""
     LATER = "later"
-    """The table was resumed with a later batch, which was captured before this one was merged."""
+    """The table was resumed with a later batch, which was captured before this one was
+    merged."""
     READING = "reading"
     """The table's rows are still being read from the source."""
     STOPPED = "stopped"
     """The table is stopped: it is not captured, and its mirror does not follow."""
     BEHIND = "behind"
-    """The table is followed again, but its mirror lacks batches that the other mirrors have."""
+    """The table is followed again, but its mirror lacks batches that the other mirrors
+    have."""
     UNWRITTEN = "unwritten"
     """Nothing of the table was merged yet."""
 
 
 @dataclass(frozen=True, slots=True)
 class MissingTable:
-    """A table that a version set lacks. `together`: for TOGETHER, the later batch, whose version
-    set has the table."""
+    """A table that a version set lacks. `together`: for TOGETHER, the later batch,
+    whose version set has the table."""
 
     table: TableName
     why: Missing
@@ -124,10 +130,10 @@ class MissingTable:
 
 @dataclass(frozen=True, slots=True)
 class VersionSet:
-    """The versions of mirrors that together show the source as of the end of an acknowledged batch.
-    `shown`: for each table, the version of its newest settled write up to that batch. `missing`:
-    the tables that cannot be shown as of that batch. Both are sorted by table name, and empty if
-    the batch is not acknowledged."""
+    """The versions of mirrors that together show the source as of the end of an
+    acknowledged batch. `shown`: for each table, the version of its newest settled write
+    up to that batch. `missing`: the tables that cannot be shown as of that batch. Both
+    are sorted by table name, and empty if the batch is not acknowledged."""
 
     shown: list[VersionSetEntry]
     missing: list[MissingTable]

@@ -1,13 +1,13 @@
-"""The names of mirrors (the Delta tables with the current rows of source tables). A mirror has the
-name of its source table, unless the setting `into` gives it another one.
+"""The names of mirrors (the Delta tables with the current rows of source tables). A
+mirror has the name of its source table, unless the setting `into` gives it another one.
 
-Belongs here: parsing the setting, filling in its placeholders, and finding tables whose mirrors
-would have the same name. Does not: the path of a name in the lake (`pipeline.mirror.layout`), the
-names that a catalog accepts.
+Belongs here: parsing the setting, filling in its placeholders, and finding tables whose
+mirrors would have the same name. Does not: the path of a name in the lake
+(`pipeline.mirror.layout`), the names that a catalog accepts.
 
-Placeholders stand for parts of the source table's name, which may hold any character and is
-escaped wherever it becomes a path. The text around them is restricted to plain characters, so
-that it never needs escaping.
+Placeholders stand for parts of the source table's name, which may hold any character
+and is escaped wherever it becomes a path. The text around them is restricted to plain
+characters, so that it never needs escaping.
 """
 
 from __future__ import annotations
@@ -27,14 +27,16 @@ _LONGEST: Final = 128
 
 @dataclass(frozen=True, slots=True)
 class Into:
-    """A mirror's database and table, with `{source}`, `{database}` and `{table}` in them."""
+    """A mirror's database and table, with `{source}`, `{database}` and `{table}` in
+    them."""
 
     database: str
     table: str
 
     @classmethod
     def parse(cls, text: str) -> Into:
-        """Return the name that the setting describes. Raise ValueError if the text is not one."""
+        """Return the name that the setting describes. Raise ValueError if the text is
+        not one."""
         database, dot, table = text.partition(".")
         for part in (database, table):
             words = _PLACEHOLDER.sub("", part)
@@ -65,8 +67,8 @@ class Into:
 
 @dataclass(frozen=True, slots=True)
 class MirrorNames:
-    """The rules by which the mirrors of one source are named. The last rule whose patterns match a
-    table applies to it."""
+    """The rules by which the mirrors of one source are named. The last rule whose
+    patterns match a table applies to it."""
 
     source: str
     rules: tuple[tuple[TablePatterns, Into], ...] = ()
@@ -81,14 +83,15 @@ class MirrorNames:
         return self._into(table) is not None
 
     def folded(self, table: TableName) -> TableName:
-        """Return the mirror's name in lower case, as a case-insensitive file system compares it."""
+        """Return the mirror's name in lower case, as a case-insensitive file system
+        compares it."""
         name = self.of(table)
         return TableName(name.database.lower(), name.name.lower())
 
     def meet(self, one: TableName, other: TableName) -> bool:
-        """Return whether the mirrors of two tables would have the same name. Names that differ only
-        in case count as the same if a setting makes one of them; the source's own names may differ
-        only in case."""
+        """Return whether the mirrors of two tables would have the same name. Names that
+        differ only in case count as the same if a setting makes one of them; the
+        source's own names may differ only in case."""
         if self.folded(one) != self.folded(other):
             return False
         return (
@@ -96,8 +99,8 @@ class MirrorNames:
         )
 
     def collisions(self, tables: Iterable[TableName]) -> dict[TableName, TableName]:
-        """Return each table whose mirror's name is already taken, with the earlier table that has
-        taken it."""
+        """Return each table whose mirror's name is already taken, with the earlier
+        table that has taken it."""
         first: dict[TableName, TableName] = {}
         clashes = {}
         for table in tables if self.rules else ():

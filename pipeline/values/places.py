@@ -8,8 +8,8 @@
     earliest, latest                         the beginning of the oldest log, the end of the log
     snapshot                                 only as the start of a source
 
-Not here: finding the place in a log (`pipeline.binlog`), deciding whether a run may start
-there (`pipeline.start`).
+Not here: finding the place in a log (`pipeline.binlog`), deciding whether a run may
+start there (`pipeline.start`).
 """
 
 from __future__ import annotations
@@ -43,7 +43,8 @@ _MOMENT_FORM = "2026-11-01T06:00:00Z, or with an offset as in 2026-11-01T08:00:0
 
 
 def start_at(place: object, source: str) -> str:
-    """Return the command, for a hint, that has the next run of a source start at a place."""
+    """Return the command, for a hint, that has the next run of a source start at a
+    place."""
     return f"`lockstep start-at {place} --source {source} --reason …`"
 
 
@@ -96,8 +97,8 @@ class AtMoment:
 
 @dataclass(frozen=True, slots=True)
 class InFile:
-    """The first transaction of one file at or after a moment. If the file has none, a start is the
-    beginning of the file and an end is its end."""
+    """The first transaction of one file at or after a moment. If the file has none, a
+    start is the beginning of the file and an end is its end."""
 
     file: LogFile
     moment: datetime
@@ -139,8 +140,8 @@ _WORDS: Mapping[str, Earliest | Latest | Snapshot] = MappingProxyType(
 def parse_place(text: str, *, as_start: bool = True) -> Place:
     """Return the place that a person wrote, without regard to white space around it.
 
-    `snapshot` is accepted only if `as_start`. Raise ValueError with one sentence that names the
-    form that the text resembles, or else all forms.
+    `snapshot` is accepted only if `as_start`. Raise ValueError with one sentence that
+    names the form that the text resembles, or else all forms.
     """
     text = text.strip()
     word = _WORDS.get(text)
@@ -163,8 +164,9 @@ def parse_end(text: str) -> Place:
 
 
 def _in_log(text: str) -> Place | None:
-    """Return the place for `file:offset`, `file@moment` or a moment, and None for any other form.
-    Files are tried first, because their base names may look like any of the other forms."""
+    """Return the place for `file:offset`, `file@moment` or a moment, and None for any
+    other form. Files are tried first, because their base names may look like any of the
+    other forms."""
     before, colon, _ = text.rpartition(":")
     if colon and _FILE_END.search(before):
         return AtCoordinates(Coordinates.parse(text))
@@ -200,7 +202,8 @@ def _guessed(text: str, *, as_start: bool) -> Place:
 
 
 def parse_moment(text: str) -> datetime:
-    """Return the moment in UTC. Raise ValueError if the text has no offset or is no moment."""
+    """Return the moment in UTC. Raise ValueError if the text has no offset or is no
+    moment."""
     if _LOCAL.fullmatch(text):
         raise ValueError(f"{text!r} does not say in which time zone; expected {_MOMENT_FORM}")
     if not _MOMENT.fullmatch(text):

@@ -1,11 +1,13 @@
-"""The policies of a source in lockstep.toml: where its runs start, how its lake follows, and how
-long versions of a mirror (the Delta table with a table's current rows) stay readable.
+"""The policies of a source in lockstep.toml: where its runs start, how its lake
+follows, and how long versions of a mirror (the Delta table with a table's current rows)
+stay readable.
 
-Belongs here: the words of each policy, their meaning, and the default, which never loses
-data. Does not: the consequences of a policy (`pipeline.schema.consequences`,
-`pipeline.start.rules`, `pipeline.mirror`), reading the file (`resources.config`), settings for
-files (`pipeline.upkeep.decide`) and for proofs (`pipeline.source_plan`), reading, writing or
-judging the properties of a mirror (`resources.lake`, `pipeline.check.mirrors`).
+Belongs here: the words of each policy, their meaning, and the default, which never
+loses data. Does not: the consequences of a policy (`pipeline.schema.consequences`,
+`pipeline.start.rules`, `pipeline.mirror`), reading the file (`resources.config`),
+settings for files (`pipeline.upkeep.decide`) and for proofs (`pipeline.source_plan`),
+reading, writing or judging the properties of a mirror (`resources.lake`,
+`pipeline.check.mirrors`).
 """
 
 from __future__ import annotations
@@ -20,8 +22,8 @@ from typing import Final
 
 
 class Policy(StrEnum):
-    """The words that one key of a source may have. A policy's docstring is its sentence in the
-    documentation."""
+    """The words that one key of a source may have. A policy's docstring is its sentence
+    in the documentation."""
 
 
 # -- where a run starts ---------------------------------------------------------------------
@@ -35,7 +37,8 @@ class OnPositionLost(Policy):
 
 
 class OnSourceChanged(Policy):
-    """Another server answers, and no GTIDs say where to go on: refuse, or search by commit time."""
+    """Another server answers, and no GTIDs say where to go on: refuse, or search by
+    commit time."""
 
     REFUSE = "refuse"
     TIMESTAMP = "timestamp"
@@ -43,8 +46,8 @@ class OnSourceChanged(Policy):
 
 @dataclass(frozen=True, slots=True)
 class StartPolicies:
-    """The policies for the start of a source's runs. `fallback_interval`: the time before the
-    wanted commit time at which a search by commit time begins."""
+    """The policies for the start of a source's runs. `fallback_interval`: the time
+    before the wanted commit time at which a search by commit time begins."""
 
     on_position_lost: OnPositionLost = OnPositionLost.REFUSE
     on_source_changed: OnSourceChanged = OnSourceChanged.REFUSE
@@ -55,35 +58,35 @@ class StartPolicies:
 
 
 class OnRewrite(Policy):
-    """Stored values may have changed without row events: quarantine the table, or re-read it from
-    MySQL."""
+    """Stored values may have changed without row events: quarantine the table, or
+    re-read it from MySQL."""
 
     QUARANTINE = "quarantine"
     RESNAPSHOT = "resnapshot"
 
 
 class DroppedColumns(Policy):
-    """A dropped column stays in the mirror with its old values and is no longer filled; or it is
-    removed. A later column of that name replaces the kept one."""
+    """A dropped column stays in the mirror with its old values and is no longer filled;
+    or it is removed. A later column of that name replaces the kept one."""
 
     KEEP = "keep"
     DROP = "drop"
 
 
 class DroppedTables(Policy):
-    """The mirror of a table that was dropped or renamed away stays, marked dropped; or its folder
-    is removed, with all its versions, once that batch is acknowledged. The changelog stays either
-    way. A later table of that name starts with a new mirror."""
+    """The mirror of a table that was dropped or renamed away stays, marked dropped; or
+    its folder is removed, with all its versions, once that batch is acknowledged. The
+    changelog stays either way. A later table of that name starts with a new mirror."""
 
     KEEP = "keep"
     DROP = "drop"
 
 
 class Deletes(Policy):
-    """A deleted row is removed from the mirror; or it stays, with the moment in `_deleted_at`; or
-    it stays as if nothing had happened. With `soft` and `ignore`, a table without a key is
-    quarantined. When a table is re-read from MySQL, kept rows that MySQL no longer has get NULL for
-    values that do not fit a column's new type."""
+    """A deleted row is removed from the mirror; or it stays, with the moment in
+    `_deleted_at`; or it stays as if nothing had happened. With `soft` and `ignore`, a
+    table without a key is quarantined. When a table is re-read from MySQL, kept rows
+    that MySQL no longer has get NULL for values that do not fit a column's new type."""
 
     REMOVE = "remove"
     SOFT = "soft"
@@ -91,27 +94,28 @@ class Deletes(Policy):
 
 
 class Truncates(Policy):
-    """A TRUNCATE deletes all rows, and `deletes` says what becomes of them; or the rows stay, and
-    the changelog has no truncate row either. This counts for statements that are read from then on.
-    With `ignore`, a table without a key is quarantined, and rows that are gone when a table is
-    re-read stay, since they may have been truncated."""
+    """A TRUNCATE deletes all rows, and `deletes` says what becomes of them; or the rows
+    stay, and the changelog has no truncate row either. This counts for statements that
+    are read from then on. With `ignore`, a table without a key is quarantined, and rows
+    that are gone when a table is re-read stay, since they may have been truncated."""
 
     DELETE = "delete"
     IGNORE = "ignore"
 
 
 class Readers(Policy):
-    """Mirrors may use deletion vectors, column mapping and type widening; or none of them, so
-    that every Delta reader can open them, and renames and widenings rewrite the table."""
+    """Mirrors may use deletion vectors, column mapping and type widening; or none of
+    them, so that every Delta reader can open them, and renames and widenings rewrite
+    the table."""
 
     SPARK = "spark"
     ANY = "any"
 
 
 class ForeignKeys(Policy):
-    """Rows that a foreign key changes where the server does not log it (MariaDB; MySQL with
-    `innodb_native_foreign_keys=ON`; MySQL versions that never log them): quarantine the tables that
-    lost them, or re-read them from MySQL."""
+    """Rows that a foreign key changes where the server does not log it (MariaDB; MySQL
+    with `innodb_native_foreign_keys=ON`; MySQL versions that never log them):
+    quarantine the tables that lost them, or re-read them from MySQL."""
 
     QUARANTINE = "quarantine"
     RESNAPSHOT = "resnapshot"
@@ -123,9 +127,10 @@ MOST_CLUSTERING_COLUMNS: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class LakePolicies:
-    """The policies by which the lake follows a source. `updated_columns`: a changelog lists the
-    columns that an update changed. `stamps`: columns of `pipeline.values.stamps` that a mirror has
-    in addition to the table's. `cluster_by`: the columns by which upkeep clusters a mirror's files.
+    """The policies by which the lake follows a source. `updated_columns`: a changelog
+    lists the columns that an update changed. `stamps`: columns of
+    `pipeline.values.stamps` that a mirror has in addition to the table's. `cluster_by`:
+    the columns by which upkeep clusters a mirror's files.
     """
 
     on_rewrite: OnRewrite = OnRewrite.QUARANTINE
@@ -152,8 +157,8 @@ class LakePolicies:
 
     @property
     def ignores_truncates(self) -> bool:
-        """True if rows stay, unmarked, when their table is truncated. Then the mirror does not show
-        which of its rows the source still has."""
+        """True if rows stay, unmarked, when their table is truncated. Then the mirror
+        does not show which of its rows the source still has."""
         return self.deletes is Deletes.IGNORE or self.truncates is Truncates.IGNORE
 
 
@@ -177,8 +182,9 @@ KEEP: Final = timedelta(days=30)
 """How long versions stay readable if `keep` under [lake] is not set."""
 
 LOG_LONGER: Final = timedelta(days=30)
-"""How much longer the log is kept than replaced files. It has to cover the time between two
-checkpoints and the time for which a version was the newest before it was replaced."""
+"""How much longer the log is kept than replaced files. It has to cover the time between
+two checkpoints and the time for which a version was the newest before it was
+replaced."""
 
 FILES: Final = "delta.deletedFileRetentionDuration"
 LOG: Final = "delta.logRetentionDuration"
@@ -188,19 +194,22 @@ _PART: Final = re.compile(r"(\d+)\s+(second|minute|hour|day|week)s?", re.IGNOREC
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """The times for which a Delta table keeps replaced `files`, and commits in its `log`."""
+    """The times for which a Delta table keeps replaced `files`, and commits in its
+    `log`."""
 
     files: timedelta
     log: timedelta
 
     @classmethod
     def promising(cls, keep: timedelta) -> Retention:
-        """Return the retention of a new mirror whose versions are to stay readable for `keep`."""
+        """Return the retention of a new mirror whose versions are to stay readable for
+        `keep`."""
         return cls(keep, keep + LOG_LONGER)
 
     @classmethod
     def of(cls, properties: dict[str, str]) -> Retention | None:
-        """Return the retention that a table's properties set, or None if one is unreadable."""
+        """Return the retention that a table's properties set, or None if one is
+        unreadable."""
         spans = {name: _span(properties[name]) for name in (FILES, LOG) if name in properties}
         files, log = spans.get(FILES, _DEFAULTS[FILES]), spans.get(LOG, _DEFAULTS[LOG])
         return None if files is None or log is None else cls(files, log)

@@ -1,4 +1,5 @@
-"""Positions in a server's log, and the values by which the log and the server are recognised.
+"""Positions in a server's log, and the values by which the log and the server are
+recognised.
 
 Not here: GTID sets (`pipeline.values.gtid`), how a person writes a place
 (`pipeline.values.places`), where a run starts (`pipeline.start`) and ends
@@ -31,8 +32,9 @@ class LogFile:
 
     @classmethod
     def parse(cls, text: str) -> LogFile:
-        """Parse a name as SHOW BINARY LOGS lists it, such as `binlog.000012`: no folder, a number
-        from 1 to 2147483647 with at least six digits. Raise ValueError for anything else."""
+        """Parse a name as SHOW BINARY LOGS lists it, such as `binlog.000012`: no
+        folder, a number from 1 to 2147483647 with at least six digits. Raise ValueError
+        for anything else."""
         match = _FILE.fullmatch(text)
         if match is None or not 1 <= int(match["number"]) <= _LAST_FILE:
             raise ValueError(
@@ -48,15 +50,16 @@ class LogFile:
 @total_ordering
 @dataclass(frozen=True, slots=True)
 class Coordinates:
-    """A file and an offset in bytes. Places in files of one base name are ordered as in the log."""
+    """A file and an offset in bytes. Places in files of one base name are ordered as in
+    the log."""
 
     file: LogFile
     offset: int
 
     @classmethod
     def parse(cls, text: str) -> Coordinates:
-        """Parse a text such as `binlog.000012:4567`, the inverse of `str`. The offset is from 0 to
-        2^63 - 1. Raise ValueError for anything else."""
+        """Parse a text such as `binlog.000012:4567`, the inverse of `str`. The offset
+        is from 0 to 2^63 - 1. Raise ValueError for anything else."""
         file, colon, offset = text.rpartition(":")
         if not colon:
             raise ValueError(f"{text!r} is not a place in a log such as binlog.000012:4567")
@@ -82,8 +85,8 @@ class Position:
     """A place between two transactions of one server's log.
 
     `gtid_set` has every GTID executed up to here, and is empty if the log has none.
-    `committed_at` is the newest commit time (UTC) of the transactions that were read together just
-    before it, or None if unknown.
+    `committed_at` is the newest commit time (UTC) of the transactions that were read
+    together just before it, or None if unknown.
     """
 
     json_keys: ClassVar = ("file", "offset", "gtid_set", "committed_at")
@@ -107,13 +110,14 @@ class Position:
 
 @dataclass(frozen=True, slots=True)
 class Anchor:
-    """The event that ends at the position up to which a source was read. A log that has a different
-    event there is not the log that was read.
+    """The event that ends at the position up to which a source was read. A log that has
+    a different event there is not the log that was read.
 
-    `offset` and `length` of the event are in bytes. `crc32` is its checksum from the log, or is
-    computed if the log has none. `gtid` is its transaction's. `file_created` is the creation time
-    of its file (seconds since the epoch), from the format description event. A server that was
-    reset and then reached the same file name, offset and GTIDs again has a different anchor.
+    `offset` and `length` of the event are in bytes. `crc32` is its checksum from the
+    log, or is computed if the log has none. `gtid` is its transaction's. `file_created`
+    is the creation time of its file (seconds since the epoch), from the format
+    description event. A server that was reset and then reached the same file name,
+    offset and GTIDs again has a different anchor.
     """
 
     offset: int
@@ -125,10 +129,10 @@ class Anchor:
 
 @dataclass(frozen=True, slots=True)
 class SetAnchor:
-    """The identity of a transaction in any server's log. It differs from that of another
-    transaction to which a rebuilt server gave the same GTID.
-    `committed_at`: the time of its commit on its first server (microseconds since the epoch), or 0
-    if the log does not have that; then `digest` is a hash of its events."""
+    """The identity of a transaction in any server's log. It differs from that of
+    another transaction to which a rebuilt server gave the same GTID. `committed_at`:
+    the time of its commit on its first server (microseconds since the epoch), or 0 if
+    the log does not have that; then `digest` is a hash of its events."""
 
     gtid: str
     committed_at: int
@@ -136,7 +140,8 @@ class SetAnchor:
 
     @property
     def origin(self) -> str:
-        """The GTID without the transaction's number: `uuid`, `uuid:tag`, or `domain-server`."""
+        """The GTID without the transaction's number: `uuid`, `uuid:tag`, or
+        `domain-server`."""
         return self.gtid.rpartition(":" if ":" in self.gtid else "-")[0]
 
 
@@ -145,8 +150,9 @@ _TOLERANCE = timedelta(seconds=2)
 
 @dataclass(frozen=True, slots=True)
 class ServerProcess:
-    """The start of a server process, computed from its uptime in whole seconds, and the number of
-    RESET statements that it carried out. Without a RESET a process has one continuous log."""
+    """The start of a server process, computed from its uptime in whole seconds, and the
+    number of RESET statements that it carried out. Without a RESET a process has one
+    continuous log."""
 
     started_at: datetime
     resets: int
@@ -162,7 +168,8 @@ class ServerProcess:
 
 @dataclass(frozen=True, slots=True)
 class ServerPeriod:
-    """A period in which a source was read from one server. `since_batch`: id of its first batch."""
+    """A period in which a source was read from one server. `since_batch`: id of its
+    first batch."""
 
     server_uuid: str
     since_batch: int

@@ -1,4 +1,5 @@
-"""All retries of the product: how often, with which pauses, why, and what follows the last failure.
+"""All retries of the product: how often, with which pauses, why, and what follows the
+last failure.
 
 Belongs here: the numbers, and the only loop that counts tries and waits between them.
 Does not: the operations that are tried, the errors that are worth another try, and the
@@ -15,12 +16,12 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """A rule for trying an operation again. `what`: the operation; `why`: the reason why another
-    try may succeed; `end`: the consequence of the last failure.
+    """A rule for trying an operation again. `what`: the operation; `why`: the reason
+    why another try may succeed; `end`: the consequence of the last failure.
 
-    The last try is number `most`, or the first one that begins `seconds` or more after the
-    first; without either limit it is tried until it succeeds. `pauses`: seconds between two
-    tries; the last value is used for all further ones.
+    The last try is number `most`, or the first one that begins `seconds` or more after
+    the first; without either limit it is tried until it succeeds. `pauses`: seconds
+    between two tries; the last value is used for all further ones.
     """
 
     what: str
@@ -31,7 +32,8 @@ class Retry:
     pauses: tuple[float, ...] = (0.0,)
 
     def tries(self, pause: Callable[[float], object] = sleep) -> Iterator[float | None]:
-        """Yield once per try: the pause in seconds that follows it, or None for the last try."""
+        """Yield once per try: the pause in seconds that follows it, or None for the
+        last try."""
         begun, number = monotonic(), 0
         while True:
             number += 1
@@ -46,7 +48,8 @@ class Retry:
 
 
 def a_tenth(seconds: float) -> None:
-    """Pause for a tenth of the time: commands that only look do not wait as long as a run."""
+    """Pause for a tenth of the time: commands that only look do not wait as long as a
+    run."""
     sleep(seconds / 10)
 
 

@@ -1,6 +1,8 @@
-"""Grouping a table's rows, which arrive in small Arrow batches, into Parquet row groups.
+"""Grouping a table's rows, which arrive in small Arrow batches, into Parquet row
+groups.
 
-Not here: reading them (`SourceServer.snapshot`, `Mirrors.rows`), writing them (`ports.segments`).
+Not here: reading them (`SourceServer.snapshot`, `Mirrors.rows`), writing them
+(`ports.segments`).
 """
 
 from __future__ import annotations
@@ -15,8 +17,8 @@ from lockstep.pipeline.values.segment import GROUP_BYTES, GROUP_ROWS
 
 @dataclass(slots=True)
 class RowBuffer:
-    """Rows in memory, in the order in which they were added. `rows`: their number; `bytes`: their
-    size in memory."""
+    """Rows in memory, in the order in which they were added. `rows`: their number;
+    `bytes`: their size in memory."""
 
     batches: list[pa.RecordBatch] = field(default_factory=list)
     rows: int = 0
@@ -37,7 +39,8 @@ class RowBuffer:
 
 
 def row_groups(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """Yield the same rows in the same order, in tables that fill a row group, except the last."""
+    """Yield the same rows in the same order, in tables that fill a row group, except
+    the last."""
     held = RowBuffer()
     for batch in batches:
         held.add(batch)

@@ -22,13 +22,14 @@ CHANGE_TYPES = (
     ChangeType.UPDATE_POSTIMAGE,
     ChangeType.DELETE,
 )
-"""The change types of row images. `RowImages.change_type` holds indices into this tuple."""
+"""The change types of row images. `RowImages.change_type` holds indices into this
+tuple."""
 
 
 @cache
 def change_types() -> pa.Array:
-    """Return `CHANGE_TYPES` as an array. It is not made at import because Arrow imports pandas with
-    its first array, and a run without rows does not need that."""
+    """Return `CHANGE_TYPES` as an array. It is not made at import because Arrow imports
+    pandas with its first array, and a run without rows does not need that."""
     return pa.array([kind.value for kind in CHANGE_TYPES], pa.string())
 
 
@@ -37,18 +38,18 @@ class RowImages:
     """Decoded row images of one table, in order of event and row.
 
     `columns`: the table's columns (`schema.types.arrow_schema`), one row per image.
-    `event`: int32, index of the image's event among the decoded events.
-    `row`: int32, the row's index within its event; the two images of an update share it.
-    `change_type`: int8, index into `CHANGE_TYPES`.
-    `nulled`: per column, the number of values that a policy replaced by NULL.
-    `unknown`: per column, the number of texts with a code that has no character; they have U+FFFD.
-    `present`: binary, per image one bit for each column, the lowest for the first: whether its
-    value is known. A column without its bit is NULL. The bits are NULL for an image that has every
-    column, and `present` is None if every image has every column.
-    `logged`: like `present`, for the columns that the server logged. `present` has more bits: the
-    defaults of an inserted row are known although they were not logged.
-    `updated`: like `present`, for the columns that an update changed. Only an update's image after
-    the change has these bits; `updated` is None if the caller did not ask for it.
+    `event`: int32, index of the image's event among the decoded events. `row`: int32,
+    the row's index within its event; the two images of an update share it.
+    `change_type`: int8, index into `CHANGE_TYPES`. `nulled`: per column, the number of
+    values that a policy replaced by NULL. `unknown`: per column, the number of texts
+    with a code that has no character; they have U+FFFD. `present`: binary, per image
+    one bit for each column, the lowest for the first: whether its value is known. A
+    column without its bit is NULL. The bits are NULL for an image that has every
+    column, and `present` is None if every image has every column. `logged`: like
+    `present`, for the columns that the server logged. `present` has more bits: the
+    defaults of an inserted row are known although they were not logged. `updated`: like
+    `present`, for the columns that an update changed. Only an update's image after the
+    change has these bits; `updated` is None if the caller did not ask for it.
     """
 
     columns: pa.RecordBatch
@@ -63,8 +64,9 @@ class RowImages:
 
 
 def merge_images(apart: Sequence[tuple[RowImages, npt.NDArray[np.int64]]]) -> RowImages:
-    """Return images that were decoded separately as one, in the order of their events. Each part
-    comes with an array `indices`: `indices[event]` is the index of the part's event in the result.
+    """Return images that were decoded separately as one, in the order of their events.
+    Each part comes with an array `indices`: `indices[event]` is the index of the part's
+    event in the result.
     """
     parts = [images for images, _ in apart]
     event = np.concatenate([indices[images.event.to_numpy()] for images, indices in apart])
@@ -97,8 +99,8 @@ def _bits_together(
 
 
 def pack_bits(present: npt.NDArray[np.bool_], whole: npt.NDArray[np.bool_]) -> pa.Array:
-    """Return `present` (images x columns) in the format of `RowImages.present`, and NULL for images
-    that are `whole`."""
+    """Return `present` (images x columns) in the format of `RowImages.present`, and
+    NULL for images that are `whole`."""
     bits = np.packbits(present, axis=1, bitorder="little")
     width = bits.shape[1]
     offsets = np.concatenate([[0], np.cumsum(np.where(whole, 0, width))]).astype(np.int32)
@@ -108,9 +110,9 @@ def pack_bits(present: npt.NDArray[np.bool_], whole: npt.NDArray[np.bool_]) -> p
 
 
 def unpack_bits(bits: pa.Array) -> npt.NDArray[np.bool_]:
-    """Return the inverse of `pack_bits` (images x columns). A row whose bits are NULL is all true.
-    Bytes are unpacked whole, so up to seven surplus columns (false) follow the table's. If all
-    rows are NULL, the result has no columns."""
+    """Return the inverse of `pack_bits` (images x columns). A row whose bits are NULL
+    is all true. Bytes are unpacked whole, so up to seven surplus columns (false) follow
+    the table's. If all rows are NULL, the result has no columns."""
     valid = bits.drop_null()
     if not len(valid):
         return np.ones((len(bits), 0), np.bool_)

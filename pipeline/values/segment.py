@@ -1,6 +1,7 @@
-"""Segments and revisions. A segment is the Parquet files with the changes of one table in one batch
-(the part of the log that one run captures). A replay reads a part of the log again and replaces
-files; the files that it puts in place of a segment's are a revision.
+"""Segments and revisions. A segment is the Parquet files with the changes of one table
+in one batch (the part of the log that one run captures). A replay reads a part of the
+log again and replaces files; the files that it puts in place of a segment's are a
+revision.
 
 Not here: which batch they belong to (`pipeline.model.batch`), writing them
 (`ports.segments`), which segments get another revision (`pipeline.replay`).
@@ -17,17 +18,17 @@ from typing import Final
 from lockstep.pipeline.values.table import TableName
 
 GROUP_ROWS: Final = 128 * 1024
-"""Number of rows of a row group in segments, staged files and snapshot files. It is small, so that
-several threads can read even a small file."""
+"""Number of rows of a row group in segments, staged files and snapshot files. It is
+small, so that several threads can read even a small file."""
 
 GROUP_BYTES: Final = 48 << 20
-"""Size in memory, in bytes, at which rows are written as a row group even if they are fewer than
-`GROUP_ROWS`."""
+"""Size in memory, in bytes, at which rows are written as a row group even if they are
+fewer than `GROUP_ROWS`."""
 
 
 class ChangeType(StrEnum):
-    """A value of `_change_type`, which each row image has. The first four are those of Delta's
-    change data feed."""
+    """A value of `_change_type`, which each row image has. The first four are those of
+    Delta's change data feed."""
 
     INSERT = "insert"
     UPDATE_PREIMAGE = "update_preimage"
@@ -36,12 +37,14 @@ class ChangeType(StrEnum):
     TRUNCATE = "truncate"
     """The table was emptied. The row with this type has no values of the table."""
     RESNAPSHOT = "resnapshot"
-    """The table was read again, because the log does not have all its changes as row events."""
+    """The table was read again, because the log does not have all its changes as row
+    events."""
 
 
 @dataclass(frozen=True, slots=True)
 class RowCounts:
-    """Numbers of changed rows by operation. An update counts once, although it has two images."""
+    """Numbers of changed rows by operation. An update counts once, although it has two
+    images."""
 
     inserted: int = 0
     updated: int = 0
@@ -60,13 +63,13 @@ class RowCounts:
 
 
 ENDINGS = (".parquet", "-logged.parquet", "-partial.parquet")
-"""Endings of file names, by the columns that a file has in addition to the changelog's: none;
-`layout.logged_field`, the columns of each image that were logged; or this one and
+"""Endings of file names, by the columns that a file has in addition to the changelog's:
+none; `layout.logged_field`, the columns of each image that were logged; or this one and
 `layout.present_name`, the columns of each image whose values are known."""
 
 UPDATED = "-updated"
-"""The text before the ending in names of files with the column `layout.updated_field`: the columns
-that each update changed."""
+"""The text before the ending in names of files with the column `layout.updated_field`:
+the columns that each update changed."""
 
 _MARK: Final = r"r[0-9a-f]{12}-"
 """The beginning of a revised file's name: 12 hex digits of its SHA-256."""
@@ -76,8 +79,8 @@ _OF_BATCH: Final = re.compile(rf"(?:{_MARK})?batch-(\d{{12,}})-v(\d+)-")
 
 @dataclass(frozen=True, slots=True)
 class SegmentFile:
-    """One durable Parquet file: its path relative to the changelog's folder, number of row images,
-    size in bytes, and SHA-256 (hex) of its content."""
+    """One durable Parquet file: its path relative to the changelog's folder, number of
+    row images, size in bytes, and SHA-256 (hex) of its content."""
 
     path: str
     images: int
@@ -86,7 +89,8 @@ class SegmentFile:
 
     @property
     def partial(self) -> bool:
-        """True if images in it lack columns; then it has the column `layout.present_name`."""
+        """True if images in it lack columns; then it has the column
+        `layout.present_name`."""
         return self.path.endswith(ENDINGS[2])
 
     @property
@@ -101,7 +105,8 @@ class SegmentFile:
 
 
 def batch_and_version_of(path: str) -> tuple[int, int] | None:
-    """Return the batch and the schema version in the name of a changelog's file, or None."""
+    """Return the batch and the schema version in the name of a changelog's file, or
+    None."""
     match = _OF_BATCH.match(path)
     return None if match is None else (int(match[1]), int(match[2]))
 
@@ -112,8 +117,8 @@ def batch_of(path: str) -> int | None:
 
 
 class SourceTable(StrEnum):
-    """A Delta table that concerns a whole source instead of one of its tables. The value is the
-    name of its folder."""
+    """A Delta table that concerns a whole source instead of one of its tables. The
+    value is the name of its folder."""
 
     DDL = "_ddl"
     TRANSACTIONS = "_transactions"
@@ -129,8 +134,8 @@ class SourcePart:
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """The changes of one batch, table and schema version. `first_sequence` and `last_sequence`: the
-    least and the greatest `_sequence` of their row images."""
+    """The changes of one batch, table and schema version. `first_sequence` and
+    `last_sequence`: the least and the greatest `_sequence` of their row images."""
 
     table: TableName
     schema_version: int
@@ -150,8 +155,8 @@ def rows_by_table(segments: Iterable[Segment]) -> dict[TableName, RowCounts]:
 
 @dataclass(frozen=True, slots=True)
 class RevisedSegment:
-    """The files that a segment has from this revision on. Batch, table and schema version identify
-    the segment."""
+    """The files that a segment has from this revision on. Batch, table and schema
+    version identify the segment."""
 
     batch: int
     table: TableName
@@ -174,16 +179,17 @@ class Revision:
 
 @dataclass(frozen=True, slots=True)
 class Revisions:
-    """A source's revisions, as far as writers need to know them. `newest`: the id of the newest
-    revision, open or not, or 0 if the source has none. `open`: the open revision, or None."""
+    """A source's revisions, as far as writers need to know them. `newest`: the id of
+    the newest revision, open or not, or 0 if the source has none. `open`: the open
+    revision, or None."""
 
     newest: int
     open: Revision | None
 
 
 def with_revised_names(files: Iterable[SegmentFile]) -> tuple[SegmentFile, ...]:
-    """Return the files with the names that they get in a changelog. These contain a checksum, so
-    that they differ from the names of the files that they replace."""
+    """Return the files with the names that they get in a changelog. These contain a
+    checksum, so that they differ from the names of the files that they replace."""
     return tuple(replace(file, path=f"r{file.sha256[:12]}-{file.path}") for file in files)
 
 

@@ -1,18 +1,21 @@
-"""The meaning of MySQL's errors and warnings by number, and their text without values of rows.
+"""The meaning of MySQL's errors and warnings by number, and their text without values
+of rows.
 
-Not here: the errors of a dump, which all have one number (`pipeline.binlog.stream.intake`),
-the driver's exceptions (`resources.mysql.connection`).
+Not here: the errors of a dump, which all have one number
+(`pipeline.binlog.stream.intake`), the driver's exceptions
+(`resources.mysql.connection`).
 
-Most errors of a server mean that it is available. A number of the class `NOT_NOW` means that it
-has no capacity or is shutting down. Numbers from 2000 to 2999 are the client's (MySQL manual,
-"Client Error Message Reference") and mean that it has no connection.
+Most errors of a server mean that it is available. A number of the class `NOT_NOW` means
+that it has no capacity or is shutting down. Numbers from 2000 to 2999 are the client's
+(MySQL manual, "Client Error Message Reference") and mean that it has no connection.
 
 While rows are read, a limit of the session or a conversion may change a value, and the
-server only warns of it. A warning that is in neither table below may mean that. The harmless
-warnings come from expressions of the table itself, mostly of generated columns: every
-reader of the source gets the same value.
+server only warns of it. A warning that is in neither table below may mean that. The
+harmless warnings come from expressions of the table itself, mostly of generated
+columns: every reader of the source gets the same value.
 
-Sources: MySQL manual, "Server Error Message Reference"; MariaDB documentation, "Error Codes".
+Sources: MySQL manual, "Server Error Message Reference"; MariaDB documentation, "Error
+Codes".
 """
 
 from __future__ import annotations
@@ -117,10 +120,11 @@ def meaning_of(number: int) -> Meaning:
 
 
 def explanation(number: int, text: str, names: Collection[str] = ()) -> str:
-    """Return number and text without values of rows: of the quoted parts only `names` are kept.
+    """Return number and text without values of rows: of the quoted parts only `names`
+    are kept.
 
-    The server does not escape quotes in a value, so everything from the first quoted part that is
-    not a name up to the last quote is left out.
+    The server does not escape quotes in a value, so everything from the first quoted
+    part that is not a name up to the last quote is left out.
     """
     line = " ".join(text.split())
     for match in _QUOTED.finditer(line):
@@ -139,8 +143,8 @@ def names_of(table: TableName, columns: Collection[str]) -> frozenset[str]:
 
 
 KEPT: Final = 65_535
-"""Largest number of warnings that a session keeps (MySQL manual, "max_error_count") and that the
-protocol can count. Further warnings cannot be read."""
+"""Largest number of warnings that a session keeps (MySQL manual, "max_error_count") and
+that the protocol can count. Further warnings cannot be read."""
 
 HARMLESS: Final = {
     1003: "a note about a statement",
@@ -159,7 +163,8 @@ HARMLESS: Final = {
     3719: "utf8 is an old name of utf8mb3",
     3778: "the collation is deprecated",
 }
-"""Warnings that do not change the values which are read: every reader of the source gets them."""
+"""Warnings that do not change the values which are read: every reader of the source
+gets them."""
 
 LIMITS: Final = {
     1260: "raise group_concat_max_len",
@@ -188,8 +193,9 @@ def require_harmless(
     shown: Sequence[SourceWarning],
     names: Collection[str] = (),
 ) -> None:
-    """Raise TableError if one of a read's `count` warnings may mean that a value was changed.
-    `shown`: the warnings that the server kept. `names`: the names that a message may quote."""
+    """Raise TableError if one of a read's `count` warnings may mean that a value was
+    changed. `shown`: the warnings that the server kept. `names`: the names that a
+    message may quote."""
     for warning in shown:
         if not harmless(warning):
             raise TableError(

@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from typing import Final
 
 _CONTROLS: Final = ("Cc", "Cf", "Zl", "Zp", "Cs")
-"""Unicode categories of control characters, invisible formatting characters, line separators and
-surrogates."""
+"""Unicode categories of control characters, invisible formatting characters, line
+separators and surrogates."""
 
 NAMED: Final = 5
 """Largest number of names that a sentence lists."""
@@ -65,8 +65,9 @@ _TOKEN: Final = re.compile(
 
 
 def first_words(statement: str, count: int = 12) -> str:
-    """Return the first `count` words and symbols of a statement on one line, followed by `…` if
-    there are more. Literals, and tokens that may be literals, are replaced by `?`."""
+    """Return the first `count` words and symbols of a statement on one line, followed
+    by `…` if there are more. Literals, and tokens that may be literals, are replaced by
+    `?`."""
     matches = list(_TOKEN.finditer(statement))
     if any(match["symbol"] in ("'", '"') for match in matches):
         count = min(count, 2)  # an unpaired quote: anything after it may be a literal

@@ -1,5 +1,5 @@
-"""Stamps: columns that say, of each row of a mirror (the Delta table with a table's current rows),
-which change was its last."""
+"""Stamps: columns that say, of each row of a mirror (the Delta table with a table's
+current rows), which change was its last."""
 
 from __future__ import annotations
 
@@ -15,15 +15,16 @@ STAMPS = pa.schema(
         pa.field("_gtid", pa.string()),
     ]
 )
-"""The columns that the setting `stamps` adds to a mirror. They have the values that the changelog
-has for the last change of the row, and every write sets them like the table's own columns."""
+"""The columns that the setting `stamps` adds to a mirror. They have the values that the
+changelog has for the last change of the row, and every write sets them like the table's
+own columns."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stamp:
-    """The values of the columns `STAMPS` for a change to all rows of a table: Lockstep read all of
-    them from the source, or the source deleted them. `sequence` is the change's number; `gtid` is
-    None if the server gave it none."""
+    """The values of the columns `STAMPS` for a change to all rows of a table: Lockstep
+    read all of them from the source, or the source deleted them. `sequence` is the
+    change's number; `gtid` is None if the server gave it none."""
 
     sequence: int
     committed_at: datetime | None = None

@@ -1,8 +1,8 @@
-"""A survey of a source's server: the facts that `lockstep check` judges, and the privileges that
-the account's grants give it.
+"""A survey of a source's server: the facts that `lockstep check` judges, and the
+privileges that the account's grants give it.
 
-Values only, as the server reports them: global variables, grants, replicas, tables. They are
-gathered by `resources.mysql.survey` and judged by `pipeline.check`.
+Values only, as the server reports them: global variables, grants, replicas, tables.
+They are gathered by `resources.mysql.survey` and judged by `pipeline.check`.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from lockstep.pipeline.values.table import TableName
 
 @dataclass(frozen=True, slots=True)
 class Answering:
-    """The server that answered one connection. Whatever listens at the address, such as a proxy,
-    sends the greeting (`greeted_as`, its version; `greeted_id`, its connection id) before the
-    login; the other values are read by SQL after it."""
+    """The server that answered one connection. Whatever listens at the address, such as
+    a proxy, sends the greeting (`greeted_as`, its version; `greeted_id`, its connection
+    id) before the login; the other values are read by SQL after it."""
 
     greeted_as: str
     greeted_id: int
@@ -31,7 +31,8 @@ class Answering:
     connection_id: int
     version_comment: str
     identity: tuple[str, ...]
-    """Values that distinguish servers: hostname, port, server id, and server_uuid if it has one."""
+    """Values that distinguish servers: hostname, port, server id, and server_uuid if it
+    has one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +45,9 @@ class RegisteredReplica:
 
 @dataclass(frozen=True, slots=True)
 class Channel:
-    """A channel through which this server itself replicates from `source`. `receives` and
-    `applies`: whether its two threads run. `lag`: its own estimate in seconds, or None while it
-    applies nothing."""
+    """A channel through which this server itself replicates from `source`. `receives`
+    and `applies`: whether its two threads run. `lag`: its own estimate in seconds, or
+    None while it applies nothing."""
 
     source: str
     receives: bool
@@ -56,8 +57,8 @@ class Channel:
 
 @dataclass(frozen=True, slots=True)
 class LogFilters:
-    """The filters of the log: `only`, the databases to which it is limited (binlog_do_db), and
-    `never`, the databases that it leaves out (binlog_ignore_db)."""
+    """The filters of the log: `only`, the databases to which it is limited
+    (binlog_do_db), and `never`, the databases that it leaves out (binlog_ignore_db)."""
 
     only: tuple[str, ...] = ()
     never: tuple[str, ...] = ()
@@ -86,8 +87,8 @@ class SurveyedForeignKey:
 
 @dataclass(frozen=True, slots=True)
 class OddSession:
-    """Sessions with their own value of a variable, which differs from the global one. `sessions`:
-    their number."""
+    """Sessions with their own value of a variable, which differs from the global one.
+    `sessions`: their number."""
 
     variable: str
     value: str
@@ -96,7 +97,8 @@ class OddSession:
 
 @dataclass(frozen=True, slots=True)
 class ReadReplica:
-    """The replica from which tables are read. `fault`: why it cannot be used, and its `cure`."""
+    """The replica from which tables are read. `fault`: why it cannot be used, and its
+    `cure`."""
 
     name: str
     fault: str | None = None
@@ -105,12 +107,13 @@ class ReadReplica:
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """All facts about one server. `settings`: all global variables by lower-case name. `answering`:
-    the server behind each of several connections. `dumps`: number of threads that send the log now.
-    `account`: CURRENT_USER() (user@host). `grants`: the lines of SHOW GRANTS without passwords.
-    `dump_server_ids`: the server ids that Lockstep's own dumps use. `unanswered`: names of the
-    fields that are empty because the account may not see them or the server does not have them.
-    `clock_ahead`: the server's clock minus ours.
+    """All facts about one server. `settings`: all global variables by lower-case name.
+    `answering`: the server behind each of several connections. `dumps`: number of
+    threads that send the log now. `account`: CURRENT_USER() (user@host). `grants`: the
+    lines of SHOW GRANTS without passwords. `dump_server_ids`: the server ids that
+    Lockstep's own dumps use. `unanswered`: names of the fields that are empty because
+    the account may not see them or the server does not have them. `clock_ahead`: the
+    server's clock minus ours.
     """
 
     flavour: str
@@ -161,9 +164,10 @@ _EVERYTHING: Final = frozenset({"ALL", "ALL PRIVILEGES"})
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """Privileges on `database`.`table`. The database is a LIKE pattern; "*" matches everything.
-    `revoked`: the privileges are taken away from a wider grant (partial_revokes). `columns`: the
-    line also has privileges on single columns of the table."""
+    """Privileges on `database`.`table`. The database is a LIKE pattern; "*" matches
+    everything. `revoked`: the privileges are taken away from a wider grant
+    (partial_revokes). `columns`: the line also has privileges on single columns of the
+    table."""
 
     privileges: frozenset[str]
     database: str
@@ -176,8 +180,8 @@ class Grant:
 
 
 def read_grants(lines: tuple[str, ...]) -> tuple[Grant, ...]:
-    """Return the grants on tables, databases and everything. Grants on routines, proxies and roles
-    are left out; privileges on single columns only set `columns`."""
+    """Return the grants on tables, databases and everything. Grants on routines,
+    proxies and roles are left out; privileges on single columns only set `columns`."""
     return tuple(grant for line in lines for grant in _grant(line))
 
 
@@ -205,14 +209,15 @@ def covers(grants: tuple[Grant, ...], privilege: str, table: TableName) -> bool:
         and grant.table in ("*", table.name)
     ]
     granted = [grant for grant in matching if not grant.revoked]
-    # A partial revoke restricts grants on `*.*` only, not those on a database or a table.
+    # A partial revoke restricts grants on `*.*` only, not those on a database or a
+    # table.
     narrow = any(grant.database != "*" for grant in granted)
     return bool(granted) and (narrow or len(granted) == len(matching))
 
 
 def _like(pattern: str, database: str) -> bool:
-    """Return whether a GRANT's database pattern matches. `%` and `_` are wildcards unless a
-    backslash precedes them."""
+    """Return whether a GRANT's database pattern matches. `%` and `_` are wildcards
+    unless a backslash precedes them."""
     if pattern == "*":
         return True
     parts = re.findall(r"\\.|.", pattern, re.DOTALL)
@@ -222,9 +227,9 @@ def _like(pattern: str, database: str) -> bool:
 
 
 def shown_whole(grants: Iterable[Grant], tables: Iterable[TableName]) -> frozenset[TableName]:
-    """Return the tables that the account can certainly read with all columns. Tables with a grant
-    on single columns are left out. The account may be able to read other tables too, for example
-    through an inactive role."""
+    """Return the tables that the account can certainly read with all columns. Tables
+    with a grant on single columns are left out. The account may be able to read other
+    tables too, for example through an inactive role."""
     wide, own = list[Grant](), defaultdict[str, list[Grant]](list)
     for grant in grants:
         (wide if grant.table == "*" else own[grant.table]).append(grant)

@@ -1,9 +1,10 @@
-"""The name of a source table, its structure as the log describes it, and the `database.table`
-patterns that choose tables.
+"""The name of a source table, its structure as the log describes it, and the
+`database.table` patterns that choose tables.
 
-The ledger keeps the patterns with which each batch (the part of the log that one run captures) was
-captured. A table that no pattern matched for a time has a hole: its changes of that time were not
-read, so its rows must be read again when a pattern matches it again.
+The ledger keeps the patterns with which each batch (the part of the log that one run
+captures) was captured. A table that no pattern matched for a time has a hole: its
+changes of that time were not read, so its rows must be read again when a pattern
+matches it again.
 
 Not here: a column's Arrow type (`pipeline.schema.types`), reading a TABLE_MAP event
 (`pipeline.binlog.rows.table_map`).
@@ -60,7 +61,8 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class TableStructure:
-    """A table's columns in the order of its row images, and the column names of its primary key."""
+    """A table's columns in the order of its row images, and the column names of its
+    primary key."""
 
     name: TableName
     columns: tuple[Column, ...]
@@ -95,16 +97,17 @@ _HELPER: Final = re.compile(
 
 
 def is_helper(table: TableName) -> bool:
-    """Return whether the table's name is one that a tool for online schema changes gives to its
-    helper tables. Only the name decides, so the answer is the same at every position of the log.
+    """Return whether the table's name is one that a tool for online schema changes
+    gives to its helper tables. Only the name decides, so the answer is the same at
+    every position of the log.
 
     gh-ost 1.1.9 (go/base/context.go): `_t_gho`, `_t_ghc`, `_t_ghk`, `_t_del`,
     `_t_<moment>_del`, `_t_rev_del`. spirit 0.16 (pkg/utils/tablename.go,
     pkg/sentinel/sentinel.go): `_t_new`, `_t_old`, `_t_old_<moment>`, `_t_chkpnt`,
     `_spirit_checkpoint`, `_spirit_sentinel`. pt-online-schema-change 3.2
-    (`create_new_table`, `swap_tables`): `_t_new` and `_t_old`, with up to ten more `_` at the
-    beginning if the name is taken. It cuts names off after 64 characters, so the helper of a
-    table whose name has 60 or more is not recognised.
+    (`create_new_table`, `swap_tables`): `_t_new` and `_t_old`, with up to ten more `_`
+    at the beginning if the name is taken. It cuts names off after 64 characters, so the
+    helper of a table whose name has 60 or more is not recognised.
     """
     return _HELPER.fullmatch(table.name) is not None
 
@@ -114,9 +117,9 @@ class TablePatterns:
     """Shell patterns (`*`, `?`, `[…]`) over `database.table`; the first dot divides.
 
     Names are compared as the server spells them, including case. `mysql`,
-    `information_schema`, `performance_schema` and `sys` never match. A helper table of an
-    online schema change is only matched by a pattern whose table part begins with `_`:
-    `shop._orders_old` and `shop._*` match it, `shop.*` does not.
+    `information_schema`, `performance_schema` and `sys` never match. A helper table of
+    an online schema change is only matched by a pattern whose table part begins with
+    `_`: `shop._orders_old` and `shop._*` match it, `shop.*` does not.
     """
 
     include: tuple[str, ...]
@@ -144,8 +147,8 @@ class TablePatterns:
         return None
 
     def idle(self, tables: Iterable[TableName]) -> list[str]:
-        """Return the patterns of `include` that match none of `tables`. Patterns for helper tables
-        are left out, because those tables come and go."""
+        """Return the patterns of `include` that match none of `tables`. Patterns for
+        helper tables are left out, because those tables come and go."""
         captured = [table for table in tables if table.database.lower() not in SYSTEM_DATABASES]
         return [
             text
@@ -169,8 +172,8 @@ class TablePatterns:
 
 @dataclass(frozen=True)
 class NamePatterns:
-    """Shell patterns over `database.table` of any database. `%` matches any characters, as in a
-    GRANT."""
+    """Shell patterns over `database.table` of any database. `%` matches any characters,
+    as in a GRANT."""
 
     texts: tuple[str, ...] = ()
 
@@ -188,8 +191,8 @@ def _asks_for_helpers(pattern: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class CaptureScope:
-    """The patterns with which a batch and its successors were captured, up to the next scope.
-    `begins` is the position at which the batch starts."""
+    """The patterns with which a batch and its successors were captured, up to the next
+    scope. `begins` is the position at which the batch starts."""
 
     batch: int
     begins: str
@@ -198,8 +201,8 @@ class CaptureScope:
 
 @dataclass(frozen=True, slots=True)
 class PastRange:
-    """A range of batches that were captured with the same patterns. `last` is the id of its last
-    batch, `end` the position at which the next range begins."""
+    """A range of batches that were captured with the same patterns. `last` is the id of
+    its last batch, `end` the position at which the next range begins."""
 
     last: int
     end: str
@@ -207,7 +210,8 @@ class PastRange:
 
 
 def past_ranges(scopes: Sequence[CaptureScope], batch: int, place: str) -> list[PastRange]:
-    """Return the ranges before `batch`, which begins at `place`. Scopes and ranges ascend."""
+    """Return the ranges before `batch`, which begins at `place`. Scopes and ranges
+    ascend."""
     before = [scope for scope in scopes if scope.batch < batch]
     ends = [*((scope.batch, scope.begins) for scope in before[1:]), (batch, place)]
     return [
@@ -217,10 +221,11 @@ def past_ranges(scopes: Sequence[CaptureScope], batch: int, place: str) -> list[
 
 
 def hole(table: TableName, first_batch: int | None, past: Sequence[PastRange]) -> str | None:
-    """Return the end of the last past range in which the table's changes were not read, or None.
+    """Return the end of the last past range in which the table's changes were not read,
+    or None.
 
-    Ranges that ended before the first batch with the table do not count. If no batch has it, all
-    ranges count, because the table may have had rows in any of them.
+    Ranges that ended before the first batch with the table do not count. If no batch
+    has it, all ranges count, because the table may have had rows in any of them.
     """
     missed = [
         past_range.end

@@ -1,5 +1,5 @@
-"""Sends a message to an address by apprise, an extra of the package. An address has a token or a
-password, so no message or error shows it."""
+"""Sends a message to an address by apprise, an extra of the package. An address has a
+token or a password, so no message or error shows it."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ PATIENCE: Final = 15.0
 
 
 def require_address(url: str, reference: str) -> None:
-    """Raise `SetupIncomplete` if apprise is not installed, `ConfigurationError` if apprise does not
-    understand the address. Nothing is sent. `reference`: the address's reference in
-    lockstep.toml."""
+    """Raise `SetupIncomplete` if apprise is not installed, `ConfigurationError` if
+    apprise does not understand the address. Nothing is sent. `reference`: the address's
+    reference in lockstep.toml."""
     if find_spec("apprise") is None:
         raise SetupIncomplete(
             "[notify] needs apprise, which is not installed",
@@ -35,8 +35,8 @@ def require_address(url: str, reference: str) -> None:
 
 
 def send(url: str, reference: str, title: str, body: str, patience: float = PATIENCE) -> str:
-    """Send the message; return why it did not arrive, or "". `patience`: seconds until it counts as
-    undelivered. Raise the errors of `require_address`."""
+    """Send the message; return why it did not arrive, or "". `patience`: seconds until
+    it counts as undelivered. Raise the errors of `require_address`."""
     require_address(url, reference)
     import apprise
 
@@ -52,7 +52,8 @@ def send(url: str, reference: str, title: str, body: str, patience: float = PATI
         else:
             failure[0] = "" if arrived else f"{reference} did not accept it"
 
-    # apprise limits only the time of each read, so a slow service could delay a run for long.
+    # apprise limits only the time of each read, so a slow service could delay a run for
+    # long.
     thread = threading.Thread(target=work, name="lockstep-notify", daemon=True)
     thread.start()
     thread.join(patience)

@@ -1,5 +1,6 @@
-"""Reads and validates lockstep.toml. Secrets in it are references, never values; the environment is
-read only when a reference is resolved. Nothing here connects to a server."""
+"""Reads and validates lockstep.toml. Secrets in it are references, never values; the
+environment is read only when a reference is resolved. Nothing here connects to a
+server."""
 
 from __future__ import annotations
 

@@ -35,7 +35,8 @@ def file_of_source(
     lake: str = "lake",
     ledger: str = "embedded",
 ) -> str:
-    """Return the text of a file with one source. `parse_settings` says whether it is valid."""
+    """Return the text of a file with one source. `parse_settings` says whether it is
+    valid."""
     source: dict[str, object] = {
         "name": name,
         "host": host,
@@ -57,7 +58,8 @@ def file_of_source(
 
 
 def filled(example: str, values: Mapping[str, Mapping[str, object]]) -> str:
-    """Return the example with these values of its keys, by section. Its comments are kept."""
+    """Return the example with these values of its keys, by section. Its comments are
+    kept."""
     lines, section = [_OPENING], ""
     for line in example.splitlines()[1:]:
         if header := _HEADER.match(line):
@@ -71,6 +73,6 @@ def filled(example: str, values: Mapping[str, Mapping[str, object]]) -> str:
 
 
 def _toml(value: object) -> str:
-    """Return a value in TOML, whose numbers, strings and lists can be written as in JSON, except
-    that DEL must be escaped."""
+    """Return a value in TOML, whose numbers, strings and lists can be written as in
+    JSON, except that DEL must be escaped."""
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,4 +1,5 @@
-"""Reads lockstep.toml, and reports all its mistakes at once, in sentences with their lines."""
+"""Reads lockstep.toml, and reports all its mistakes at once, in sentences with their
+lines."""
 
 from __future__ import annotations
 
@@ -38,8 +39,9 @@ from lockstep.resources.config.values import KeyMistake, NotBuiltYet
 
 
 def load_settings(path: Path) -> Settings:
-    """Return the settings in a file. Raise `ConfigurationError` if it is missing, unreadable or has
-    mistakes, which are all listed; raise `NotYet` if its only mistakes are planned values."""
+    """Return the settings in a file. Raise `ConfigurationError` if it is missing,
+    unreadable or has mistakes, which are all listed; raise `NotYet` if its only
+    mistakes are planned values."""
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError as error:
@@ -55,7 +57,8 @@ def load_settings(path: Path) -> Settings:
 
 
 def parse_settings(text: str, path: Path) -> Settings:
-    """Return the settings in a text. `path`: the file it is from, or will be written to."""
+    """Return the settings in a text. `path`: the file it is from, or will be written
+    to."""
     try:
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -69,7 +72,8 @@ def parse_settings(text: str, path: Path) -> Settings:
     try:
         return Settings(File.model_validate(data), path)
     except ValidationError as error:
-        # The validation error contains the file's values, so it must not become the cause.
+        # The validation error contains the file's values, so it must not become the
+        # cause.
         problems = problems_of(error, key_lines(text))
     raise refusal(path.name, problems)
 
@@ -90,7 +94,8 @@ _PARTS: Mapping[str, type[BaseModel]] = {
     "replay": ReplaySection,
     "table": TableSection,
 }
-"""The file's tables by the last parts of their names; those from `bounds` on belong to a source."""
+"""The file's tables by the last parts of their names; those from `bounds` on belong to
+a source."""
 
 _OF_A_SOURCE = tuple(_PARTS)[tuple(_PARTS).index("bounds") :]
 
@@ -124,8 +129,8 @@ _EXPECTED: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True, order=True)
 class Problem:
-    """A mistake in lockstep.toml. `line`: counted from 1, None if no line has the key; `not_yet`:
-    the value is planned for a later version."""
+    """A mistake in lockstep.toml. `line`: counted from 1, None if no line has the key;
+    `not_yet`: the value is planned for a later version."""
 
     line: int | None
     sentence: str
@@ -136,8 +141,8 @@ class Problem:
 
 
 def problems_of(error: ValidationError, lines: Mapping[KeyPath, int]) -> list[Problem]:
-    """Return the mistakes that pydantic found: first those with a line, in the order of the
-    file, then those without."""
+    """Return the mistakes that pydantic found: first those with a line, in the order of
+    the file, then those without."""
     items = error.errors(include_url=False)
     # If all members of a list are wrong, pydantic also reports the list as too short.
     problems = [
@@ -164,7 +169,8 @@ def refusal(file: str, problems: Sequence[Problem]) -> LockstepError:
 
 
 def _has_parts(item: Any, items: Sequence[Any]) -> bool:
-    """Return whether another of pydantic's errors is about a part of this error's value."""
+    """Return whether another of pydantic's errors is about a part of this error's
+    value."""
     path = item["loc"]
     return any(other is not item and other["loc"][: len(path)] == path for other in items)
 
@@ -204,7 +210,8 @@ def _missing(path: KeyPath, key: str) -> str:
 
 
 def _part(path: KeyPath) -> str | None:
-    """Return the table within a source that the key is in; None if it is in the source itself."""
+    """Return the table within a source that the key is in; None if it is in the source
+    itself."""
     return next((str(part) for part in path[1:-1] if part in _PARTS), None)
 
 

@@ -1,8 +1,9 @@
-"""Finds the lines of keys in a TOML text, because `tomllib` returns values without their lines.
+"""Finds the lines of keys in a TOML text, because `tomllib` returns values without
+their lines.
 
-The scanner follows TOML 1.0's grammar as far as keys need it: headers, dotted and quoted keys, and
-the places where an `=` may be no assignment: multi-line strings, arrays and comments. Keys of
-inline tables have their parent's line.
+The scanner follows TOML 1.0's grammar as far as keys need it: headers, dotted and
+quoted keys, and the places where an `=` may be no assignment: multi-line strings,
+arrays and comments. Keys of inline tables have their parent's line.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ _KEY_PART = re.compile(
 
 
 def key_lines(text: str) -> Mapping[KeyPath, int]:
-    """Return the line, from 1, of each key path and header of a valid TOML text. Tables in arrays
-    are numbered from 0: `("sources", 0, "name")`."""
+    """Return the line, from 1, of each key path and header of a valid TOML text. Tables
+    in arrays are numbered from 0: `("sources", 0, "name")`."""
     lines: dict[KeyPath, int] = {}
     arrays: dict[KeyPath, int] = {}
     header: KeyPath = ()
@@ -55,7 +56,8 @@ def line_of(lines: Mapping[KeyPath, int], path: KeyPath) -> int | None:
 
 
 def _parts(text: str) -> tuple[tuple[str, ...], str]:
-    """Return the parts of the dotted key at the beginning of the text, and the rest of the text."""
+    """Return the parts of the dotted key at the beginning of the text, and the rest of
+    the text."""
     keys: list[str] = []
     at = 0
     while match := _KEY_PART.match(text, at):
@@ -75,8 +77,8 @@ def _parts(text: str) -> tuple[tuple[str, ...], str]:
 
 
 def _indexed(keys: tuple[str, ...], arrays: Mapping[KeyPath, int]) -> KeyPath:
-    """Return the path of a header's keys. After each array of tables, except at the end, it has the
-    number of the array's newest table."""
+    """Return the path of a header's keys. After each array of tables, except at the
+    end, it has the number of the array's newest table."""
     path: KeyPath = ()
     for place, key in enumerate(keys, 1):
         path = (*path, key)

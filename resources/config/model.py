@@ -1,4 +1,5 @@
-"""The structure of lockstep.toml as pydantic models: its tables, their keys, and allowed values."""
+"""The structure of lockstep.toml as pydantic models: its tables, their keys, and
+allowed values."""
 
 from __future__ import annotations
 
@@ -39,13 +40,13 @@ from lockstep.resources.config.values import (
 
 _AUTHORIZES: Final = re.compile(r"authorization|cookie", re.IGNORECASE)
 _ABOUT_A_SECRET: Final = re.compile(r"(endpoint|path|fields?|buffer|type)$", re.IGNORECASE)
-"""Ends of key names such as `token_endpoint`, whose values tell where to get a secret but are not
-secret themselves."""
+"""Ends of key names such as `token_endpoint`, whose values tell where to get a secret
+but are not secret themselves."""
 
 
 class LineageSection(Section):
-    """The OpenLineage client's `transport`, in its own format (if empty, the client uses its own
-    configuration), and the namespace of jobs."""
+    """The OpenLineage client's `transport`, in its own format (if empty, the client
+    uses its own configuration), and the namespace of jobs."""
 
     transport: dict[Text, Any] = Field(default_factory=dict)
     namespace: Text = "lockstep"
@@ -65,8 +66,8 @@ class LineageSection(Section):
 
 
 def resolved_transport(transport: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    """Return the transport with its references resolved; a relative path of a log file begins at
-    `folder`. Raise `SecretMissing` if a reference cannot be resolved."""
+    """Return the transport with its references resolved; a relative path of a log file
+    begins at `folder`. Raise `SecretMissing` if a reference cannot be resolved."""
     resolved = {name: _resolved(value, folder) for name, value in transport.items()}
     path = resolved.get("log_file_path")
     if isinstance(path, str) and "://" not in path:
@@ -107,8 +108,8 @@ _SCHEMES = ("s3", "gs", "abfss")
 
 
 class LakeSection(Section):
-    """The folder or prefix of the Delta tables. `options`: for its object store; `keep`: seconds
-    for which each version of a mirror stays readable."""
+    """The folder or prefix of the Delta tables. `options`: for its object store;
+    `keep`: seconds for which each version of a mirror stays readable."""
 
     path: Text = "lake"
     options: dict[str, Text] = Field(default_factory=dict)
@@ -134,7 +135,8 @@ class LakeSection(Section):
 
 
 class LedgerSection(Section):
-    """The Postgres with positions, runs and structure history; `dsn`: "embedded" or libpq's DSN."""
+    """The Postgres with positions, runs and structure history; `dsn`: "embedded" or
+    libpq's DSN."""
 
     dsn: Text = "embedded"
 
@@ -159,18 +161,19 @@ class NotifySection(Section):
 
 
 class PrivacySection(Section):
-    """`key`: a reference to the key with which hash_columns hashes values; all sources and hosts
-    that write to one lake need the same. `replaces`: the fingerprint of an earlier key, which this
-    one replaces."""
+    """`key`: a reference to the key with which hash_columns hashes values; all sources
+    and hosts that write to one lake need the same. `replaces`: the fingerprint of an
+    earlier key, which this one replaces."""
 
     key: Annotated[str, AfterValidator(secret_reference)]
     replaces: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{16}$")] | None = None
 
 
 class UpkeepSection(Section):
-    """The schedule and the limits of upkeep, which compacts files of mirrors and deletes old
-    changes. `UpkeepPolicy` describes the limits; here `file_size` is in bytes and times are in
-    seconds. `dagster_runs`: how long Dagster's records of runs are kept."""
+    """The schedule and the limits of upkeep, which compacts files of mirrors and
+    deletes old changes. `UpkeepPolicy` describes the limits; here `file_size` is in
+    bytes and times are in seconds. `dagster_runs`: how long Dagster's records of runs
+    are kept."""
 
     schedule: Text | None = None
     small_files: Annotated[int, Field(ge=2)] = _UPKEEP.small_files
@@ -239,8 +242,8 @@ class CatalogSection(Section):
         return self
 
     def address(self, uri: str) -> str:
-        """Return the address. Raise ValueError if it is no address of this kind of catalog, or if
-        the token would be sent unencrypted."""
+        """Return the address. Raise ValueError if it is no address of this kind of
+        catalog, or if the token would be sent unencrypted."""
         schemes, parts = _CATALOG_SCHEMES[self.kind], urlsplit(uri)
         if parts.scheme not in schemes or not parts.hostname or parts.username:
             raise ValueError(f"uri is not an address such as {schemes[0]}://catalog.example.com")
@@ -257,7 +260,8 @@ Location = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.:@-]+$")]
 
 
 class DagsterSection(Section):
-    """How the assets of all sources appear in Dagster: their keys, group, owners and tags."""
+    """How the assets of all sources appear in Dagster: their keys, group, owners and
+    tags."""
 
     location: Location = "lockstep"
     webserver: Text | None = None
@@ -284,8 +288,8 @@ class DagsterSection(Section):
 
 
 def page_address(text: str) -> str:
-    """Return the text if it is the address of Dagster's web server. Raise ValueError if it is no
-    address, or contains an account."""
+    """Return the text if it is the address of Dagster's web server. Raise ValueError if
+    it is no address, or contains an account."""
     parts = urlsplit(text)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ValueError("not an address such as http://127.0.0.1:3000")
@@ -363,8 +367,9 @@ class File(Section):
 
 
 def _flattened(table: dict[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
-    """Return Spark's settings in nested TOML tables as pairs of a dotted name and a value. TOML
-    nests a dotted key without quotes; Spark writes booleans in lower case."""
+    """Return Spark's settings in nested TOML tables as pairs of a dotted name and a
+    value. TOML nests a dotted key without quotes; Spark writes booleans in lower
+    case."""
     pairs: list[tuple[str, Any]] = []
     for key, value in table.items():
         name = f"{prefix}.{key}" if prefix else key

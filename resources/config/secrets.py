@@ -1,7 +1,7 @@
 """References to secrets in lockstep.toml, and a class that hides their values.
 
-`env:NAME` stands for an environment variable, `file:PATH` for the content of a file without its
-last line break; PATH is relative to lockstep.toml. `resolve` reads them.
+`env:NAME` stands for an environment variable, `file:PATH` for the content of a file
+without its last line break; PATH is relative to lockstep.toml. `resolve` reads them.
 """
 
 from __future__ import annotations
@@ -49,7 +49,8 @@ def is_sensitive(key: str) -> bool:
 
 
 def has_password(dsn: str) -> bool:
-    """Return whether a Postgres DSN, as a URL or as key=value pairs, contains a password."""
+    """Return whether a Postgres DSN, as a URL or as key=value pairs, contains a
+    password."""
     if "://" not in dsn:
         return _DSN_PASSWORD.search(dsn) is not None
     try:
@@ -62,8 +63,9 @@ def has_password(dsn: str) -> bool:
 
 
 def resolve(text: str, folder: Path) -> str:
-    """Return the value of a reference, read at each call. Return a text that is no reference
-    unchanged. Raise `SecretMissing` if the variable is not set or the file cannot be read."""
+    """Return the value of a reference, read at each call. Return a text that is no
+    reference unchanged. Raise `SecretMissing` if the variable is not set or the file
+    cannot be read."""
     match = _REFERENCE.fullmatch(text)
     if match is None:
         return text

@@ -1,7 +1,8 @@
 """The validated settings of one source, and of a whole lockstep.toml.
 
-Methods may resolve references: they raise `SecretMissing` if that fails, and `ConfigurationError`
-if the value is not allowed. Reading a property or a field resolves nothing.
+Methods may resolve references: they raise `SecretMissing` if that fails, and
+`ConfigurationError` if the value is not allowed. Reading a property or a field resolves
+nothing.
 """
 
 from __future__ import annotations
@@ -39,8 +40,8 @@ Value = TypeVar("Value")
 
 @dataclass(frozen=True, slots=True)
 class SourceSettings:
-    """One [[sources]] table of lockstep.toml. `part`: its keys; `folder`: the folder of that file;
-    relative paths begin there."""
+    """One [[sources]] table of lockstep.toml. `part`: its keys; `folder`: the folder of
+    that file; relative paths begin there."""
 
     part: SourceSection
     folder: Path
@@ -58,8 +59,8 @@ class SourceSettings:
         return self._allowed(resolve(self.part.host, self.folder))
 
     def _allowed(self, host: str) -> str:
-        """Return the host. Raise `ConfigurationError` if passwords would be sent to another machine
-        without TLS."""
+        """Return the host. Raise `ConfigurationError` if passwords would be sent to
+        another machine without TLS."""
         if self.part.tls == "off" and not self.part.tls_force:
             try:
                 refuse_plain_text(host)
@@ -89,7 +90,8 @@ class SourceSettings:
         return self._allowed(resolve(part.host, self.folder)), part.port
 
     def read_from(self) -> tuple[str, int] | None:
-        """Return host and port of the replica that tables are read from, if one is configured."""
+        """Return host and port of the replica that tables are read from, if one is
+        configured."""
         text = self.part.snapshot.read_from
         if text is None:
             return None
@@ -97,8 +99,8 @@ class SourceSettings:
         return self._allowed(host), port
 
     def plan(self, *, until: Place | None = None) -> SourcePlan:
-        """Return what the steps of a run need to know about the source. `until`: the place where
-        the run ends at the latest; its limits may end it before."""
+        """Return what the steps of a run need to know about the source. `until`: the
+        place where the run ends at the latest; its limits may end it before."""
         standby = self.part.standby
         return SourcePlan(
             name=self.name,
@@ -139,8 +141,8 @@ class SourceSettings:
         )
 
     def mirrors(self) -> MirrorNames:
-        """Return the rules that name the source's mirrors (the Delta tables with the current rows).
-        Only references in patterns are resolved."""
+        """Return the rules that name the source's mirrors (the Delta tables with the
+        current rows). Only references in patterns are resolved."""
         rules = [
             (TablePatterns(tuple(map(self._pattern, part.match))), Into.parse(part.into))
             for part in self.part.table
@@ -167,8 +169,8 @@ class SourceSettings:
 
 
 def parse_reference(parse: Callable[[str], Value], text: str, folder: Path, subject: str) -> Value:
-    """Resolve a text that is a reference, and return its parsed value. If `parse` raises
-    ValueError, raise `ConfigurationError`; its message begins with `subject`."""
+    """Resolve a text that is a reference, and return its parsed value. If `parse`
+    raises ValueError, raise `ConfigurationError`; its message begins with `subject`."""
     try:
         return parse(resolve(text, folder))
     except ValueError as error:
@@ -202,7 +204,8 @@ class Settings:
         return tuple(SourceSettings(section, self.folder) for section in self.file.sources)
 
     def source(self, name: str) -> SourceSettings:
-        """Return the source of that name. Raise `ConfigurationError` if lockstep.toml has none."""
+        """Return the source of that name. Raise `ConfigurationError` if lockstep.toml
+        has none."""
         for source in self.sources:
             if source.name == name:
                 return source
@@ -212,7 +215,8 @@ class Settings:
         )
 
     def lake_path(self) -> LakePath:
-        """Return the lake's folder, or its prefix in an object store, without accessing it."""
+        """Return the lake's folder, or its prefix in an object store, without accessing
+        it."""
         section = self.file.lake
         options = {name: resolve(value, self.folder) for name, value in section.options.items()}
         try:
@@ -227,8 +231,8 @@ class Settings:
         return timedelta(seconds=self.file.lake.keep)
 
     def upkeep(self, *, purge: bool = False) -> UpkeepPolicy:
-        """Return when upkeep compacts a mirror's files and deletes old changes. `purge`: also
-        rewrite every file that still contains deleted rows."""
+        """Return when upkeep compacts a mirror's files and deletes old changes.
+        `purge`: also rewrite every file that still contains deleted rows."""
         section = self.file.upkeep
         keep = None if section.keep_changes is None else timedelta(seconds=section.keep_changes)
         return UpkeepPolicy(
@@ -236,7 +240,8 @@ class Settings:
         )
 
     def privacy_key(self) -> PrivacyKey | None:
-        """Return the key with which `hash_columns` hashes values; None without [privacy]."""
+        """Return the key with which `hash_columns` hashes values; None without
+        [privacy]."""
         section = self.file.privacy
         if section is None:
             return None
@@ -260,15 +265,15 @@ class Settings:
         return parse_reference(page_address, address, self.folder, "dagster.webserver")
 
     def lineage_transport(self) -> dict[str, Any]:
-        """Return the transport for the OpenLineage client; an empty one if the client shall use its
-        own configuration."""
+        """Return the transport for the OpenLineage client; an empty one if the client
+        shall use its own configuration."""
         section = self.file.lineage
         return {} if section is None else resolved_transport(section.transport, self.folder)
 
     @property
     def notify(self) -> tuple[str, ...]:
-        """References to the addresses that are notified of failed runs and stopped tables; none by
-        default."""
+        """References to the addresses that are notified of failed runs and stopped
+        tables; none by default."""
         return () if self.file.notify is None else self.file.notify.urls
 
     def notify_url(self, reference: str) -> str:
@@ -278,7 +283,8 @@ class Settings:
         return {key: resolve(value, self.folder) for key, value in self.file.spark.items()}
 
     def catalog_address(self) -> tuple[str, str, str]:
-        """Return the catalog's address, name and token; '' for those that are not configured."""
+        """Return the catalog's address, name and token; '' for those that are not
+        configured."""
         section = self.file.catalog
         if section is None:
             return "", "", ""

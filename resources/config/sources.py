@@ -55,7 +55,8 @@ from lockstep.resources.config.values import (
 _NOT_YET_POLICIES = {
     "follow": "tables that a foreign key changed unseen are quarantined, or read again",
 }
-"""Policies that are planned for a later version → a sentence about what this version does."""
+"""Policies that are planned for a later version → a sentence about what this version
+does."""
 
 
 class BoundsSection(Section):
@@ -70,8 +71,8 @@ _SNAPSHOT, _LIMITS = SnapshotPlan(), LoadLimits()
 
 
 class TriggerSection(Section):
-    """The bytes of unread binlog, or their age in seconds, at which Dagster starts a run besides
-    the scheduled ones."""
+    """The bytes of unread binlog, or their age in seconds, at which Dagster starts a
+    run besides the scheduled ones."""
 
     bytes: Annotated[int, Field(gt=0), BeforeValidator(size_in_bytes)] | None = None
     seconds: (
@@ -86,8 +87,8 @@ class TriggerSection(Section):
 
 
 class ReplaySection(Section):
-    """The schedule on which Dagster replays the last `span` seconds: it reads that part of the log
-    again, and corrects the lake."""
+    """The schedule on which Dagster replays the last `span` seconds: it reads that part
+    of the log again, and corrects the lake."""
 
     schedule: Text
     span: Annotated[float, Field(gt=0, strict=False), BeforeValidator(duration_in_seconds)] = 21_600
@@ -99,10 +100,10 @@ class ReplaySection(Section):
 
 
 class SnapshotSection(Section):
-    """The limits of reading whole tables, and the server from which they are read. `max_seconds`:
-    longest time in one run; `connections`: number at a time; `chunk_seconds`: wanted time of a
-    chunk (a range of keys); `max_threads_running`, `max_replica_lag` (in seconds): reading waits
-    while the server exceeds them."""
+    """The limits of reading whole tables, and the server from which they are read.
+    `max_seconds`: longest time in one run; `connections`: number at a time;
+    `chunk_seconds`: wanted time of a chunk (a range of keys); `max_threads_running`,
+    `max_replica_lag` (in seconds): reading waits while the server exceeds them."""
 
     max_seconds: Annotated[
         float, Field(gt=0, strict=False), BeforeValidator(duration_in_seconds)
@@ -117,9 +118,9 @@ class SnapshotSection(Section):
 
 
 class StandbySection(Section):
-    """The standby: a server that is used if the source's server cannot be reached. It accepts the
-    same account. `start`: where its log is first read; `server_uuid`: identifies the standby,
-    instead of its address."""
+    """The standby: a server that is used if the source's server cannot be reached. It
+    accepts the same account. `start`: where its log is first read; `server_uuid`:
+    identifies the standby, instead of its address."""
 
     host: Text
     port: Annotated[int, Field(ge=1, le=65535)] = 3306
@@ -145,8 +146,8 @@ ColumnPatterns = Annotated[
 
 
 def _hashed_as(value: object) -> object:
-    """Return a TOML table of column names and hashes. A list of names means that their exact values
-    are hashed."""
+    """Return a TOML table of column names and hashes. A list of names means that their
+    exact values are hashed."""
     names = as_list(value)
     return dict.fromkeys(names, Hash.EXACT) if isinstance(names, list) else names
 
@@ -221,15 +222,16 @@ class TableSection(Section):
 
     @property
     def shape(self) -> ShapeRules:
-        """The rules for columns and rows of these tables: which are left out, hashed, masked or
-        converted."""
+        """The rules for columns and rows of these tables: which are left out, hashed,
+        masked or converted."""
         return ShapeRules(**{field.name: getattr(self, field.name) for field in fields(ShapeRules)})
 
     @field_validator("rows")
     @classmethod
     def _condition(cls, rows: str | None) -> str | None:
         if rows is not None:
-            # Importing sqlglot takes a fifth of a second, so it is imported only for a condition.
+            # Importing sqlglot takes a fifth of a second, so it is imported only for a
+            # condition.
             from lockstep.pipeline.shape.condition import read_condition
 
             read_condition(rows)
@@ -237,9 +239,9 @@ class TableSection(Section):
 
 
 class SourceSection(Section):
-    """A MySQL server, the tables that are captured from it, and the policies for them. Timeouts and
-    `fallback_interval` are in seconds. `prove_rows`: number of rows of some tables that are
-    compared after a run."""
+    """A MySQL server, the tables that are captured from it, and the policies for them.
+    Timeouts and `fallback_interval` are in seconds. `prove_rows`: number of rows of
+    some tables that are compared after a run."""
 
     name: Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,31}$")]
     host: Text

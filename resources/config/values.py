@@ -1,5 +1,6 @@
-"""Types and validators of single values in lockstep.toml. A validator raises ValueError with a
-sentence. It accepts every reference (`env:NAME`, `file:PATH`), which is resolved later."""
+"""Types and validators of single values in lockstep.toml. A validator raises ValueError
+with a sentence. It accepts every reference (`env:NAME`, `file:PATH`), which is resolved
+later."""
 
 from __future__ import annotations
 
@@ -35,7 +36,8 @@ class KeyMistake(ValueError):
 
 
 def start_place(text: str) -> Place:
-    """Return the place in the log that the text names, from which a source is first captured."""
+    """Return the place in the log that the text names, from which a source is first
+    captured."""
     place = parse_place(text)
     if isinstance(place, OfRun):
         raise ValueError(  # noqa: TRY004 - pydantic expects ValueError
@@ -106,8 +108,8 @@ def duration_in_seconds(value: object) -> object:
 
 
 def without_literal_secrets(options: dict[str, str]) -> dict[str, str]:
-    """Return the options. Raise `KeyMistake` if one has a literal value and a name that suggests a
-    secret."""
+    """Return the options. Raise `KeyMistake` if one has a literal value and a name that
+    suggests a secret."""
     literal = sorted(
         name for name, value in options.items() if is_sensitive(name) and not is_reference(value)
     )

@@ -1,12 +1,12 @@
 """The port `Catalog` (`pipeline.ports.catalog`) for a Hive metastore, over Thrift.
 
-Lockstep speaks to the metastore itself, not through Spark, so a metastore that is down delays no
-merge.
+Lockstep speaks to the metastore itself, not through Spark, so a metastore that is down
+delays no merge.
 
-An entry is an external table as Spark registers it for a Delta table (observed with Spark 4.2.0 and
-Hive 2.3.10): the format's name is in `spark.sql.sources.provider`, the folder in the serializer's
-`path`. Spark reads the columns from the Delta log; the entry repeats them, with their comments, for
-clients that ask the metastore itself.
+An entry is an external table as Spark registers it for a Delta table (observed with
+Spark 4.2.0 and Hive 2.3.10): the format's name is in `spark.sql.sources.provider`, the
+folder in the serializer's `path`. Spark reads the columns from the Delta log; the entry
+repeats them, with their comments, for clients that ask the metastore itself.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ _DELTA: Final = {
 
 
 class HiveCatalog:
-    """The port `Catalog`, which describes each method, for the metastore at thrift://host:port.
-    `locate` returns the URL of a path in the lake."""
+    """The port `Catalog`, which describes each method, for the metastore at
+    thrift://host:port. `locate` returns the URL of a path in the lake."""
 
     marks = True
     columns = True
@@ -96,8 +96,8 @@ class HiveCatalog:
         )
 
     def put(self, entry: Entry, known: EntryName | None) -> None:
-        """Create the entry, or alter the one named `known` in place, which keeps the properties
-        that others added."""
+        """Create the entry, or alter the one named `known` in place, which keeps the
+        properties that others added."""
         from pymetastore.hive_metastore import ttypes
 
         schema = entry.name.schema
@@ -132,8 +132,8 @@ class HiveCatalog:
 
     @contextmanager
     def _connected(self) -> Iterator[Client]:
-        """Yield a client on a connection of its own. Errors are raised as `CatalogUnavailable` or
-        `CatalogRefused`."""
+        """Yield a client on a connection of its own. Errors are raised as
+        `CatalogUnavailable` or `CatalogRefused`."""
         if find_spec("pymetastore") is None:
             raise SetupIncomplete(
                 "A Hive metastore needs pymetastore, which is not installed",

@@ -1,9 +1,9 @@
-"""A start of Spark that creates the class-data archive, a file of loaded classes that makes later
-starts of Java faster. `java.make_archive` runs this module.
+"""A start of Spark that creates the class-data archive, a file of loaded classes that
+makes later starts of Java faster. `java.make_archive` runs this module.
 
-`python -m lockstep.resources.lake.rehearsal SCRATCH ARCHIVE` creates a small mirror (the Delta
-table with a table's present rows), appends to it and merges into it. This loads the classes that
-every run needs; Java dumps them to the archive when it ends.
+`python -m lockstep.resources.lake.rehearsal SCRATCH ARCHIVE` creates a small mirror
+(the Delta table with a table's present rows), appends to it and merges into it. This
+loads the classes that every run needs; Java dumps them to the archive when it ends.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ _COLUMNS = pa.schema(
 )
 
 _DUMP_SECONDS = 600
-"""Longest time in seconds to wait for Java to end. It dumps the archive first, which takes minutes
-on a busy machine."""
+"""Longest time in seconds to wait for Java to end. It dumps the archive first, which
+takes minutes on a busy machine."""
 
 
 def rehearse(scratch: Path, archive: Path) -> None:
-    """Write mirrors in `scratch` as runs do, with Spark's settings for many rows and for few; when
-    Java ends, it creates `archive`."""
+    """Write mirrors in `scratch` as runs do, with Spark's settings for many rows and
+    for few; when Java ends, it creates `archive`."""
     conf = {"spark.driver.extraJavaOptions": f'"-XX:ArchiveClassesAtExit={archive}"'}
     spark = SparkProcess(conf, archive=False, on_warning=print)
     for few in (NOTHING, FEW):

@@ -1,5 +1,5 @@
-"""The opening of the lake: all implementations of its ports, over one folder or prefix of an object
-store, and one Spark."""
+"""The opening of the lake: all implementations of its ports, over one folder or prefix
+of an object store, and one Spark."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ _ASIDE: Final = ".lockstep-rebuild"
 
 
 class FolderCopies:
-    """`pipeline.ports.Copies` in folders of this machine. A Delta table is written next to its
-    final place, which must be in the same file system, since a rename moves it there when it is
-    complete. `lake`: the lake with the files from which a table is built. `staging`: the folder
-    for temporary files of writes."""
+    """`pipeline.ports.Copies` in folders of this machine. A Delta table is written next
+    to its final place, which must be in the same file system, since a rename moves it
+    there when it is complete. `lake`: the lake with the files from which a table is
+    built. `staging`: the folder for temporary files of writes."""
 
     def __init__(self, lake: LakePath, *, staging: Path, spark: Spark) -> None:
         self._lake = lake
@@ -78,10 +78,10 @@ def _require_free(place: Path) -> None:
 class OpenLake:
     """An open lake.
 
-    `requests_since_now` returns a function that returns the number of requests to the object store
-    since that call. `catalog` returns one of Spark's catalogs, by its name and a function from a
-    lake path to its URL. `prove` tries Spark with a small table and returns Spark's name (`trial`).
-    `close` ends Spark if it was started.
+    `requests_since_now` returns a function that returns the number of requests to the
+    object store since that call. `catalog` returns one of Spark's catalogs, by its name
+    and a function from a lake path to its URL. `prove` tries Spark with a small table
+    and returns Spark's name (`trial`). `close` ends Spark if it was started.
     """
 
     segments: ParquetSegments
@@ -105,13 +105,15 @@ def open_lake(
     on_warning: Callable[[str], None],
     keep: timedelta = KEEP,
 ) -> OpenLake:
-    """Open the lake in a folder or under a prefix, which need not exist yet; nothing is started.
+    """Open the lake in a folder or under a prefix, which need not exist yet; nothing is
+    started.
 
-    `staging`: a local folder for temporary files, such as changes that Spark reads and row events
-    that do not fit into memory. `spark_conf`: the `[spark]` table of lockstep.toml. `keep`: how
-    long each version of a mirror (the Delta table with a table's present rows) stays readable.
-    `on_warning` is called with a sentence for a person, by any thread. Raise `ConfigurationError`
-    if `[spark]` has a wrong `remote` or `token`.
+    `staging`: a local folder for temporary files, such as changes that Spark reads and
+    row events that do not fit into memory. `spark_conf`: the `[spark]` table of
+    lockstep.toml. `keep`: how long each version of a mirror (the Delta table with a
+    table's present rows) stays readable. `on_warning` is called with a sentence for a
+    person, by any thread. Raise `ConfigurationError` if `[spark]` has a wrong `remote`
+    or `token`.
     """
     lake = lake_path.absolute()
     staged = Path(staging).absolute()
@@ -142,13 +144,14 @@ def open_lake(
 
 
 def _requests_since_now(lake: LakePath, spark: Spark) -> Callable[[], Requests | None]:
-    """Return a function that returns the number of requests that this process has sent to the
-    lake's store since now, by our client and by Spark's; None for a lake in a folder.
+    """Return a function that returns the number of requests that this process has sent
+    to the lake's store since now, by our client and by Spark's; None for a lake in a
+    folder.
 
-    delta-rs, the third client, does not count its requests. In the store's access log, the clients
-    have different user agents (`AGENT`, `DELTA_AGENT`, Hadoop's). If a request is repeated
-    because the store was busy or did not answer, our client counts it once, but Spark's counts each
-    attempt.
+    delta-rs, the third client, does not count its requests. In the store's access log,
+    the clients have different user agents (`AGENT`, `DELTA_AGENT`, Hadoop's). If a
+    request is repeated because the store was busy or did not answer, our client counts
+    it once, but Spark's counts each attempt.
     """
     if not isinstance(lake, ObjectPath):
         return lambda: None

@@ -1,8 +1,9 @@
-"""The port `pipeline.ports.catalog` for one of Spark's catalogs, such as a Hive metastore.
+"""The port `pipeline.ports.catalog` for one of Spark's catalogs, such as a Hive
+metastore.
 
-Delta keeps a table's properties, comment and columns in the table's log, to which only runs may
-write. So an entry here consists of a name and a location, without the properties and columns that
-other catalogs get. Nothing here commits to a table.
+Delta keeps a table's properties, comment and columns in the table's log, to which only
+runs may write. So an entry here consists of a name and a location, without the
+properties and columns that other catalogs get. Nothing here commits to a table.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ _NONE: Final = ("TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND", "DELTA_TABLE_NOT_
 
 
 class SparkCatalog:
-    """`Catalog` for the catalog of this name in the Spark of runs. `locate` returns the URL of a
-    path that is relative to the lake."""
+    """`Catalog` for the catalog of this name in the Spark of runs. `locate` returns the
+    URL of a path that is relative to the lake."""
 
     marks = False
     columns = False
@@ -55,8 +56,8 @@ class SparkCatalog:
         return CatalogEntry(properties.get("Location") if delta else None)
 
     def put(self, entry: Entry, known: EntryName | None) -> None:
-        """Create the entry, and drop the one with the former name `known`: not every catalog of
-        Spark can rename an entry."""
+        """Create the entry, and drop the one with the former name `known`: not every
+        catalog of Spark can rename an entry."""
         if known is not None:
             self.drop(known)
         schema = f"{quoted(self._catalog)}.{quoted(entry.name.schema)}"

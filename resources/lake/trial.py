@@ -1,8 +1,9 @@
-"""The trial of a Spark with a small table in the lake, and of an object store with a small object.
+"""The trial of a Spark with a small table in the lake, and of an object store with a
+small object.
 
-A Spark server can have a Delta without our log store, or with an old version of it. The trial reads
-the rows that Spark wrote, and then asks Spark for commits that are repeated or were planned on
-another version. None of these commits may appear in the table's log.
+A Spark server can have a Delta without our log store, or with an old version of it. The
+trial reads the rows that Spark wrote, and then asks Spark for commits that are repeated
+or were planned on another version. None of these commits may appear in the table's log.
 """
 
 from __future__ import annotations
@@ -43,8 +44,8 @@ _PAGE: Final = "see docs/deploy.md#where-spark-runs for what a server needs"
 
 def require_correct_writes(spark: Spark, lake: LakePath, staging: Path) -> None:
     """Write, merge and read a table below the lake's folder, then delete it. Raise
-    `ConfigurationError` if Spark writes other rows than it was given, or makes a commit that it
-    must refuse; and any `LockstepError` of a session."""
+    `ConfigurationError` if Spark writes other rows than it was given, or makes a commit
+    that it must refuse; and any `LockstepError` of a session."""
     existed = lake.is_dir()
     spark.session()
     aside = lake / f"_lockstep-trial-{uuid4()}"
@@ -67,7 +68,8 @@ def require_correct_writes(spark: Spark, lake: LakePath, staging: Path) -> None:
 
 
 def _require_rows(mirrors: SparkMirrors, staged: Staging) -> None:
-    """Raise `ConfigurationError` unless the table has exactly the rows that were written."""
+    """Raise `ConfigurationError` unless the table has exactly the rows that were
+    written."""
     mirrors.write(_write(staged, 1))
     mirrors.write(_write(staged, 2))
     ids = [row for batch in mirrors.rows("t", ["id"], 1) for row in batch["id"].to_pylist()]
@@ -78,8 +80,8 @@ def _require_rows(mirrors: SparkMirrors, staged: Staging) -> None:
 def _require_commits_once(
     spark: Spark, mirrors: SparkMirrors, table: LakePath, staged: Staging
 ) -> None:
-    """Raise `ConfigurationError` if Spark commits a recorded transaction again, or makes a commit
-    that was planned on another version."""
+    """Raise `ConfigurationError` if Spark commits a recorded transaction again, or
+    makes a commit that was planned on another version."""
     head = head_of(table)
     earlier, other = Head(head.version - 1, head.digest), Head(head.version, "0" * 64)
     for number, planned_on, fault in (
@@ -115,10 +117,10 @@ def _write(staged: Staging, number: int) -> MirrorWrite:
 
 
 def require_conditional_writes(lake: ObjectPath) -> None:
-    """Write, read, list and delete an object below the lake's prefix. Raise `LakeUnavailable` if
-    the store refuses one of these. Raise `ConfigurationError` if a second writer can overwrite the
-    first, since two runs could then commit the same version of a table, or if the object is not
-    listed."""
+    """Write, read, list and delete an object below the lake's prefix. Raise
+    `LakeUnavailable` if the store refuses one of these. Raise `ConfigurationError` if a
+    second writer can overwrite the first, since two runs could then commit the same
+    version of a table, or if the object is not listed."""
     path = lake / f"_lockstep-probe-{uuid4()}" / "commit"
     with lake_errors(lake):
         try:

@@ -1,5 +1,6 @@
-"""Reads of a part of a table's rows, each consistent and between two watermarks: a chunk, which is
-a range of the key, or the rows that a condition selects, with lookups of further keys."""
+"""Reads of a part of a table's rows, each consistent and between two watermarks: a
+chunk, which is a range of the key, or the rows that a condition selects, with lookups
+of further keys."""
 
 from __future__ import annotations
 
@@ -49,17 +50,19 @@ select table_schema, table_name, {what} from information_schema.tables
  where table_rows is not null and {where}
 """
 _FRESH: Final = "set session information_schema_stats_expiry = 0"
-"""Lets MySQL read a table's present statistics instead of values that it caches for a day."""
+"""Lets MySQL read a table's present statistics instead of values that it caches for a
+day."""
 
 
 def next_bound(cursor: Cursor, schema: TableSchema, after: Bound | None, rows: int) -> Bound | None:
-    """Return the end of the next chunk: the key of the last of the `rows` rows after `after`.
-    Return None if at most that many rows are left, or if this server cannot cut the table by any
-    key.
+    """Return the end of the next chunk: the key of the last of the `rows` rows after
+    `after`. Return None if at most that many rows are left, or if this server cannot
+    cut the table by any key.
 
-    The server reads one index entry for each row of the chunk, about a microsecond each if they are
-    in memory: 0.09 s for 100,000 rows, while reading these rows takes 1.6 s. InnoDB stores the rows
-    in the primary key, so they are in memory when the chunk is read next.
+    The server reads one index entry for each row of the chunk, about a microsecond each
+    if they are in memory: 0.09 s for 100,000 rows, while reading these rows takes 1.6
+    s. InnoDB stores the rows in the primary key, so they are in memory when the chunk
+    is read next.
     """
     key = chunk_key(schema)
     if not key or (only_on_mysql(schema) and read_dialect(cursor).mariadb):
@@ -125,7 +128,8 @@ def estimated(
 
 
 def _require_cut_by(schema: TableSchema, rows: Range) -> None:
-    """Raise `StructureMoved` if the bounds of the range are not values of the table's chunk key."""
+    """Raise `StructureMoved` if the bounds of the range are not values of the table's
+    chunk key."""
     key = chunk_key(schema)
     if rows.columns not in ((), key):
         by = ", ".join(key) or "nothing"
@@ -136,7 +140,8 @@ def _require_cut_by(schema: TableSchema, rows: Range) -> None:
 
 
 _ROWS_COLUMN, _FILTERED_COLUMN = "rows", "filtered"
-"""Columns of EXPLAIN: rows examined, and the percentage of them that the condition selects."""
+"""Columns of EXPLAIN: rows examined, and the percentage of them that the condition
+selects."""
 
 _MOST_KEYS: Final = 1_000
 """Largest number of keys in one statement."""
@@ -198,8 +203,8 @@ def _by_keys(
 
 
 def _estimate(cursor: Cursor, table: TableName, condition: Condition) -> int:
-    """Return the number of rows that EXPLAIN estimates. Raise `ConditionRefused` if the server
-    refuses the condition."""
+    """Return the number of rows that EXPLAIN estimates. Raise `ConditionRefused` if the
+    server refuses the condition."""
     try:
         cursor.execute(f"explain select * from {quoted_table(table)} where ({condition.text})")
         names = [str(column[0]).lower() for column in cursor.description or ()]
@@ -217,6 +222,6 @@ def _estimate(cursor: Cursor, table: TableName, condition: Condition) -> int:
 
 
 def _share(filtered: object) -> float:
-    """Return the share of the examined rows that the condition selects; 1 on MariaDB, which does
-    not estimate it."""
+    """Return the share of the examined rows that the condition selects; 1 on MariaDB,
+    which does not estimate it."""
     return 1.0 if filtered is None else float(str(filtered)) / 100

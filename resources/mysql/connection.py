@@ -1,15 +1,15 @@
-"""Connections to MySQL, the variables of their sessions, the meaning of a server's errors, and a
-server's product and version.
+"""Connections to MySQL, the variables of their sessions, the meaning of a server's
+errors, and a server's product and version.
 
-A session begins with copies of the server's global variables, which `init_connect` may change. Each
-variable that could cut off, change or refuse an answer is set by `WANTED`. A few stay as the server
-has them, because the value of a virtual column may depend on them and has to be read as other
-sessions read it: `default_week_format`, `div_precision_increment`, `lc_time_names`,
-`block_encryption_mode`, MariaDB's `old_mode`, and some words of `sql_mode`. None of our statements
-depends on these.
+A session begins with copies of the server's global variables, which `init_connect` may
+change. Each variable that could cut off, change or refuse an answer is set by `WANTED`.
+A few stay as the server has them, because the value of a virtual column may depend on
+them and has to be read as other sessions read it: `default_week_format`,
+`div_precision_increment`, `lc_time_names`, `block_encryption_mode`, MariaDB's
+`old_mode`, and some words of `sql_mode`. None of our statements depends on these.
 
-Variables: MySQL manual, "Server System Variables"; MariaDB documentation, "Server System
-Variables".
+Variables: MySQL manual, "Server System Variables"; MariaDB documentation, "Server
+System Variables".
 """
 
 from __future__ import annotations
@@ -72,16 +72,18 @@ _TLS_SIGNS: Final = (
         "and set tls = 'off' with tls_force = true",
     ),
 )
-"""Each: a part of the text of an error of the driver or of OpenSSL, its meaning, and a hint."""
+"""Each: a part of the text of an error of the driver or of OpenSSL, its meaning, and a
+hint."""
 
 _KEEPALIVE: Final = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}
-"""Seconds of silence before the first keepalive probe, and between probes; number of probes."""
+"""Seconds of silence before the first keepalive probe, and between probes; number of
+probes."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectionSettings:
-    """The address and account of a server. `tls`: "verify" (certificate and name are verified),
-    "required" (encrypted, unverified) or "off". Timeouts are in seconds."""
+    """The address and account of a server. `tls`: "verify" (certificate and name are
+    verified), "required" (encrypted, unverified) or "off". Timeouts are in seconds."""
 
     host: str
     port: int
@@ -98,7 +100,8 @@ class ConnectionSettings:
 
 @contextmanager
 def connect(settings: ConnectionSettings, **options: Any) -> Iterator[pymysql.Connection[Cursor]]:
-    """Yield a connection and close it at the end; errors are raised as `pipeline.values.errors`."""
+    """Yield a connection and close it at the end; errors are raised as
+    `pipeline.values.errors`."""
     with translated(settings):
         connection = open_connection(settings, **options)
         try:
@@ -111,9 +114,9 @@ def connect(settings: ConnectionSettings, **options: Any) -> Iterator[pymysql.Co
 def open_connection(
     settings: ConnectionSettings, *, extra: str = "", **options: Any
 ) -> pymysql.Connection[Cursor]:
-    """Return a connection whose session has the variables of `WANTED`: UTC, autocommit, utf8mb4, no
-    limits. `extra`: more assignments, each after a comma. The caller closes the connection, and
-    wraps its use in `translated`."""
+    """Return a connection whose session has the variables of `WANTED`: UTC, autocommit,
+    utf8mb4, no limits. `extra`: more assignments, each after a comma. The caller closes
+    the connection, and wraps its use in `translated`."""
     connection: pymysql.Connection[Cursor] = _Connection(
         host=settings.host,
         port=settings.port,
@@ -138,8 +141,8 @@ def open_connection(
 
 
 class _Connection(pymysql.Connection):
-    """A connection without PyMySQL's statement for the character set, which `SessionStart` sets
-    together with the other variables."""
+    """A connection without PyMySQL's statement for the character set, which
+    `SessionStart` sets together with the other variables."""
 
     def set_character_set(self, charset: str, collation: str | None = None) -> None:
         return
@@ -147,14 +150,14 @@ class _Connection(pymysql.Connection):
 
 @cache
 def _start(_settings: ConnectionSettings, _version: str) -> SessionStart:
-    """Return the `SessionStart` for an account and a server of this version, cached in the
-    process."""
+    """Return the `SessionStart` for an account and a server of this version, cached in
+    the process."""
     return SessionStart()
 
 
 def wait_long(connection: pymysql.Connection[Cursor]) -> None:
-    """Remove the read timeout, for statements whose first row may take long, such as a sum over a
-    table. TCP keepalive then detects a dead server."""
+    """Remove the read timeout, for statements whose first row may take long, such as a
+    sum over a table. TCP keepalive then detects a dead server."""
     stream: Any = connection  # no public call for either
     stream._read_timeout = None
     stream._sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
@@ -164,7 +167,8 @@ def wait_long(connection: pymysql.Connection[Cursor]) -> None:
 
 
 def cut(connection: pymysql.Connection[Cursor]) -> None:
-    """Shut the socket down: another thread that waits for an answer loses its connection."""
+    """Shut the socket down: another thread that waits for an answer loses its
+    connection."""
     stream: Any = connection
     with suppress(OSError, AttributeError):  # it is closed
         stream._sock.shutdown(socket.SHUT_RDWR)
@@ -181,9 +185,9 @@ def _tls(settings: ConnectionSettings) -> dict[str, Any]:
 
 @cache
 def _context(authorities: str | None, _changed: int, *, verified: bool) -> ssl.SSLContext:
-    """Return a TLS context, cached for each state of the certificate file, because reading the
-    system's certificates takes much longer than connecting. Without verification no certificates
-    are read."""
+    """Return a TLS context, cached for each state of the certificate file, because
+    reading the system's certificates takes much longer than connecting. Without
+    verification no certificates are read."""
     if verified or authorities:
         context = ssl.create_default_context(cafile=authorities)
     else:
@@ -196,8 +200,8 @@ def _context(authorities: str | None, _changed: int, *, verified: bool) -> ssl.S
 
 @contextmanager
 def translated(settings: ConnectionSettings) -> Iterator[None]:
-    """Raise errors of the driver and socket as `pipeline.values.errors`, with the original as
-    cause."""
+    """Raise errors of the driver and socket as `pipeline.values.errors`, with the
+    original as cause."""
     try:
         yield
     except LockstepError:
@@ -292,24 +296,25 @@ def _unavailable(settings: ConnectionSettings, text: str) -> SourceUnavailable:
 
 
 LOCK_SECONDS: Final = 20
-"""Seconds that a statement waits for a lock. Writers queue up after the waiting reader, so it must
-give up before its connection times out."""
+"""Seconds that a statement waits for a lock. Writers queue up after the waiting reader,
+so it must give up before its connection times out."""
 
 LEAST_PACKET: Final = 1 << 12
-"""Smallest max_allowed_packet, in bytes, that our statements fit into. MySQL lets no session set it
-for itself. Values that it truncates are noticed where they are read."""
+"""Smallest max_allowed_packet, in bytes, that our statements fit into. MySQL lets no
+session set it for itself. Values that it truncates are noticed where they are read."""
 
 _MOST: Final = "18446744073709551615"
 
 WANTED: Final = {
-    # Character sets of what is sent and received, and the zone that moments are printed in.
+    # Character sets of what is sent and received, and the zone that moments are printed
+    # in.
     "character_set_client": "utf8mb4",
     "character_set_results": "utf8mb4",
     "collation_connection": "utf8mb4_general_ci",
     "time_zone": "'+00:00'",
-    # What a statement means.
-    # If max_allowed_packet became too small, 2 is set. The server refuses 2 with a clear error; a
-    # statement that is too long would only lose the connection.
+    # What a statement means. If max_allowed_packet became too small, 2 is set. The
+    # server refuses 2 with a clear error; a statement that is too long would only lose
+    # the connection.
     "sql_auto_is_null": f"if(@@max_allowed_packet < {LEAST_PACKET}, 2, 0)",
     "sql_safe_updates": "0",
     "system_versioning_asof": "default",
@@ -352,7 +357,8 @@ WANTED: Final = {
     "wsrep_dirty_reads": "0",
     "in_predicate_conversion_threshold": "0",
 }
-"""Variable → its value in SQL, in the order in which they are set. No server has all of them."""
+"""Variable → its value in SQL, in the order in which they are set. No server has all of
+them."""
 
 _MODES: Final = (
     "ALLOW_INVALID_DATES",
@@ -362,16 +368,16 @@ _MODES: Final = (
     "TIME_ROUND_FRACTIONAL",
     "TIME_TRUNCATE_FRACTIONAL",
 )
-"""Words of `sql_mode` that stay as they are: they change the values of expressions. All others
-change how statements are parsed or what may be written, or pad CHAR."""
+"""Words of `sql_mode` that stay as they are: they change the values of expressions. All
+others change how statements are parsed or what may be written, or pad CHAR."""
 
 _FIRST: Final = (
     f"set session sql_select_limit = {_MOST}, sql_big_selects = 1"
     " /*!50708 , max_execution_time = 0 */ /*M!100301 , max_statement_time = 0,"
     f" max_session_mem_used = 9223372036854775807, tmp_disk_table_size = {_MOST} */"
 )
-"""The first statement of a session: it lifts the limits that could cut off the list of variables.
-MySQL and MariaDB each execute the comments that are meant for them."""
+"""The first statement of a session: it lifts the limits that could cut off the list of
+variables. MySQL and MariaDB each execute the comments that are meant for them."""
 
 _SHOW: Final = "show session variables"
 """It asks for all variables, because a list of names would not fit into the smallest
@@ -379,16 +385,17 @@ max_allowed_packet."""
 
 
 class SessionStart:
-    """The statement that sets the variables of each session of one account at one server. The first
-    session asks for the server's variables, to compose the statement; each later session begins
-    with one round trip."""
+    """The statement that sets the variables of each session of one account at one
+    server. The first session asks for the server's variables, to compose the statement;
+    each later session begins with one round trip."""
 
     def __init__(self) -> None:
         self._statement: str | None = None
 
     def begin(self, connection: pymysql.Connection[Cursor], extra: str) -> None:
-        """Set all variables, and `extra`: assignments for this session only. Raise `ServerSettings`
-        if a variable has another value and the account may not set it."""
+        """Set all variables, and `extra`: assignments for this session only. Raise
+        `ServerSettings` if a variable has another value and the account may not set
+        it."""
         with connection.cursor() as cursor:
             if self._statement is None or not _accepted(cursor, self._statement + extra):
                 self._statement = _learned(cursor, extra)
@@ -398,8 +405,8 @@ class SessionStart:
 
 
 def _accepted(cursor: Cursor, statement: str) -> bool:
-    """Execute the statement, and return False if the server refuses it: another server may have
-    this address now."""
+    """Execute the statement, and return False if the server refuses it: another server
+    may have this address now."""
     try:
         cursor.execute(statement)
     except pymysql.MySQLError as error:
@@ -410,7 +417,8 @@ def _accepted(cursor: Cursor, statement: str) -> bool:
 
 
 def _learned(cursor: Cursor, extra: str) -> str:
-    """Set the variables of this session, and return the statement that does so at this server."""
+    """Set the variables of this session, and return the statement that does so at this
+    server."""
     cursor.execute(_FIRST)
     cursor.execute(_SHOW)
     variables = {str(name).lower(): str(value) for name, value in cursor.fetchall()}
@@ -435,8 +443,8 @@ def _setting(wanted: Mapping[str, str]) -> str:
 
 
 def _set_one(cursor: Cursor, name: str, value: str, variables: Mapping[str, str]) -> bool:
-    """Set a variable, and return True. If the account may not set it, return False if the variable
-    has the wanted value already, else raise `ServerSettings`."""
+    """Set a variable, and return True. If the account may not set it, return False if
+    the variable has the wanted value already, else raise `ServerSettings`."""
     try:
         cursor.execute(_setting({name: value}))
     except pymysql.MySQLError as error:
@@ -457,7 +465,8 @@ _WORDS: Final = {"ON": "1", "OFF": "0"}
 
 
 def _plain(value: str) -> str:
-    """Return a value in one spelling, to compare the server's with ours: ON and 1 are the same."""
+    """Return a value in one spelling, to compare the server's with ours: ON and 1 are
+    the same."""
     word = value.strip("'").upper()
     return _WORDS.get(word, word)
 
@@ -473,8 +482,8 @@ def _require_packets(shown: str | None) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """A server's product and version. `version`: a number such as 90704 for 9.7.4, 0 if it is
-    unknown."""
+    """A server's product and version. `version`: a number such as 90704 for 9.7.4, 0 if
+    it is unknown."""
 
     mariadb: bool
     version: int

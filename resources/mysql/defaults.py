@@ -1,9 +1,9 @@
 """The values of columns' defaults, computed by the server.
 
-`default(t.c)` needs only SELECT. For a nullable column it is selected through an outer join that
-matches nothing, so that no row is read. For a NOT NULL column it is selected from the table's first
-row; for an empty table there is no answer. The result is the present default: the log decides
-whether it was the same at another place.
+`default(t.c)` needs only SELECT. For a nullable column it is selected through an outer
+join that matches nothing, so that no row is read. For a NOT NULL column it is selected
+from the table's first row; for an empty table there is no answer. The result is the
+present default: the log decides whether it was the same at another place.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ _TEXTS: Final = frozenset(
     {"char", "varchar", "tinytext", "text", "mediumtext", "longtext", "enum", "set"}
 )
 _TABLES_AT_ONCE: Final = 40
-"""Largest number of tables in one statement. The statement opens a table once for each default."""
+"""Largest number of tables in one statement. The statement opens a table once for each
+default."""
 
 _CLIENT_ERRORS: Final = range(2000, 3000)
 """Numbers of the driver's own errors, such as a lost connection."""
@@ -42,8 +43,9 @@ _Question = tuple[TableName, ColumnSchema]
 
 
 def with_values(cursor: Cursor, tables: Sequence[TableSchema]) -> tuple[TableSchema, ...]:
-    """Return the tables with the values of those defaults that only the server can compute. A
-    default stays as it is written if the server gives no value to this account, or at present."""
+    """Return the tables with the values of those defaults that only the server can
+    compute. A default stays as it is written if the server gives no value to this
+    account, or at present."""
     questions = [
         [
             (table.name, column)
@@ -83,8 +85,8 @@ def _with_defaults(
 def _answers(
     cursor: Cursor, questions: Sequence[_Question]
 ) -> Iterator[tuple[tuple[TableName, str], str]]:
-    """Yield the values that the server gives. If it refuses the statement, try each half of the
-    questions, so that one refused default does not cost the others."""
+    """Yield the values that the server gives. If it refuses the statement, try each
+    half of the questions, so that one refused default does not cost the others."""
     try:
         cursor.execute(f"select {', '.join(map(_subquery, questions))}")
     except pymysql.MySQLError as error:
@@ -123,8 +125,8 @@ def _selected(column: ColumnSchema, default: str) -> str:
 
 
 def _text(column: ColumnSchema, answer: Any) -> str | None:
-    """Return the value in the form of `LiteralDefault`; None if it is no value of the column's
-    type."""
+    """Return the value in the form of `LiteralDefault`; None if it is no value of the
+    column's type."""
     kind = column.type
     if kind in _FLOATS:
         return repr(float(answer))

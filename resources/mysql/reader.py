@@ -1,10 +1,11 @@
-"""A consistent read of a table, or of some of its columns or rows, between two watermarks (places
-in the log before and after it).
+"""A consistent read of a table, or of some of its columns or rows, between two
+watermarks (places in the log before and after it).
 
-There are two sessions: one reads, the other runs queries about the server. The reading statement
-holds the table's metadata lock until its transaction ends. So a structure that is queried after the
-statement started is the structure of its rows (MySQL manual, "Metadata Locking"). InnoDB refuses to
-read a table that was altered between the snapshot and the statement.
+There are two sessions: one reads, the other runs queries about the server. The reading
+statement holds the table's metadata lock until its transaction ends. So a structure
+that is queried after the statement started is the structure of its rows (MySQL manual,
+"Metadata Locking"). InnoDB refuses to read a table that was altered between the
+snapshot and the statement.
 """
 
 from __future__ import annotations
@@ -77,8 +78,8 @@ ER_SPECIFIC_ACCESS_DENIED_ERROR."""
 
 @dataclass(frozen=True, slots=True)
 class ReadWatermarks:
-    """The log's places around a read. `prepared`: the XA transactions that were prepared before
-    `low` and that the read may lack; None if they are unknown."""
+    """The log's places around a read. `prepared`: the XA transactions that were
+    prepared before `low` and that the read may lack; None if they are unknown."""
 
     low: Watermark
     high: Watermark
@@ -92,7 +93,8 @@ class ReadWatermarks:
 
 @dataclass(frozen=True, slots=True)
 class OpenedRead:
-    """A read in progress. `exact`: nothing was committed to the table between the marks."""
+    """A read in progress. `exact`: nothing was committed to the table between the
+    marks."""
 
     marks: ReadWatermarks
     exact: bool
@@ -101,8 +103,8 @@ class OpenedRead:
 
 @dataclass(frozen=True, slots=True)
 class MarkedRead:
-    """A read of one table that is to be opened. `cursor` reads; `questions` is a cursor of the
-    other session. `key`, `where` and `index_hint`: as in `select_rows`."""
+    """A read of one table that is to be opened. `cursor` reads; `questions` is a cursor
+    of the other session. `key`, `where` and `index_hint`: as in `select_rows`."""
 
     cursor: ReadingCursor
     questions: Cursor
@@ -123,8 +125,9 @@ class MarkedRead:
         return OpenedRead(marks, low.at == marks.high.at, batches)
 
     def exactly(self) -> OpenedRead:
-        """Open the read with equal marks if possible: at a moment without writes, else under a lock
-        of the table, else by waiting longer for a moment without writes."""
+        """Open the read with equal marks if possible: at a moment without writes, else
+        under a lock of the table, else by waiting longer for a moment without
+        writes."""
         if not self._has_snapshots():
             return self._held() or self.once()
         marks = self._quiet(QUIET)
@@ -133,8 +136,8 @@ class MarkedRead:
         return self._locked() or self._selected(self._quiet(QUIET_WITHOUT_LOCK))
 
     def _has_snapshots(self) -> bool:
-        """Return whether the engine has snapshots. Raise `StructureMoved` if there is no such
-        table."""
+        """Return whether the engine has snapshots. Raise `StructureMoved` if there is
+        no such table."""
         snapshots = has_snapshots(self.questions, self.structure.name)
         if snapshots is None:
             raise moved(self.structure.name, "it was dropped, or the account may not see it")
@@ -149,13 +152,14 @@ class MarkedRead:
         return marks
 
     def _snapshot(self, patience: Retry = COMMITTED) -> ReadWatermarks:
-        """Open a snapshot and return the marks around it, which are equal if its place is known.
+        """Open a snapshot and return the marks around it, which are equal if its place
+        is known.
 
-        A transaction that was prepared before `low` and is not in the snapshot was not committed
-        when the snapshot was opened, so XA RECOVER, run between the two, lists it. If the
-        snapshot's place is known, it may be after that query. A second XA RECOVER lists a
-        transaction that was prepared since then, unless it was committed meanwhile; the count of XA
-        COMMITs shows that.
+        A transaction that was prepared before `low` and is not in the snapshot was not
+        committed when the snapshot was opened, so XA RECOVER, run between the two,
+        lists it. If the snapshot's place is known, it may be after that query. A second
+        XA RECOVER lists a transaction that was prepared since then, unless it was
+        committed meanwhile; the count of XA COMMITs shows that.
         """
         low = low_mark(self.questions, self.dialect, patience=patience)
         commits = xa_commit_count(self.questions)
@@ -180,9 +184,9 @@ class MarkedRead:
         )
 
     def _locked(self) -> OpenedRead | None:
-        """Open the snapshot under a lock of the table: all writers have committed and none can
-        write. Return None if the account may not lock the table, or the lock is not granted in
-        time."""
+        """Open the snapshot under a lock of the table: all writers have committed and
+        none can write. Return None if the account may not lock the table, or the lock
+        is not granted in time."""
         if not self._lock(self.questions):
             return None
         marks = self._now()
@@ -192,8 +196,8 @@ class MarkedRead:
         return OpenedRead(marks, exact=True, batches=batches)
 
     def _held(self) -> OpenedRead | None:
-        """Open the read under a lock, for an engine without snapshots. The reading session holds
-        the lock to its end, because such a read blocks writers anyway."""
+        """Open the read under a lock, for an engine without snapshots. The reading
+        session holds the lock to its end, because such a read blocks writers anyway."""
         if not self._lock(self.cursor):
             return None
         return OpenedRead(self._now(), exact=True, batches=self._select())
@@ -220,9 +224,10 @@ def require_unchanged(
     *,
     rows_only: bool = False,
 ) -> None:
-    """Raise `StructureMoved` if the table no longer has `structure`, its columns in row images. If
-    `table` is a `TableSchema`, defaults and collations are compared too. `rows_only`: ignore
-    attributes that do not affect existing rows: defaults and visibility."""
+    """Raise `StructureMoved` if the table no longer has `structure`, its columns in row
+    images. If `table` is a `TableSchema`, defaults and collations are compared too.
+    `rows_only`: ignore attributes that do not affect existing rows: defaults and
+    visibility."""
     schemas = read_schemas(cursor, [structure.name])
     if not schemas:
         raise moved(structure.name, "it was dropped")
@@ -245,7 +250,8 @@ def _of_rows(columns: Sequence[ColumnSchema]) -> tuple[ColumnSchema, ...]:
 
 
 def _redefined(expected: Sequence[ColumnSchema], now: Sequence[ColumnSchema]) -> str:
-    """Return a phrase about differences that no row image shows, such as another collation."""
+    """Return a phrase about differences that no row image shows, such as another
+    collation."""
     pairs = zip(expected, now, strict=True)
     changed = [a.name for a, b in pairs if replace(a, default=None) != replace(b, default=None)]
     return f"the definition of {', '.join(changed)} differs" if changed else "a default differs"
@@ -263,8 +269,8 @@ def _difference(expected: TableStructure, now: TableStructure) -> str:
 
 
 def moved(table: TableName, difference: str) -> StructureMoved:
-    """Return the error for a table with another structure. `difference`: a phrase for the
-    message."""
+    """Return the error for a table with another structure. `difference`: a phrase for
+    the message."""
     return StructureMoved(
         f"{table} no longer has the expected structure: {difference}",
         hint="run again; a run reads the structure first",
@@ -272,8 +278,8 @@ def moved(table: TableName, difference: str) -> StructureMoved:
 
 
 _LOST: Final = frozenset({0, 2006, 2013, 2055})
-"""CR_SERVER_GONE_ERROR, CR_SERVER_LOST, CR_SERVER_LOST_EXTENDED; the driver's 0 for a closed
-session."""
+"""CR_SERVER_GONE_ERROR, CR_SERVER_LOST, CR_SERVER_LOST_EXTENDED; the driver's 0 for a
+closed session."""
 
 _MOVED: Final = frozenset({1049, 1054, 1146, 1176, 1412})
 """ER_BAD_DB_ERROR, ER_BAD_FIELD_ERROR, ER_NO_SUCH_TABLE, ER_KEY_DOES_NOT_EXITS,
@@ -282,9 +288,9 @@ ER_TABLE_DEF_CHANGED."""
 
 @contextmanager
 def reading(settings: ConnectionSettings, *, patient: bool = False) -> Iterator[ReadingCursor]:
-    """Yield an unbuffered cursor in a session of its own. If rows are left at the end, the
-    connection is cut instead of reading them. `patient`: the first row may take longer than the
-    read timeout; a watcher is needed then (`watcher.watched`)."""
+    """Yield an unbuffered cursor in a session of its own. If rows are left at the end,
+    the connection is cut instead of reading them. `patient`: the first row may take
+    longer than the read timeout; a watcher is needed then (`watcher.watched`)."""
     with translated(settings):
         connection = open_connection(settings)
         cursor = connection.cursor(ReadingCursor)
@@ -298,8 +304,8 @@ def reading(settings: ConnectionSettings, *, patient: bool = False) -> Iterator[
 
 
 def has_no_row(cursor: Cursor, table: TableName) -> bool:
-    """Return whether a table is empty. Return False also if the server refuses to read it, for
-    instance because it was dropped."""
+    """Return whether a table is empty. Return False also if the server refuses to read
+    it, for instance because it was dropped."""
     try:
         cursor.execute(f"select 1 from {quoted_table(table)} limit 1")
     except pymysql.MySQLError as error:
@@ -338,9 +344,9 @@ def take(
     index_hint: str = "",
     rows_only: bool = False,
 ) -> TableSnapshot:
-    """Open a snapshot, which lasts as long as the session of `cursor` (from `reading`). `where`: a
-    condition in complete SQL for the rows to read, with its `index_hint`. `rows_only`: as in
-    `require_unchanged`."""
+    """Open a snapshot, which lasts as long as the session of `cursor` (from `reading`).
+    `where`: a condition in complete SQL for the rows to read, with its `index_hint`.
+    `rows_only`: as in `require_unchanged`."""
     structure = row_structure(table) if isinstance(table, TableSchema) else table
     key = key_columns(table) if isinstance(table, TableSchema) else frozenset(structure.primary_key)
     read = _narrowed(structure, columns)
@@ -370,8 +376,8 @@ def take(
 
 
 def _narrowed(structure: TableStructure, columns: Sequence[str] | None) -> TableStructure:
-    """Return the structure with only the key and these columns, in the table's order. Raise
-    ValueError for a column that the table lacks."""
+    """Return the structure with only the key and these columns, in the table's order.
+    Raise ValueError for a column that the table lacks."""
     if columns is None:
         return structure
     wanted = {*columns, *structure.primary_key}
@@ -385,8 +391,8 @@ def _narrowed(structure: TableStructure, columns: Sequence[str] | None) -> Table
 def explained(
     settings: ConnectionSettings, table: TableName, columns: Sequence[str] = ()
 ) -> Iterator[None]:
-    """Translate errors as `translated` does, for statements about one table: an error about that
-    table becomes a TableError with the server's text."""
+    """Translate errors as `translated` does, for statements about one table: an error
+    about that table becomes a TableError with the server's text."""
     with translated(settings):
         try:
             yield
@@ -406,7 +412,8 @@ def explained(
 def _table_error(
     settings: ConnectionSettings, table: TableName, number: int, text: str, names: frozenset[str]
 ) -> StructureMoved | TableError | None:
-    """Return the error for the table; None if the server's error is not about this table only."""
+    """Return the error for the table; None if the server's error is not about this
+    table only."""
     if number in _MOVED:
         return moved(table, text)
     message = explanation(number, text, names)

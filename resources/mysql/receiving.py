@@ -1,16 +1,18 @@
-"""Receives streams of bytes from the server: a dump of its log, or the answer to a statement.
+"""Receives streams of bytes from the server: a dump of its log, or the answer to a
+statement.
 
-A thread reads the socket ahead of its consumer, into a few buffers that are used again. It runs in
-parallel to the decoder, which releases the GIL, and pauses while all buffers are full
-(backpressure).
+A thread reads the socket ahead of its consumer, into a few buffers that are used again.
+It runs in parallel to the decoder, which releases the GIL, and pauses while all buffers
+are full (backpressure).
 
-A server sends the values of a prepared statement in binary form, but those of any other statement
-as text. PyMySQL reads the definitions of the columns, which are a few packets. After an answer's
-last packet the connection can be used again; if it is not read to its end, the connection is
-closed. A dump never reconnects, because a second stream would begin at another position.
+A server sends the values of a prepared statement in binary form, but those of any other
+statement as text. PyMySQL reads the definitions of the columns, which are a few
+packets. After an answer's last packet the connection can be used again; if it is not
+read to its end, the connection is closed. A dump never reconnects, because a second
+stream would begin at another position.
 
-Protocol: MySQL manual, "COM_STMT_PREPARE", "COM_STMT_EXECUTE", "COM_STMT_CLOSE", "COM_BINLOG_DUMP",
-"COM_BINLOG_DUMP_GTID", "Binlog Network Stream".
+Protocol: MySQL manual, "COM_STMT_PREPARE", "COM_STMT_EXECUTE", "COM_STMT_CLOSE",
+"COM_BINLOG_DUMP", "COM_BINLOG_DUMP_GTID", "Binlog Network Stream".
 """
 
 from __future__ import annotations
@@ -49,14 +51,15 @@ BUFFERS: Final = 6
 """Number of buffers of a stream."""
 _HALF: Final = BUFFER_BYTES // 2
 _RESET: Final = struct.pack("ii", 1, 0)
-"""SO_LINGER of 0 seconds: closing the socket discards its data and resets the connection
-(socket(7))."""
+"""SO_LINGER of 0 seconds: closing the socket discards its data and resets the
+connection (socket(7))."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """A kind of stream. `name`: in messages; `headroom`: free bytes before each piece; `patience`:
-    milliseconds that a piece waits for more bytes while it is not half full."""
+    """A kind of stream. `name`: in messages; `headroom`: free bytes before each piece;
+    `patience`: milliseconds that a piece waits for more bytes while it is not half
+    full."""
 
     name: str
     headroom: int
@@ -65,7 +68,8 @@ class Stream:
 
 DUMP: Final = Stream("log", HEADROOM, 0)
 ANSWER: Final = Stream("answer", 0, 2)
-"""A server sends a table's rows as it reads them; waiting a little gives fewer, larger pieces."""
+"""A server sends a table's rows as it reads them; waiting a little gives fewer, larger
+pieces."""
 
 
 class _Stopped(Exception):
@@ -73,8 +77,8 @@ class _Stopped(Exception):
 
 
 class Receiver:
-    """Reads `sock` in a thread until the end of the stream. Each wait for data is limited by the
-    timeout of the socket."""
+    """Reads `sock` in a thread until the end of the stream. Each wait for data is
+    limited by the timeout of the socket."""
 
     def __init__(self, sock: socket.socket, stream: Stream = DUMP) -> None:
         self._sock = sock
@@ -92,8 +96,8 @@ class Receiver:
         )
 
     def received(self) -> Iterator[Received]:
-        """Yield the pieces in order, then raise the thread's error if there is one. A piece is
-        valid until the next one is requested."""
+        """Yield the pieces in order, then raise the thread's error if there is one. A
+        piece is valid until the next one is requested."""
         self._thread.start()
         while True:
             piece = self._full.get()
@@ -103,17 +107,17 @@ class Receiver:
             self._free.put(piece.data)
 
     def close(self) -> None:
-        """End the thread, and let closing the socket reset the connection: a server that waits to
-        send the rest then ends its dump at once. Otherwise it might wait for minutes, during which
-        it cannot purge its log files."""
+        """End the thread, and let closing the socket reset the connection: a server
+        that waits to send the rest then ends its dump at once. Otherwise it might wait
+        for minutes, during which it cannot purge its log files."""
         with suppress(OSError):
             self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
             self._sock.shutdown(socket.SHUT_RDWR)
         self.stop()
 
     def stop(self) -> None:
-        """End the thread, and leave the connection usable: for callers that have read the whole
-        answer."""
+        """End the thread, and leave the connection usable: for callers that have read
+        the whole answer."""
         if self._waker < 0:
             return
         self._free.put(None)
@@ -139,7 +143,8 @@ class Receiver:
         while True:
             count = self._sock.recv_into(view[at:])
             if count == 0 and at > begin:
-                # A server may close the connection after its last packet, where the reader stops.
+                # A server may close the connection after its last packet, where the
+                # reader stops.
                 return Received(data, begin, at)
             if count == 0:
                 raise SourceUnavailable(
@@ -151,14 +156,15 @@ class Receiver:
                 return Received(data, begin, at)
 
     def _require_bytes(self) -> None:
-        """Wait for bytes. Raise TimeoutError if none arrive within the socket's timeout."""
+        """Wait for bytes. Raise TimeoutError if none arrive within the socket's
+        timeout."""
         seconds = self._sock.gettimeout()
         if not self._wait(None if seconds is None else int(seconds * 1000)):
             raise TimeoutError("timed out")
 
     def _wait(self, milliseconds: int | None) -> bool:
-        """Return whether bytes, or the end of the stream, arrive within that time. None waits
-        without a limit."""
+        """Return whether bytes, or the end of the stream, arrive within that time. None
+        waits without a limit."""
         if isinstance(self._sock, ssl.SSLSocket) and self._sock.pending():
             return True
         ready = self._readable.poll(milliseconds)
@@ -169,37 +175,39 @@ class Receiver:
 
 _PREPARE, _EXECUTE, _CLOSE = 0x16, 0x17, 0x19
 _PREPARED: Final = struct.Struct("<xIHH")
-"""The answer to COM_STMT_PREPARE: a zero byte, the statement's id (4 bytes), the number of its
-columns (2 bytes) and of its parameters (2 bytes)."""
+"""The answer to COM_STMT_PREPARE: a zero byte, the statement's id (4 bytes), the number
+of its columns (2 bytes) and of its parameters (2 bytes)."""
 
 _RUN: Final = struct.Struct("<IBI")
-"""The content of COM_STMT_EXECUTE: the statement's id (4 bytes), flags (1 byte; 0: no cursor), and
-the iteration count (4 bytes; always 1)."""
+"""The content of COM_STMT_EXECUTE: the statement's id (4 bytes), flags (1 byte; 0: no
+cursor), and the iteration count (4 bytes; always 1)."""
 
 _UNSIGNED: Final = 0x20
 
 
 class ReadingCursor(SSCursor):
-    """An unbuffered cursor that also returns answers in the binary protocol, one at a time."""
+    """An unbuffered cursor that also returns answers in the binary protocol, one at a
+    time."""
 
     answer: Answer | None = None
 
     def ask(self, statement: str) -> Answer:
-        """Run a statement without parameters and return its answer. The columns' definitions have
-        been read, the rows have not. Raise `pymysql.MySQLError` if the server refuses the
-        statement."""
+        """Run a statement without parameters and return its answer. The columns'
+        definitions have been read, the rows have not. Raise `pymysql.MySQLError` if the
+        server refuses the statement."""
         connection: Any = self.connection
         self.answer = Answer(connection, statement)
         return self.answer
 
 
 class Answer:
-    """The answer to one statement. `definitions`: the types of its columns. `sequence`: the
-    sequence number of the first row's packet. `closed`: `leave` closed the connection before the
-    answer's end."""
+    """The answer to one statement. `definitions`: the types of its columns. `sequence`:
+    the sequence number of the first row's packet. `closed`: `leave` closed the
+    connection before the answer's end."""
 
     def __init__(self, connection: pymysql.Connection[Cursor], statement: str) -> None:
-        # PyMySQL has no public methods that send these commands or give access to its socket.
+        # PyMySQL has no public methods that send these commands or give access to its
+        # socket.
         stream: Any = connection
         self._stream = stream
         self._stream._execute_command(_PREPARE, statement)
@@ -224,9 +232,9 @@ class Answer:
         ]
 
     def pieces(self) -> Iterator[Received]:
-        """Yield the packets' bytes in pieces that may end anywhere, also inside a packet. A piece
-        is valid until the next one is requested. Raise TimeoutError if no bytes arrive within the
-        connection's read timeout."""
+        """Yield the packets' bytes in pieces that may end anywhere, also inside a
+        packet. A piece is valid until the next one is requested. Raise TimeoutError if
+        no bytes arrive within the connection's read timeout."""
         # PyMySQL's buffer may have bytes after the last packet that it returned.
         read_ahead = self._stream._rfile.peek()
         first = np.frombuffer(self._stream._rfile.read(len(read_ahead)), np.uint8).copy()
@@ -241,14 +249,15 @@ class Answer:
             self._receiver = None
 
     def forget(self) -> None:
-        """Ask the server to drop the prepared statement; it does not answer this command. An error
-        means that the session has ended, and the statement with it."""
+        """Ask the server to drop the prepared statement; it does not answer this
+        command. An error means that the session has ended, and the statement with
+        it."""
         with suppress(pymysql.MySQLError, OSError):
             self._stream._execute_command(_CLOSE, struct.pack("<I", self._number))
 
     def leave(self) -> bool:
-        """Close the connection if the answer was not read to its end; return whether it was closed
-        here."""
+        """Close the connection if the answer was not read to its end; return whether it
+        was closed here."""
         if self._receiver is None:
             return False
         self._receiver.close()
@@ -272,9 +281,9 @@ MAX_OFFSET: Final = 0xFFFFFFFF
 """Largest offset that COM_BINLOG_DUMP can carry, in 32 bits."""
 
 SERVER_IDS: Final = range(1 << 31, (1 << 31) + (1 << 24))
-"""The range from which each dump takes a random server id. People give smaller ids to servers.
-MariaDB ends a dump when another with the same id begins; if the older dump was just abandoned, it
-may answer neither (measured on 10.11)."""
+"""The range from which each dump takes a random server id. People give smaller ids to
+servers. MariaDB ends a dump when another with the same id begins; if the older dump was
+just abandoned, it may answer neither (measured on 10.11)."""
 
 _SESSION = (
     ", @source_binlog_checksum = 'CRC32', @master_binlog_checksum = 'CRC32', "
@@ -287,9 +296,9 @@ the server does not take this dump for a reconnecting replica and end another du
 
 
 class MySqlDump:
-    """One dump of the log, which is opened when it is iterated over. `code`, `command`: a command
-    of the protocol and its content; `begins`: the place where the log is read from, None for a dump
-    after a GTID set."""
+    """One dump of the log, which is opened when it is iterated over. `code`, `command`:
+    a command of the protocol and its content; `begins`: the place where the log is read
+    from, None for a dump after a GTID set."""
 
     def __init__(
         self,
@@ -311,8 +320,9 @@ class MySqlDump:
             beat = int(self._settings.read_timeout / 3 * 1_000_000_000)
             dumping = _SESSION.format(id=uuid.uuid4(), heartbeat=beat)
             connection = self._connection = open_connection(self._settings, extra=dumping)
-            # PyMySQL has no public call for other commands, nor for its socket. Its buffer is
-            # empty here, because the answer to the last statement was read completely.
+            # PyMySQL has no public call for other commands, nor for its socket. Its
+            # buffer is empty here, because the answer to the last statement was read
+            # completely.
             stream: Any = connection
             stream._execute_command(self._code, self._command)
             stream._sock.settimeout(self._settings.read_timeout)

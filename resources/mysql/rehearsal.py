@@ -1,7 +1,9 @@
-"""Compilation of the decoders in advance, so that the first run does not wait for the compiler.
+"""Compilation of the decoders in advance, so that the first run does not wait for the
+compiler.
 
-A synthetic log and a synthetic answer to a SELECT are read once; each has a column of every type.
-`lockstep setup` calls this; otherwise the first run compiles the code itself.
+A synthetic log and a synthetic answer to a SELECT are read once; each has a column of
+every type. `lockstep setup` calls this; otherwise the first run compiles the code
+itself.
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
-"""A replica from which rows are read, while the log is read from the source itself. Also a server's
-present load: running threads, connections, and replication lag.
+"""A replica from which rows are read, while the log is read from the source itself.
+Also a server's present load: running threads, connections, and replication lag.
 
-Places in the source's log mean nothing on a replica, but GTIDs do. So first a place of the source's
-log is read, then the set of GTIDs that the source has executed, which includes all before that
-place. Once the replica has executed that set, its rows have every change before the place, in
-whichever order its workers commit. The end of the source's log, read afterwards, is after every
-change that the replica shows, because all of them came from the source.
+Places in the source's log mean nothing on a replica, but GTIDs do. So first a place of
+the source's log is read, then the set of GTIDs that the source has executed, which
+includes all before that place. Once the replica has executed that set, its rows have
+every change before the place, in whichever order its workers commit. The end of the
+source's log, read afterwards, is after every change that the replica shows, because all
+of them came from the source.
 """
 
 from __future__ import annotations
@@ -39,8 +40,8 @@ _WAITS: Final = 1
 
 
 class Replica:
-    """Reads from `at`, a replica of `source`. Threads may share it: a place that one thread found
-    the replica to have reached is valid for all."""
+    """Reads from `at`, a replica of `source`. Threads may share it: a place that one
+    thread found the replica to have reached is valid for all."""
 
     def __init__(self, source: ConnectionSettings, at: ConnectionSettings) -> None:
         self._source, self._replica = source, at
@@ -84,8 +85,8 @@ class Replica:
             return source_load(cursor)
 
     def state(self) -> ReadReplica:
-        """Return the replica, with an error and a hint if it may not be read from. Its lag does not
-        count."""
+        """Return the replica, with an error and a hint if it may not be read from. Its
+        lag does not count."""
         try:
             with self._both() as (source, replica):
                 self._require_followed(source, replica)
@@ -106,9 +107,9 @@ class Replica:
             yield source, replica
 
     def _caught_up(self, table: TableName, since: Coordinates | None) -> Watermark:
-        """Return a place of the source's log, not before `since`, up to which the replica has
-        executed everything. Raise `TableBusy` if the replica does not reach it in time,
-        `ServerSettings` if it may not be read from at all."""
+        """Return a place of the source's log, not before `since`, up to which the
+        replica has executed everything. Raise `TableBusy` if the replica does not reach
+        it in time, `ServerSettings` if it may not be read from at all."""
         if since is not None and (mark := self._marks.get((table, since))) is not None:
             return mark
         with self._both() as (source, replica):
@@ -158,8 +159,8 @@ class Replica:
         )
 
     def _require_nothing_more(self, source: Cursor, replica: Cursor) -> None:
-        """Raise ServerSettings if the replica has transactions of its own: the source's log, which
-        is captured, does not have them."""
+        """Raise ServerSettings if the replica has transactions of its own: the source's
+        log, which is captured, does not have them."""
         for _ in COMMITTED.tries():
             executed = _executed(replica)
             source.execute("select gtid_subtract(%s, @@global.gtid_executed)", (executed,))

@@ -1,7 +1,8 @@
 """Reads hashes of a table's rows, which the server computes, and selected rows.
 
-The sum of all hashes is a single row, however large the table is. If the hashes themselves are
-read, each row takes 16 bytes: the hash of its key and the hash of the whole row.
+The sum of all hashes is a single row, however large the table is. If the hashes
+themselves are read, each row takes 16 bytes: the hash of its key and the hash of the
+whole row.
 """
 
 from __future__ import annotations
@@ -72,7 +73,8 @@ class HashStatement:
 
     @property
     def key(self) -> str:
-        """The SQL expression for the hash of a row's key, or of the row if there is no key."""
+        """The SQL expression for the hash of a row's key, or of the row if there is no
+        key."""
         names = self.structure.primary_key or self.structure.names
         return f"left(sha2({self.text(names)}, 256), {_HEX})"
 
@@ -112,7 +114,8 @@ def open_hashes(settings: ConnectionSettings, structure: TableStructure) -> Iter
     with opened(settings, structure) as read:
         marks = read.ask(read.statement.hashes())
         if not read.snapshots:
-            # Only after the last row is it known up to which place the rows may have changes.
+            # Only after the last row is it known up to which place the rows may have
+            # changes.
             batches = list(_hashes(read))
             yield SourceHashes(read.ended(marks), iter(batches))
         else:
@@ -123,7 +126,8 @@ def open_hashes(settings: ConnectionSettings, structure: TableStructure) -> Iter
 class HashedRead:
     """A read of one table. `cursor` reads its rows; `questions` is the cursor of a
     second session, which asks for log positions and structures. `snapshots`: the
-    table's engine reads from the transaction's snapshot. `ordered`: as in `ReadMarks`."""
+    table's engine reads from the transaction's snapshot. `ordered`: as in
+    `ReadMarks`."""
 
     cursor: ReadingCursor
     questions: Cursor

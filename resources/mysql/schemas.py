@@ -1,20 +1,22 @@
-"""Reads the present structures of tables, and databases with their triggers and views, from
-information_schema.
+"""Reads the present structures of tables, and databases with their triggers and views,
+from information_schema.
 
-A table may be dropped between two of the queries; it then has no columns and is left out.
-information_schema does not show what the account may not see. If the account has privileges on
-single columns of a table, only these columns are shown; such a table is not returned but reported
-(`ReadTables.unread`).
+A table may be dropped between two of the queries; it then has no columns and is left
+out. information_schema does not show what the account may not see. If the account has
+privileges on single columns of a table, only these columns are shown; such a table is
+not returned but reported (`ReadTables.unread`).
 
-MariaDB's information_schema shows the actions of foreign keys only to accounts with more than
-SELECT. SHOW CREATE TABLE shows them to every account that may see the table, and is used instead.
+MariaDB's information_schema shows the actions of foreign keys only to accounts with
+more than SELECT. SHOW CREATE TABLE shows them to every account that may see the table,
+and is used instead.
 
-A trigger is shown only to accounts with TRIGGER on its table, and the query of a view only to
-accounts with SHOW VIEW and SELECT on it. For other accounts triggers are missing without any error
-(MySQL manual, "The INFORMATION_SCHEMA TRIGGERS Table"; measured on MySQL 5.7 to 9.7 and MariaDB).
+A trigger is shown only to accounts with TRIGGER on its table, and the query of a view
+only to accounts with SHOW VIEW and SELECT on it. For other accounts triggers are
+missing without any error (MySQL manual, "The INFORMATION_SCHEMA TRIGGERS Table";
+measured on MySQL 5.7 to 9.7 and MariaDB).
 
-Sources: MySQL manual, "The INFORMATION_SCHEMA COLUMNS Table"; MariaDB documentation, "Information
-Schema COLUMNS Table" (MariaDB prints every default as an expression).
+Sources: MySQL manual, "The INFORMATION_SCHEMA COLUMNS Table"; MariaDB documentation,
+"Information Schema COLUMNS Table" (MariaDB prints every default as an expression).
 """
 
 from __future__ import annotations
@@ -78,7 +80,8 @@ select table_schema, table_name, index_name, non_unique, index_type, HIDDEN,
   from information_schema.statistics where {where}
  order by table_schema, table_name, index_name, seq_in_index
 """
-"""Words in upper case stand for columns or expressions that depend on the server's version."""
+"""Words in upper case stand for columns or expressions that depend on the server's
+version."""
 
 _HASHING: Final = frozenset({"innodb", "myisam", "aria"})
 """Engines of MariaDB that hash only the keys that are too long for a B-tree."""
@@ -87,16 +90,16 @@ _ROW_FORMAT: Final = re.compile(r"row_format=(\w+)", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class ReadTables:
-    """The tables that were read. `unread`: existing tables that the account may not read as a
-    whole, each with a sentence about what the account lacks."""
+    """The tables that were read. `unread`: existing tables that the account may not
+    read as a whole, each with a sentence about what the account lacks."""
 
     tables: tuple[TableSchema, ...]
     unread: Mapping[TableName, str]
 
 
 def read_whole_tables(cursor: Cursor, names: Collection[TableName] | None = None) -> ReadTables:
-    """Read tables as `read_schemas` does, but leave out those with a column that the account does
-    not see."""
+    """Read tables as `read_schemas` does, but leave out those with a column that the
+    account does not see."""
     tables, unread = _read(cursor, names)
     hidden = frozenset(hidden_in_part(cursor, [table.name for table in tables]))
     unread |= dict.fromkeys(hidden, "the account has privileges on columns of the table only")
@@ -106,10 +109,10 @@ def read_whole_tables(cursor: Cursor, names: Collection[TableName] | None = None
 def read_schemas(
     cursor: Cursor, names: Collection[TableName] | None = None, *, foreign_keys: bool = True
 ) -> tuple[TableSchema, ...]:
-    """Read every base table outside of the system databases, or those of `names` that exist, except
-    tables with a visible column that the account may not read. `foreign_keys`: read these, too.
-    Columns that the account does not see are not noticed: use this for tables that
-    `read_whole_tables` returned before."""
+    """Read every base table outside of the system databases, or those of `names` that
+    exist, except tables with a visible column that the account may not read.
+    `foreign_keys`: read these, too. Columns that the account does not see are not
+    noticed: use this for tables that `read_whole_tables` returned before."""
     return _read(cursor, names, foreign_keys=foreign_keys)[0]
 
 
@@ -152,8 +155,9 @@ def _read(
 
 
 def read_databases(cursor: Cursor) -> tuple[DatabaseSchema, ...]:
-    """Read every database that the account sees, with its triggers and views. Of the system
-    databases only `mysql` is included, because managed services keep tables in it."""
+    """Read every database that the account sees, with its triggers and views. Of the
+    system databases only `mysql` is included, because managed services keep tables in
+    it."""
     cursor.execute(_DATABASES)
     rows = [
         (name, utf8(charset) or "", utf8(collation) or "")
@@ -196,8 +200,8 @@ def _columns(
 ) -> tuple[
     dict[TableName, list[ColumnSchema]], dict[TableName, list[int]], dict[TableName, list[str]]
 ]:
-    """Return three dicts by table: its columns, their ordinal positions, and the names of the
-    columns that the account may not read."""
+    """Return three dicts by table: its columns, their ordinal positions, and the names
+    of the columns that the account may not read."""
     question = _COLUMNS.replace("SRID", "srs_id" if dialect.mysql_from(8, 0, 3) else "null")
     columns: dict[TableName, list[ColumnSchema]] = {}
     ordinals: dict[TableName, list[int]] = {}
@@ -214,8 +218,8 @@ def _columns(
 def _keys(
     cursor: Cursor, scopes: Sequence[Scope], dialect: Dialect, hashing: Collection[TableName]
 ) -> dict[TableName, list[KeySchema]]:
-    """Return the tables' keys. `hashing`: tables whose engine has HASH keys only for keys that are
-    too long for a B-tree."""
+    """Return the tables' keys. `hashing`: tables whose engine has HASH keys only for
+    keys that are too long for a B-tree."""
     # MySQL has functional key parts since 8.0.13.
     expression = "expression" if dialect.mysql_from(8, 0, 13) else "null"
     question = _KEYS.replace("HIDDEN", _invisible(dialect)).replace("EXPRESSION", expression)
@@ -246,8 +250,8 @@ def _keys(
 
 
 def _invisible(dialect: Dialect) -> str:
-    """Return the SQL expression that is 'YES' if the optimizer ignores an index: an INVISIBLE one
-    in MySQL, an IGNORED one since MariaDB 10.6."""
+    """Return the SQL expression that is 'YES' if the optimizer ignores an index: an
+    INVISIBLE one in MySQL, an IGNORED one since MariaDB 10.6."""
     if dialect.mysql_from(8, 0, 0):
         return "if(is_visible = 'YES', 'NO', 'YES')"
     return "ignored" if dialect.mariadb and dialect.version >= 100_600 else "'NO'"
@@ -274,12 +278,14 @@ _ESCAPED: Final = re.compile(r"''|\\(.)", re.DOTALL)
 _CONTROLS: Final = {"0": "\0", "n": "\n", "r": "\r"}
 _TEXTS: Final = re.compile(r"(text|blob)$", re.IGNORECASE)
 _NOT_PRINTED: Final = ExpressionDefault("…")
-"""Stands for the default of a TEXT or BLOB column: MySQL 8.0.15 does not print its expression."""
+"""Stands for the default of a TEXT or BLOB column: MySQL 8.0.15 does not print its
+expression."""
 
 
 @dataclass(frozen=True, slots=True)
 class ListedColumn:
-    """A row of information_schema.columns; `srid` is None on MariaDB and before MySQL 8.0.3."""
+    """A row of information_schema.columns; `srid` is None on MariaDB and before MySQL
+    8.0.3."""
 
     name: str
     data_type: str
@@ -298,9 +304,9 @@ class ListedColumn:
 
 
 def read_column(listed: ListedColumn, *, mariadb: bool) -> ColumnSchema:
-    """Return the column in terms of the model. On MariaDB, a temporal column in the format before
-    10.1.2 has the type "old …", because its width is not in the log. MySQL's log itself tells the
-    two formats apart."""
+    """Return the column in terms of the model. On MariaDB, a temporal column in the
+    format before 10.1.2 has the type "old …", because its width is not in the log.
+    MySQL's log itself tells the two formats apart."""
     kind, full, extra = listed.data_type.lower(), _text(listed.column_type), listed.extra or ""
     if kind == "geometrycollection" and not mariadb:
         kind = "geomcollection"  # MySQL before 8.0.11 has the longer name
@@ -342,16 +348,16 @@ def read_column(listed: ListedColumn, *, mariadb: bool) -> ColumnSchema:
 
 
 def utf8(name: str | None) -> str | None:
-    """Return the name of a character set or collation with utf8mb3 for `utf8`, its name before
-    MySQL 8.0.30."""
+    """Return the name of a character set or collation with utf8mb3 for `utf8`, its name
+    before MySQL 8.0.30."""
     return None if name is None else re.sub(r"^utf8(?=_|$)", "utf8mb3", name)
 
 
 def read_members(column_type: str) -> tuple[str, ...]:
-    """Return the members in a type such as `enum('a','it''s')`. The server escapes them with
-    `append_unescaped` (`sql/unireg.cc`): quotes are doubled; NUL, newline, carriage return and
-    backslash have a backslash before them. MySQL prints bytes that are not valid as x'…': these
-    become U+FFFD."""
+    """Return the members in a type such as `enum('a','it''s')`. The server escapes them
+    with `append_unescaped` (`sql/unireg.cc`): quotes are doubled; NUL, newline,
+    carriage return and backslash have a backslash before them. MySQL prints bytes that
+    are not valid as x'…': these become U+FFFD."""
     return tuple(
         bytes.fromhex(text).decode("utf-8", "replace") if hexed else _ESCAPED.sub(_plain, text)
         for hexed, text in _QUOTED.findall(column_type)
@@ -368,7 +374,8 @@ def _text(value: Any) -> str:
 
 
 def unescaped(expression: str) -> str:
-    """Remove the backslashes from an expression, which MySQL prints as if inside a string."""
+    """Remove the backslashes from an expression, which MySQL prints as if inside a
+    string."""
     return _BACKSLASHED.sub(lambda match: _CONTROLS.get(match[1], match[1]), expression)
 
 
@@ -389,7 +396,8 @@ def _default(listed: ListedColumn, *, mariadb: bool) -> Default | None:
         return _NOT_PRINTED if marked and _TEXTS.search(listed.data_type) else None
     text = _text(listed.default)
     if not mariadb:
-        # MySQL 5.7 does not mark CURRENT_TIMESTAMP, its only expression, as an expression.
+        # MySQL 5.7 does not mark CURRENT_TIMESTAMP, its only expression, as an
+        # expression.
         moment = listed.data_type.lower() in _MOMENTS and _NOW.fullmatch(text) is not None
         return _printed_expression(unescaped(text)) if marked or moment else LiteralDefault(text)
     if text.upper() == "NULL":
@@ -399,14 +407,16 @@ def _default(listed: ListedColumn, *, mariadb: bool) -> Default | None:
 
 
 def _constant(text: str) -> str | None:
-    """Return the text of an expression of MariaDB that is a literal; None for any other."""
+    """Return the text of an expression of MariaDB that is a literal; None for any
+    other."""
     if match := _STRING.fullmatch(text):
         return _ESCAPED.sub(_plain, match[1])
     return text if _NUMBER.fullmatch(text) or _CODED.fullmatch(text) else None
 
 
 def _printed_expression(text: str) -> ExpressionDefault:
-    """Return an expression: CURRENT_TIMESTAMP in one spelling, others as the server prints them."""
+    """Return an expression: CURRENT_TIMESTAMP in one spelling, others as the server
+    prints them."""
     match = _NOW.fullmatch(text.strip())
     if match is None:
         return ExpressionDefault(text)
@@ -466,7 +476,8 @@ def read_foreign_keys(
 
 
 def _add_hidden(cursor: Cursor, tables: Sequence[TableName], actions: Actions) -> None:
-    """Add to `actions` those that SHOW CREATE TABLE prints. A table that was dropped has none."""
+    """Add to `actions` those that SHOW CREATE TABLE prints. A table that was dropped
+    has none."""
     for table in tables:
         try:
             cursor.execute(f"show create table {quoted_table(table)}")
@@ -502,8 +513,8 @@ _NO_QUERY: Final = "the account may not see the view's query"
 def read_all_code(
     cursor: Cursor, databases: Iterable[str], dialect: Dialect
 ) -> Mapping[str, DatabaseCode]:
-    """Return the triggers and views of each database, and those of the system database if the
-    account sees a table of it."""
+    """Return the triggers and views of each database, and those of the system database
+    if the account sees a table of it."""
     databases = list(databases)
     visible_databases = {*databases, SYSTEM}
     triggers, views = defaultdict[str, list[Trigger]](list), defaultdict[str, list[View]](list)
@@ -538,8 +549,8 @@ def read_all_code(
 
 
 def _shown_view(cursor: Cursor, view: TableName, context: StatementContext) -> RowCode:
-    """Return the code of a view by SHOW CREATE VIEW. information_schema does not show its query to
-    the account; older servers show it only to the view's definer."""
+    """Return the code of a view by SHOW CREATE VIEW. information_schema does not show
+    its query to the account; older servers show it only to the view's definer."""
     try:
         cursor.execute(f"show create view {quoted_table(view)}")
     except pymysql.MySQLError as error:

@@ -1,7 +1,8 @@
 """Selects rows of one table, as Arrow batches.
 
-Some columns are selected twice, as text and as they are stored: the server prints `?` for bytes
-that are invalid in their character set, and the same text for different codes of one character.
+Some columns are selected twice, as text and as they are stored: the server prints `?`
+for bytes that are invalid in their character set, and the same text for different codes
+of one character.
 """
 
 from __future__ import annotations
@@ -49,16 +50,17 @@ def select_rows(
     order: Sequence[str] = (),
     limit: int | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """Return the table's rows, in batches of the size that `pipeline.ports.source` sets; the
-    columns' types are those of `schema.types`. `key`: key columns besides the structure's primary
-    key.
+    """Return the table's rows, in batches of the size that `pipeline.ports.source`
+    sets; the columns' types are those of `schema.types`. `key`: key columns besides the
+    structure's primary key.
 
-    `where`: a condition with a `%s` for each parameter; `index_hint`: SQL, used only with a
-    condition; `order`: columns to sort by, ascending; `limit`: most rows to return. The statement
-    runs before this function returns. `cursor` comes from `reader.reading`. Raise TableError for a
-    value that no Arrow type holds, for a column that no statement can name, and for a warning of
-    the source that is not known to be harmless. Raise StructureMoved if the answer has other
-    columns, ValueError if the cursor was closed before the last batch.
+    `where`: a condition with a `%s` for each parameter; `index_hint`: SQL, used only
+    with a condition; `order`: columns to sort by, ascending; `limit`: most rows to
+    return. The statement runs before this function returns. `cursor` comes from
+    `reader.reading`. Raise TableError for a value that no Arrow type holds, for a
+    column that no statement can name, and for a warning of the source that is not known
+    to be harmless. Raise StructureMoved if the answer has other columns, ValueError if
+    the cursor was closed before the last batch.
     """
     for column in structure.columns:
         if _HASH.fullmatch(column.name):
@@ -99,10 +101,11 @@ def quoted_table(name: TableName) -> str:
 
 
 def selected(column: Column, quoted: str) -> str:
-    """Return the SQL expression for a column's value; `quoted` is the column's quoted name.
+    """Return the SQL expression for a column's value; `quoted` is the column's quoted
+    name.
 
-    `ResultBatches` reads a BIT from a number, and a VECTOR from bytes. A column that the log calls
-    BINARY may be MariaDB's INET6 or UUID, which SELECT prints as text.
+    `ResultBatches` reads a BIT from a number, and a VECTOR from bytes. A column that
+    the log calls BINARY may be MariaDB's INET6 or UUID, which SELECT prints as text.
     """
     match column.type:
         case "bit":
@@ -143,8 +146,9 @@ def _checked(
     stored_columns: Sequence[Column],
     key: frozenset[str],
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the batches after checking their values, and check the server's warnings after the
-    last. `stored_columns`: columns whose stored values follow the table's columns in a batch."""
+    """Yield the batches after checking their values, and check the server's warnings
+    after the last. `stored_columns`: columns whose stored values follow the table's
+    columns in a batch."""
     width = len(structure.columns)
     try:
         for batch in _until_closed(answer, batches, structure.name):
@@ -180,8 +184,8 @@ def _until_closed(
 
 
 def _refuse_null_keys(batch: pa.RecordBatch, key: frozenset[str]) -> None:
-    """Raise TableError if a key has a NULL. It was a zero or partial date, which no Arrow type
-    holds, and rows with different ones would have the same key."""
+    """Raise TableError if a key has a NULL. It was a zero or partial date, which no
+    Arrow type holds, and rows with different ones would have the same key."""
     for name in batch.schema.names:
         if name in key and batch.column(name).null_count:
             raise TableError(
@@ -194,24 +198,25 @@ _READ_ROW = "a row that was read from the source"
 
 
 def stored(column: Column, quoted: str, *, keyed: bool) -> str | None:
-    """Return the SQL expression for a column's stored value; None if its text is enough. `quoted`:
-    the column's quoted name; `keyed`: the column is part of a key."""
+    """Return the SQL expression for a column's stored value; None if its text is
+    enough. `quoted`: the column's quoted name; `keyed`: the column is part of a key."""
     if column.type in TEXT_TYPES:
         return None if is_unambiguous(column.charset or "utf8mb4") else f"cast({quoted} as binary)"
     return f"cast({quoted} as unsigned)" if keyed and may_be_ambiguous(column) else None
 
 
 def stored_as(column: Column) -> Column:
-    """Return the column that `stored` selects: bytes, or the number of an ENUM or SET member."""
+    """Return the column that `stored` selects: bytes, or the number of an ENUM or SET
+    member."""
     if column.type in TEXT_TYPES:
         return Column(column.name, "blob")
     return Column(column.name, "bigint", unsigned=True)
 
 
 def require_text(column: Column, printed: pa.Array, values: pa.Array, *, keyed: bool) -> None:
-    """Raise TableError if a stored value is not valid text or, in a key, is ambiguous. `printed`
-    has the strings; `values` has the stored values, which are bytes, or the numbers of ENUM and SET
-    members."""
+    """Raise TableError if a stored value is not valid text or, in a key, is ambiguous.
+    `printed` has the strings; `values` has the stored values, which are bytes, or the
+    numbers of ENUM and SET members."""
     if column.type not in TEXT_TYPES:
         numbers = {int(value) for value in values.unique().to_pylist() if value is not None}
         if not all(is_canonical_number(column, number) for number in numbers):
@@ -239,8 +244,8 @@ def _decodes_to(text: str | None, raw: bytes, decode: Decoder) -> bool:
 
 
 def keep_warnings(cursor: Cursor) -> None:
-    """Let the session keep as many warnings as possible, if the account may (MySQL requires
-    SESSION_VARIABLES_ADMIN)."""
+    """Let the session keep as many warnings as possible, if the account may (MySQL
+    requires SESSION_VARIABLES_ADMIN)."""
     with suppress(pymysql.err.OperationalError):
         cursor.execute(f"set session max_error_count = {KEPT}")
 

@@ -1,8 +1,10 @@
-"""The port `SourceServer` for a MySQL server: facts, tables, structures, dumps, consistent reads.
+"""The port `SourceServer` for a MySQL server: facts, tables, structures, dumps,
+consistent reads.
 
-Structures are never read in a snapshot: in REPEATABLE READ MySQL would show them as before an
-ALTER. Queries for current structures wait a few seconds at most for a session that alters a table.
-MariaDB, and MySQL before 8.0, omit a table that they could not open in that time.
+Structures are never read in a snapshot: in REPEATABLE READ MySQL would show them as
+before an ALTER. Queries for current structures wait a few seconds at most for a session
+that alters a table. MariaDB, and MySQL before 8.0, omit a table that they could not
+open in that time.
 """
 
 from __future__ import annotations
@@ -100,15 +102,15 @@ Idle: TypeAlias = "deque[tuple[pymysql.Connection[Cursor], float]]"
 """Idle sessions, each with the second on the monotonic clock since when it is idle."""
 
 KEPT_SECONDS: Final = 10.0
-"""Longest time in seconds that an idle session is kept. After it, the account's privileges may have
-changed, or another server may have this address."""
+"""Longest time in seconds that an idle session is kept. After it, the account's
+privileges may have changed, or another server may have this address."""
 
 
 class QuerySessions:
-    """A pool of sessions for short queries, with at most one idle session, which the next query
-    uses. A run has a dozen such queries, and a handshake takes longer than most of their answers,
-    particularly with TLS. Threads may share the pool: no two queries share a session at the same
-    time."""
+    """A pool of sessions for short queries, with at most one idle session, which the
+    next query uses. A run has a dozen such queries, and a handshake takes longer than
+    most of their answers, particularly with TLS. Threads may share the pool: no two
+    queries share a session at the same time."""
 
     def __init__(self, settings: Callable[[], ConnectionSettings]) -> None:
         self._settings = settings
@@ -117,8 +119,8 @@ class QuerySessions:
 
     @contextmanager
     def cursor(self) -> Iterator[Cursor]:
-        """Yield a cursor for queries that do not change the session. If one fails, the session is
-        closed; errors are raised as `pipeline.values.errors`."""
+        """Yield a cursor for queries that do not change the session. If one fails, the
+        session is closed; errors are raised as `pipeline.values.errors`."""
         settings = self._settings()
         with translated(settings):
             connection = self._reusable() or open_connection(settings)
@@ -151,8 +153,8 @@ def _close_all(idle: Idle) -> None:
 
 
 def _is_silent(connection: pymysql.Connection[Cursor]) -> bool:
-    """Return whether the socket has nothing to read. If it has, the server closed the session: it
-    sends nothing else without a query."""
+    """Return whether the socket has nothing to read. If it has, the server closed the
+    session: it sends nothing else without a query."""
     driver: Any = connection  # no public call for its socket
     readable = select.poll()
     readable.register(driver._sock, select.POLLIN)
@@ -181,10 +183,10 @@ where index_name = 'PRIMARY' and {where} order by table_schema, table_name, seq_
 
 
 class MySqlServer:
-    """The port `SourceServer` for a server of MySQL or MariaDB. Short queries share a session
-    (`QuerySessions`); dumps, reads of rows, and queries that change the session have their own.
-    `standby`: the server to use if the first one cannot be reached. `read_from`: a replica from
-    which chunks of tables are read."""
+    """The port `SourceServer` for a server of MySQL or MariaDB. Short queries share a
+    session (`QuerySessions`); dumps, reads of rows, and queries that change the session
+    have their own. `standby`: the server to use if the first one cannot be reached.
+    `read_from`: a replica from which chunks of tables are read."""
 
     def __init__(
         self,
@@ -199,9 +201,9 @@ class MySqlServer:
 
     @cached_property
     def _settings(self) -> ConnectionSettings:
-        """The settings of the primary, or of the standby if only the standby answers. The choice is
-        made once: a run never changes its server halfway. If neither answers, the primary's error
-        is raised."""
+        """The settings of the primary, or of the standby if only the standby answers.
+        The choice is made once: a run never changes its server halfway. If neither
+        answers, the primary's error is raised."""
         primary, standby = self._servers
         if standby is None:
             return primary
@@ -231,8 +233,8 @@ class MySqlServer:
             yield cursor
 
     def _reading(self) -> ConnectionSettings:
-        """Return the settings for the sessions of a read. The idle session is closed first, because
-        an account may be limited to few sessions."""
+        """Return the settings for the sessions of a read. The idle session is closed
+        first, because an account may be limited to few sessions."""
         self._questions.close()
         return self._settings
 
@@ -246,8 +248,8 @@ class MySqlServer:
         return survey if self._replica is None else replace(survey, read_from=self._replica.state())
 
     def dump(self, start: Coordinates) -> MySqlDump:
-        # COM_BINLOG_DUMP has 32 bits for the offset. After 4 GiB only a dump by GTIDs can begin at
-        # the offset; without GTIDs the file is read from its beginning.
+        # COM_BINLOG_DUMP has 32 bits for the offset. After 4 GiB only a dump by GTIDs
+        # can begin at the offset; without GTIDs the file is read from its beginning.
         if start.offset <= MAX_OFFSET:
             command = by_offset(start, own_server_id())
         elif self.facts().gtid_mode == "ON":
@@ -438,8 +440,8 @@ class MySqlServer:
 
 
 def _row_structures(read: ReadTables) -> list[TableStructure]:
-    """Return the structures of the tables that are not system-versioned, as `MySqlServer.tables`
-    lists them."""
+    """Return the structures of the tables that are not system-versioned, as
+    `MySqlServer.tables` lists them."""
     return [row_structure(table) for table in read.tables if not table.system_versioned]
 
 
@@ -471,8 +473,8 @@ _CLOCK = "select utc_timestamp(6)"
 
 
 def read_facts(cursor: Cursor, address: str) -> ServerFacts:
-    """Read the server's facts. Raise `ServerSettings` if it has no binary log. `address`: host and
-    port, for the message."""
+    """Read the server's facts. Raise `ServerSettings` if it has no binary log.
+    `address`: host and port, for the message."""
     settings = _settings(cursor)
     if settings.get("log_bin", "").upper() != "ON":
         raise ServerSettings(
@@ -513,7 +515,8 @@ def _settings(cursor: Cursor) -> dict[str, str]:
 
 
 def _life(cursor: Cursor, clock: datetime) -> ServerProcess | None:
-    """Return when the server process started and how many RESETs it executed; None if unknown."""
+    """Return when the server process started and how many RESETs it executed; None if
+    unknown."""
     cursor.execute("show global status where variable_name in ('uptime', 'com_reset')")
     status = {name.lower(): int(value) for name, value in cursor.fetchall()}
     uptime, resets = status.get("uptime"), status.get("com_reset")
@@ -523,7 +526,8 @@ def _life(cursor: Cursor, clock: datetime) -> ServerProcess | None:
 
 
 def _first_list(cursor: Cursor, binlogs: tuple[BinlogSize, ...]) -> str:
-    """Return the GTIDs that MariaDB executed before its oldest log file, from that file's head."""
+    """Return the GTIDs that MariaDB executed before its oldest log file, from that
+    file's head."""
     if not binlogs:
         return ""
     cursor.execute("show binlog events in %s limit 5", (str(binlogs[0].file),))
@@ -547,13 +551,14 @@ def read_baseline(cursor: Cursor, names: Collection[TableName] | None = None) ->
 
 
 def require_gone(cursor: Cursor, table: TableName) -> None:
-    """Raise the server's error for a table that exists although information_schema does not show
-    it: the account may not read it, or the server cannot open it."""
+    """Raise the server's error for a table that exists although information_schema does
+    not show it: the account may not read it, or the server cannot open it."""
     _can_open(cursor, f"select 1 from {quoted_table(table)} limit 0")
 
 
 def _can_open(cursor: Cursor, question: str) -> bool:
-    """Select no row of a table; return whether the table exists, or raise the server's error."""
+    """Select no row of a table; return whether the table exists, or raise the server's
+    error."""
     try:
         cursor.execute(question)
     except pymysql.MySQLError as error:
@@ -583,12 +588,13 @@ def read_current(cursor: Cursor, tables: Collection[TableName]) -> CurrentSchema
 
 
 def read_locked(cursor: Cursor, table: TableName) -> CurrentSchemas:
-    """See `pipeline.ports.SourceServer.locked_schema`. The lock is the metadata lock of any SELECT
-    in a transaction: until that ends, nobody can alter the table (MySQL manual, "Metadata
-    Locking")."""
+    """See `pipeline.ports.SourceServer.locked_schema`. The lock is the metadata lock of
+    any SELECT in a transaction: until that ends, nobody can alter the table (MySQL
+    manual, "Metadata Locking")."""
     for statement in (_BRIEFLY, _FRESH, "start transaction read only"):
         cursor.execute(statement)
-    # Select all columns, so that an account that may read only some of them gets an error.
+    # Select all columns, so that an account that may read only some of them gets an
+    # error.
     if not _can_open(cursor, f"select * from {quoted_table(table)} limit 0"):
         return CurrentSchemas({}, read_head(cursor), _server(cursor))
     return read_current(cursor, [table])

@@ -1,14 +1,16 @@
-"""A server whose rows and structures are shaped: the settings may leave out rows and columns, and
-hash, mask or convert values. The server returns nothing that the settings hide.
+"""A server whose rows and structures are shaped: the settings may leave out rows and
+columns, and hash, mask or convert values. The server returns nothing that the settings
+hide.
 
-Batches of rows are shaped, structures lose the values of hidden columns, and for a table with a
-shape, `structure` returns its structure in the lake. Sums and hashes of such tables are computed
-here, because MySQL would compute them of unshaped rows. The log's decoder shapes the log
-(`pipeline.run.dump.image_decoder`).
+Batches of rows are shaped, structures lose the values of hidden columns, and for a
+table with a shape, `structure` returns its structure in the lake. Sums and hashes of
+such tables are computed here, because MySQL would compute them of unshaped rows. The
+log's decoder shapes the log (`pipeline.run.dump.image_decoder`).
 
-The ledger keeps the bounds of a table's chunks. If the table's key is hashed, or rows are left out,
-a bound may be a value that must stay hidden: it is encrypted with AES-256-GCM by a key derived from
-the privacy key. Without a privacy key, such a table is not cut into chunks.
+The ledger keeps the bounds of a table's chunks. If the table's key is hashed, or rows
+are left out, a bound may be a value that must stay hidden: it is encrypted with
+AES-256-GCM by a key derived from the privacy key. Without a privacy key, such a table
+is not cut into chunks.
 """
 
 from __future__ import annotations
@@ -57,8 +59,8 @@ from lockstep.resources.mysql.watermarks import commits_in_order
 
 @dataclass(frozen=True, slots=True)
 class _ShapedTable:
-    """A table with a shape. `schema`: its present structure on the server; `shown`: its structure
-    in the lake; `shaper`: turns rows of the first into rows of the second."""
+    """A table with a shape. `schema`: its present structure on the server; `shown`: its
+    structure in the lake; `shaper`: turns rows of the first into rows of the second."""
 
     schema: TableSchema
     shown: TableStructure
@@ -66,16 +68,16 @@ class _ShapedTable:
 
 
 def hides_bounds(schema: TableSchema, shaper: Shaper) -> bool:
-    """Return whether a bound of a chunk may be a hidden value. If a table has several UNIQUE keys,
-    its chunks may be cut by another key than the one that identifies its rows, so both keys
-    count."""
+    """Return whether a bound of a chunk may be a hidden value. If a table has several
+    UNIQUE keys, its chunks may be cut by another key than the one that identifies its
+    rows, so both keys count."""
     keys = {*merge_key(schema), *row_key(schema)}
     return shaper.hides(keys) or not shaper.takes_all
 
 
 class ShapedServer(MySqlServer):
-    """The port `SourceServer`, with the shapes of a source's tables applied to what the server
-    returns."""
+    """The port `SourceServer`, with the shapes of a source's tables applied to what the
+    server returns."""
 
     def __init__(
         self,
@@ -110,8 +112,8 @@ class ShapedServer(MySqlServer):
         return original if current is None else current.shown
 
     def structures(self) -> list[TableStructure]:
-        """Return all structures. A table to which its settings cannot be applied keeps the
-        server's."""
+        """Return all structures. A table to which its settings cannot be applied keeps
+        the server's."""
         with self._asking() as cursor:
             tables = read_whole_tables(cursor).tables
         return [self._shown(schema) for schema in tables if not schema.system_versioned]
@@ -124,7 +126,8 @@ class ShapedServer(MySqlServer):
         return row_structure(schema) if shape is None else shape.structure
 
     def comments(self, tables: Collection[TableName]) -> dict[TableName, dict[str, str]]:
-        """Return the comments except those of hidden columns, which may reveal their values."""
+        """Return the comments except those of hidden columns, which may reveal their
+        values."""
         comments = super().comments(tables)
         for table, of_columns in comments.items():
             rules = self._shaping.rules_of(table)
@@ -134,8 +137,8 @@ class ShapedServer(MySqlServer):
         return comments
 
     def table_comments(self, tables: Collection[TableName]) -> dict[TableName, str]:
-        """Return the comments except those of tables with a shape: they may reveal hidden
-        values."""
+        """Return the comments except those of tables with a shape: they may reveal
+        hidden values."""
         comments = super().table_comments(tables)
         return {
             table: comment
@@ -218,7 +221,8 @@ class ShapedServer(MySqlServer):
             yield snapshot if current is None else _shaped_snapshot(current.shaper, snapshot)
 
     def _opened(self, current: _ShapedTable, rows: Range) -> Range:
-        """Return the range with decrypted bounds. Bounds that hide nothing are not encrypted."""
+        """Return the range with decrypted bounds. Bounds that hide nothing are not
+        encrypted."""
         if rows.whole or not hides_bounds(current.schema, current.shaper):
             return rows
         if self._shaping.key is None:
@@ -246,7 +250,8 @@ class ShapedServer(MySqlServer):
             return
         self._require(current, schema)
         if hides_bounds(current.schema, current.shaper):
-            # Rows are read again by their keys, which do not tell whether the settings take them.
+            # Rows are read again by their keys, which do not tell whether the settings
+            # take them.
             raise TableError(
                 "the table's key is hashed or rows are left out, so single rows cannot be "
                 "read again",
@@ -343,8 +348,8 @@ class ShapedServer(MySqlServer):
         return _ShapedTable(schema, shape.structure, Shaper(shape, self._shaping.key))
 
     def _as_shown(self, structure: TableStructure) -> _ShapedTable | None:
-        """Return the table with its shape. Raise `StructureMoved` if its structure in the lake
-        would now differ from `structure`."""
+        """Return the table with its shape. Raise `StructureMoved` if its structure in
+        the lake would now differ from `structure`."""
         current = self._shaped_table(structure.name)
         if current is not None and current.shown.fingerprint != structure.fingerprint:
             raise StructureMoved(
@@ -353,8 +358,8 @@ class ShapedServer(MySqlServer):
         return current
 
     def _require(self, current: _ShapedTable, table: TableSchema | TableStructure) -> None:
-        """Raise `StructureMoved` if the table has another structure now, apart from the hidden
-        attributes of hidden columns."""
+        """Raise `StructureMoved` if the table has another structure now, apart from the
+        hidden attributes of hidden columns."""
         if isinstance(table, TableStructure):
             same = table.fingerprint == current.shown.fingerprint
         else:
@@ -379,8 +384,8 @@ class _Seal:
         return bound.sealed(self._encrypted)
 
     def opened(self, bound: Bound) -> Bound:
-        """Return the decrypted bound. Raise `StructureMoved` if it was not encrypted for this table
-        with this key; the table is then read from its beginning."""
+        """Return the decrypted bound. Raise `StructureMoved` if it was not encrypted
+        for this table with this key; the table is then read from its beginning."""
         try:
             return bound.opened(self._decrypted)
         except (InvalidTag, ValueError) as error:

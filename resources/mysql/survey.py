@@ -1,7 +1,8 @@
-"""Surveys a server for the preflight (the checks before the first run), by a fixed number of
-queries for any number of tables.
+"""Surveys a server for the preflight (the checks before the first run), by a fixed
+number of queries for any number of tables.
 
-Statements: MySQL manual, "SHOW Statements"; the older forms are for MariaDB and MySQL before 8.4.
+Statements: MySQL manual, "SHOW Statements"; the older forms are for MariaDB and MySQL
+before 8.4.
 """
 
 from __future__ import annotations
@@ -47,8 +48,8 @@ _ACTIONS: Final = """
 select constraint_schema, table_name, constraint_name, update_rule, delete_rule
   from information_schema.referential_constraints
 """
-"""The actions are queried separately, because MariaDB joins information_schema row by row, and
-shows this table only to accounts with more than SELECT."""
+"""The actions are queried separately, because MariaDB joins information_schema row by
+row, and shows this table only to accounts with more than SELECT."""
 
 _ODD_SESSIONS: Final = """
 select v.variable_name, v.variable_value, count(*) as sessions
@@ -71,8 +72,9 @@ Rows = list[dict[str, Any]]
 
 
 def take_survey(settings: ConnectionSettings) -> Survey:
-    """Survey a server over two connections. If the account may not run a query, its answer is empty
-    and its name is in `unanswered`. Raise the errors of `connect` if a connection fails."""
+    """Survey a server over two connections. If the account may not run a query, its
+    answer is empty and its name is in `unanswered`. Raise the errors of `connect` if a
+    connection fails."""
     with connect(settings) as first, connect(settings) as second:
         answering = tuple(_answering(connection) for connection in (first, second))
         with first.cursor() as cursor:
@@ -82,7 +84,8 @@ def take_survey(settings: ConnectionSettings) -> Survey:
 def _answering(connection: pymysql.Connection[Cursor]) -> Answering:
     greeting: Any = connection  # two calls without types
     with connection.cursor() as cursor:
-        # ProxySQL answers exactly this statement itself, so the answer reveals ProxySQL.
+        # ProxySQL answers exactly this statement itself, so the answer reveals
+        # ProxySQL.
         cursor.execute("select @@version_comment limit 1")
         comment = _first(cursor)[0]
         cursor.execute("select @@version, connection_id(), @@hostname, @@port, @@server_id")
@@ -164,8 +167,9 @@ class _SurveyQueries:
         )
 
     def _ask(self, field: str, *statements: str) -> Rows:
-        """Return the rows of the first statement that the server knows and the account may run, by
-        lower-case column; if there is none, return no rows and note `field` as unanswered."""
+        """Return the rows of the first statement that the server knows and the account
+        may run, by lower-case column; if there is none, return no rows and note `field`
+        as unanswered."""
         for statement in statements:
             try:
                 self._cursor.execute(statement)
@@ -179,7 +183,8 @@ class _SurveyQueries:
         return []
 
     def _clock_ahead(self) -> timedelta:
-        """Return the server's clock minus ours, which is taken halfway through the query."""
+        """Return the server's clock minus ours, which is taken halfway through the
+        query."""
         before = datetime.now(UTC)
         self._cursor.execute("select utc_timestamp(6)")
         after = datetime.now(UTC)

@@ -1,8 +1,8 @@
-"""Conditions for queries on information_schema about all or some tables, and the check that the
-account may see and read whole tables.
+"""Conditions for queries on information_schema about all or some tables, and the check
+that the account may see and read whole tables.
 
-The conditions have the names as literals, because MySQL before 8.0 and MariaDB open every table
-that no literal name excludes.
+The conditions have the names as literals, because MySQL before 8.0 and MariaDB open
+every table that no literal name excludes.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ AT_ONCE: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Some tables of one database, or all outside of the system databases (`database` None)."""
+    """Some tables of one database, or all outside of the system databases (`database`
+    None)."""
 
     database: str | None = None
     tables: tuple[str, ...] = ()
@@ -50,8 +51,8 @@ def _marks(values: Collection[str]) -> str:
 def scopes_of(names: Collection[TableName] | None) -> tuple[Scope, ...]:
     """Return scopes that together contain exactly these tables, or all tables for None.
 
-    MariaDB treats literals as equal that differ only in case or accents, even if two tables have
-    these names. Such names get a scope each.
+    MariaDB treats literals as equal that differ only in case or accents, even if two
+    tables have these names. Such names get a scope each.
     """
     if names is None:
         return (Scope(),)
@@ -81,8 +82,8 @@ def ask(
     schema: str = "table_schema",
     name: str = "table_name",
 ) -> Iterator[tuple[TableName, tuple[Any, ...]]]:
-    """Yield each row's table, from its first two columns, and the rest of the row. `question` has
-    `{where}` for the condition over the columns `schema` and `name`."""
+    """Yield each row's table, from its first two columns, and the rest of the row.
+    `question` has `{where}` for the condition over the columns `schema` and `name`."""
     for scope in scopes:
         where, values = scope.condition(schema, name)
         cursor.execute(question.format(where=where), values)
@@ -91,13 +92,15 @@ def ask(
 
 
 def hidden_in_part(cursor: Cursor, tables: Sequence[TableName]) -> Iterator[TableName]:
-    """Yield the tables of which the account sees only some columns, because its privileges are on
-    these columns alone. `tables`: tables that the account sees at least in part.
+    """Yield the tables of which the account sees only some columns, because its
+    privileges are on these columns alone. `tables`: tables that the account sees at
+    least in part.
 
-    An account that has any privilege on a table as a whole sees all its columns and its definition;
-    one that has privileges on columns alone is refused the definition (MySQL manual, "SHOW CREATE
-    TABLE Statement", and measured on MySQL 5.7 to 9.7, MariaDB 10.11 and 11.4). The server is only
-    asked about tables that the grants leave in doubt.
+    An account that has any privilege on a table as a whole sees all its columns and its
+    definition; one that has privileges on columns alone is refused the definition
+    (MySQL manual, "SHOW CREATE TABLE Statement", and measured on MySQL 5.7 to 9.7,
+    MariaDB 10.11 and 11.4). The server is only asked about tables that the grants leave
+    in doubt.
     """
     lines: list[str] = []
     with suppress(pymysql.MySQLError):  # under skip_grant_tables there are none to show
@@ -122,14 +125,14 @@ def _is_refused(cursor: Cursor, table: TableName) -> bool:
 
 
 def may_not_be_read(settings: ConnectionSettings, table: TableName, lacks: str) -> TableError:
-    """Return the error for a table on which the account lacks a privilege; its hint is the GRANT to
-    type."""
+    """Return the error for a table on which the account lacks a privilege; its hint is
+    the GRANT to type."""
     return TableError(lacks, hint=grant_statement("SELECT", place(table), _account(settings)))
 
 
 def _account(settings: ConnectionSettings) -> str:
-    """Return CURRENT_USER(), whose host may be a pattern; the configured name if the server does
-    not answer."""
+    """Return CURRENT_USER(), whose host may be a pattern; the configured name if the
+    server does not answer."""
     with suppress(LockstepError), connect(settings) as connection, connection.cursor() as cursor:
         cursor.execute("select current_user()")
         for (account,) in cursor.fetchall():

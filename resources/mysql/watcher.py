@@ -1,14 +1,16 @@
-"""Ends a read if another session waits for the read's lock, or if the read takes too long.
+"""Ends a read if another session waits for the read's lock, or if the read takes too
+long.
 
-The read's own connection is busy with rows, and so may be the thread that consumes them. So a
-thread watches through a second session of the same account: an account may kill its own sessions.
-The thread kills the whole session, because that releases its locks at once; after killing only the
-statement, the transaction would keep them. If the server does not answer the second session within
-the read timeout, the read has lost its connection too, and its socket is shut down.
+The read's own connection is busy with rows, and so may be the thread that consumes
+them. So a thread watches through a second session of the same account: an account may
+kill its own sessions. The thread kills the whole session, because that releases its
+locks at once; after killing only the statement, the transaction would keep them. If the
+server does not answer the second session within the read timeout, the read has lost its
+connection too, and its socket is shut down.
 
-Sources: MySQL manual, "The metadata_locks Table" (`performance_schema`; an account needs SELECT on
-`*.*`); "SHOW PROCESSLIST", which shows other accounts' sessions only with PROCESS. Without either,
-no waiting session is noticed.
+Sources: MySQL manual, "The metadata_locks Table" (`performance_schema`; an account
+needs SELECT on `*.*`); "SHOW PROCESSLIST", which shows other accounts' sessions only
+with PROCESS. Without either, no waiting session is noticed.
 """
 
 from __future__ import annotations
@@ -38,9 +40,9 @@ _INTERVAL: Final = 0.5
 
 @dataclass(slots=True)
 class Watched:
-    """A read that the watcher may give up by `rule`. `reason`, `hint`: the error if it gave the
-    read up; `begun`: when the read began, and `answered`: when the server last answered the
-    watcher, by the monotonic clock."""
+    """A read that the watcher may give up by `rule`. `reason`, `hint`: the error if it
+    gave the read up; `begun`: when the read began, and `answered`: when the server last
+    answered the watcher, by the monotonic clock."""
 
     rule: Patience
     reason: str | None = None
@@ -57,7 +59,8 @@ class Watched:
 
     @contextmanager
     def raising_busy(self) -> Iterator[None]:
-        """Raise `TableBusy` with the reason instead of the error of a read that was given up."""
+        """Raise `TableBusy` with the reason instead of the error of a read that was
+        given up."""
         try:
             yield
         except (SourceUnavailable, TableBusy) as error:
@@ -75,8 +78,8 @@ class Watched:
 def watched(
     settings: ConnectionSettings, cursor: Cursor, table: TableName, rule: Patience
 ) -> Iterator[Watched]:
-    """Watch the session of `cursor` while the body runs. The watcher connects only when `rule` may
-    end the read. If it cannot connect, the read goes on."""
+    """Watch the session of `cursor` while the body runs. The watcher connects only when
+    `rule` may end the read. If it cannot connect, the read goes on."""
     session = _Session(f"lockstep-{uuid4().hex}", cursor.connection)
     with suppress(pymysql.MySQLError):  # some clusters have no user-level locks
         cursor.execute("select get_lock(%s, 0)", (session.lock,))
@@ -95,16 +98,17 @@ def watched(
 
 @dataclass(frozen=True, slots=True)
 class _Session:
-    """The reading session: the name of a user-level lock that only it holds, and its connection."""
+    """The reading session: the name of a user-level lock that only it holds, and its
+    connection."""
 
     lock: str
     connection: pymysql.Connection[Cursor]
 
     def end(self, cursor: Cursor) -> None:
-        """Kill the session if it is on the server that `cursor` is connected to. It is identified
-        by its lock, not by its number: a host name may lead to several servers, and a restarted one
-        assigns the same numbers again. Otherwise shut down the socket: the server notices that when
-        it sends the next row."""
+        """Kill the session if it is on the server that `cursor` is connected to. It is
+        identified by its lock, not by its number: a host name may lead to several
+        servers, and a restarted one assigns the same numbers again. Otherwise shut down
+        the socket: the server notices that when it sends the next row."""
         number = None
         with suppress(pymysql.MySQLError):
             cursor.execute("select is_used_lock(%s)", (self.lock,))
@@ -171,17 +175,17 @@ _EXCLUSIVE_STATEMENTS: Final = re.compile(
 """Statements that need an exclusive lock of a table."""
 _LOCKS_TABLES: Final = re.compile(r"lock\s+tables?\b", re.IGNORECASE)
 _TO_WRITE: Final = re.compile(r"\bwrite\s*$", re.IGNORECASE)
-"""The end of a table in LOCK TABLES that is locked for writing. A READ lock does not wait for
-readers; our own reads may take one."""
+"""The end of a table in LOCK TABLES that is locked for writing. A READ lock does not
+wait for readers; our own reads may take one."""
 
 _REFUSED: Final = frozenset({1044, 1049, 1142, 1146, 1227})
-"""ER_DBACCESS_DENIED_ERROR, ER_BAD_DB_ERROR, ER_TABLEACCESS_DENIED_ERROR, ER_NO_SUCH_TABLE,
-ER_SPECIFIC_ACCESS_DENIED_ERROR."""
+"""ER_DBACCESS_DENIED_ERROR, ER_BAD_DB_ERROR, ER_TABLEACCESS_DENIED_ERROR,
+ER_NO_SUCH_TABLE, ER_SPECIFIC_ACCESS_DENIED_ERROR."""
 
 
 def waiting_for(cursor: Cursor, table: TableName) -> bool:
-    """Return whether a statement waits for an exclusive lock of the table, as far as the account
-    can see."""
+    """Return whether a statement waits for an exclusive lock of the table, as far as
+    the account can see."""
     locks = _locks(cursor, table)
     if locks:
         return any(status == "PENDING" and kind in _EXCLUSIVE_LOCKS for status, kind in locks)
@@ -189,8 +193,8 @@ def waiting_for(cursor: Cursor, table: TableName) -> bool:
 
 
 def _locks(cursor: Cursor, table: TableName) -> list[tuple[str, str]]:
-    """Return the metadata locks of the table, including that of our read; none if the server does
-    not have performance_schema, or does not show it to this account."""
+    """Return the metadata locks of the table, including that of our read; none if the
+    server does not have performance_schema, or does not show it to this account."""
     try:
         cursor.execute(_LOCKS, (table.database, table.name))
     except pymysql.MySQLError as error:
@@ -201,7 +205,8 @@ def _locks(cursor: Cursor, table: TableName) -> list[tuple[str, str]]:
 
 
 def sessions_wait(cursor: Cursor, table: TableName) -> bool:
-    """Return whether a session in the process list waits for an exclusive lock of the table."""
+    """Return whether a session in the process list waits for an exclusive lock of the
+    table."""
     cursor.execute("show full processlist")
     return any(
         wants_whole_table(table, database=_text(row[3]), statement=_text(row[7]))
@@ -211,8 +216,8 @@ def sessions_wait(cursor: Cursor, table: TableName) -> bool:
 
 
 def wants_whole_table(table: TableName, *, database: str, statement: str) -> bool:
-    """Return whether the statement needs an exclusive lock of the table. `database`: the default
-    database of its session."""
+    """Return whether the statement needs an exclusive lock of the table. `database`:
+    the default database of its session."""
     comments = _COMMENTS.match(statement)
     bare = statement[comments.end() :] if comments else statement
     if _LOCKS_TABLES.match(bare):

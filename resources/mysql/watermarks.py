@@ -1,13 +1,14 @@
-"""Watermarks of a read: a place in the log before it (low) and one after it (high). Its rows are
-the table's rows at some place between the two.
+"""Watermarks of a read: a place in the log before it (low) and one after it (high). Its
+rows are the table's rows at some place between the two.
 
-MySQL writes a transaction to the log before the engine commits it and others can read it. So the
-log's end, queried before a read, is a low mark only once all transactions before it are committed:
-every GTID that was owned then is executed, and no anonymous transaction is in progress (MySQL
-manual, "gtid_owned", "Ongoing_anonymous_transaction_count"). If that takes too long, the low mark
-is the beginning of the file: MySQL begins a file only when all transactions of the previous one are
-committed. A prepared XA transaction is in the log, but is read only after its commit: XA RECOVER
-lists such transactions.
+MySQL writes a transaction to the log before the engine commits it and others can read
+it. So the log's end, queried before a read, is a low mark only once all transactions
+before it are committed: every GTID that was owned then is executed, and no anonymous
+transaction is in progress (MySQL manual, "gtid_owned",
+"Ongoing_anonymous_transaction_count"). If that takes too long, the low mark is the
+beginning of the file: MySQL begins a file only when all transactions of the previous
+one are committed. A prepared XA transaction is in the log, but is read only after its
+commit: XA RECOVER lists such transactions.
 """
 
 from __future__ import annotations
@@ -33,21 +34,21 @@ _OWNER: Final = re.compile(r"#\d+")
 
 @dataclass(frozen=True, slots=True)
 class Watermark:
-    """A place in the log, and a set of GTIDs that were executed before the place was queried; ""
-    without GTIDs."""
+    """A place in the log, and a set of GTIDs that were executed before the place was
+    queried; "" without GTIDs."""
 
     at: Coordinates
     executed: str
 
 
 _SNAPSHOTS: Final = frozenset({"innodb", "rocksdb", "tokudb"})
-"""Engines whose reads see the transaction's snapshot; reads of others see the rows that are
-current when the statement runs."""
+"""Engines whose reads see the transaction's snapshot; reads of others see the rows that
+are current when the statement runs."""
 
 
 def has_snapshots(cursor: Cursor, table: TableName) -> bool | None:
-    """Return whether a table's engine has snapshots; None if the table does not exist, or the
-    account may not see it."""
+    """Return whether a table's engine has snapshots; None if the table does not exist,
+    or the account may not see it."""
     cursor.execute(
         "select coalesce(engine, 'InnoDB') from information_schema.tables"
         " where table_schema = %s and table_name = %s",
@@ -58,8 +59,8 @@ def has_snapshots(cursor: Cursor, table: TableName) -> bool | None:
 
 
 def read_value(cursor: Cursor, query: str) -> str:
-    """Return the single value of a query, "" for NULL or no row, without newlines (which GTID sets
-    have) and outer white space."""
+    """Return the single value of a query, "" for NULL or no row, without newlines
+    (which GTID sets have) and outer white space."""
     cursor.execute(query)
     row = cursor.fetchone()
     return "" if row is None or row[0] is None else "".join(str(row[0]).split("\n")).strip()
@@ -88,8 +89,8 @@ def high_mark(cursor: Cursor, dialect: Dialect) -> Watermark:
 def low_mark(cursor: Cursor, dialect: Dialect, *, patience: Retry = COMMITTED) -> Watermark:
     """Return a mark before which every change can be read now.
 
-    On MariaDB the log's end is a low mark for structures, because a query for a structure waits
-    for the statement that changes it. Rows have the place of their
+    On MariaDB the log's end is a low mark for structures, because a query for a
+    structure waits for the statement that changes it. Rows have the place of their
     snapshot instead (`snapshot_place`).
     """
     mark = high_mark(cursor, dialect)
@@ -104,8 +105,8 @@ def commits_in_order(cursor: Cursor, dialect: Dialect) -> bool:
 
 
 def snapshot_place(cursor: Cursor) -> Coordinates | None:
-    """Return the place in the log of this session's consistent snapshot of InnoDB's rows; None if
-    the server does not report it.
+    """Return the place in the log of this session's consistent snapshot of InnoDB's
+    rows; None if the server does not report it.
 
     MariaDB documentation, "START TRANSACTION", `binlog_snapshot_position`.
     """
@@ -124,8 +125,8 @@ def _executed(cursor: Cursor, dialect: Dialect) -> str:
 
 
 def _wait_for_commits(cursor: Cursor, patience: Retry) -> bool:
-    """Wait until all transactions in the log are committed, which mostly takes milliseconds;
-    return False if the tries end before."""
+    """Wait until all transactions in the log are committed, which mostly takes
+    milliseconds; return False if the tries end before."""
     owned = _OWNER.sub("", read_value(cursor, "select @@global.gtid_owned"))
     return any(_is_executed(cursor, owned) and _none_anonymous(cursor) for _ in patience.tries())
 
@@ -148,8 +149,8 @@ _XA_DENIED = 1401
 
 
 def prepared_transactions(cursor: Cursor) -> frozenset[Xid] | None:
-    """Return the prepared transactions; None if the account may not list them. The checks before
-    the first run report that."""
+    """Return the prepared transactions; None if the account may not list them. The
+    checks before the first run report that."""
     try:
         cursor.execute("xa recover convert xid")
     except pymysql.err.ProgrammingError:
@@ -166,8 +167,8 @@ def prepared_transactions(cursor: Cursor) -> frozenset[Xid] | None:
 
 
 def xa_commit_count(cursor: Cursor) -> int | None:
-    """Return the number of XA COMMITs since the server started; None if the server does not count
-    them."""
+    """Return the number of XA COMMITs since the server started; None if the server does
+    not count them."""
     cursor.execute("show global status like 'com_xa_commit'")
     row = cursor.fetchone()
     return None if row is None else int(row[1])
@@ -182,7 +183,8 @@ def _from_hex(format_id: int, gtrid_length: int, bqual_length: int, data: str) -
 
 
 def _from_text(format_id: int, text: str) -> Xid:
-    """Return the XID for `X'6774',X'6271',7`; parts that are printable are quoted as text."""
+    """Return the XID for `X'6774',X'6271',7`; parts that are printable are quoted as
+    text."""
     parts = [_part_bytes(part) for part in text.split(",")]
     gtrid, bqual = parts[0], parts[1] if len(parts) > 1 else b""
     return Xid(format_id, gtrid, bqual)

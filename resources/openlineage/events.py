@@ -1,9 +1,9 @@
 """Makes OpenLineage events of a run with the classes of the official client.
 
-The job is named after the source. A run reads MySQL tables. For each it writes a mirror (the Delta
-table with the current rows) and a changelog (the Delta table with all changes). OpenLineage's run
-id is derived from the run's own id, so that another process can send the last event of a run that
-died.
+The job is named after the source. A run reads MySQL tables. For each it writes a mirror
+(the Delta table with the current rows) and a changelog (the Delta table with all
+changes). OpenLineage's run id is derived from the run's own id, so that another process
+can send the last event of a run that died.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ NO_NEWS: Final = RunNews(())
 
 @dataclass(frozen=True, slots=True)
 class DatasetPlace:
-    """The addresses of a source's tables and of the lake. `storage`: the lake's namespace,
-    `file` or the bucket's URL; `folder`: the lake's path in it."""
+    """The addresses of a source's tables and of the lake. `storage`: the lake's
+    namespace, `file` or the bucket's URL; `folder`: the lake's path in it."""
 
     job_namespace: str
     source: str
@@ -69,9 +69,9 @@ class DatasetPlace:
 
 @attr.define
 class LockstepRunFacet(RunFacet):
-    """Lockstep's own facet of a run: its id in Lockstep, and the part of the log that it read.
-    Names are camelCase as in OpenLineage's facets. `tablesNotListed`: number of further tables,
-    which the event leaves out."""
+    """Lockstep's own facet of a run: its id in Lockstep, and the part of the log that
+    it read. Names are camelCase as in OpenLineage's facets. `tablesNotListed`: number
+    of further tables, which the event leaves out."""
 
     dagsterRun: str
     batch: int | None = None
@@ -97,9 +97,9 @@ def run_event(
     news: RunNews = NO_NEWS,
     why: str | None = None,
 ) -> RunEvent:
-    """Return an event of a run. `at`: when it happened; `state`: START, COMPLETE, FAIL or ABORT;
-    `run`: Lockstep's id of the run; `news`: what was written until then; `why`: the error and its
-    hint if the run failed."""
+    """Return an event of a run. `at`: when it happened; `state`: START, COMPLETE, FAIL
+    or ABORT; `run`: Lockstep's id of the run; `news`: what was written until then;
+    `why`: the error and its hint if the run failed."""
     producer = f"urn:lockstep:{version('lockstep')}"
     set_producer(producer)  # the facets below contain it
     facet = LockstepRunFacet(run, tablesNotListed=news.unnamed or None)
@@ -155,8 +155,8 @@ def _schema(
 def _columns(
     place: DatasetPlace, news: TableNews
 ) -> column_lineage_dataset.ColumnLineageDatasetFacet:
-    """Return the lineage of each mirror column: the source's column of that name, unless that was
-    dropped."""
+    """Return the lineage of each mirror column: the source's column of that name,
+    unless that was dropped."""
     namespace, table = place.table(news.table)
     identity = column_lineage_dataset.Transformation("DIRECT", "IDENTITY")
     fields = {

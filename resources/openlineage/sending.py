@@ -1,4 +1,5 @@
-"""A background thread that sends a run's events in order. The run waits for it only at its end."""
+"""A background thread that sends a run's events in order. The run waits for it only at
+its end."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The chain of batches, each of which captured a range of the log, and what they captured, on
-Postgres."""
+"""The chain of batches, each of which captured a range of the log, and what they
+captured, on Postgres."""
 
 from __future__ import annotations
 
@@ -61,14 +61,16 @@ from lockstep.resources.postgres.tables import carry_out, record_loads
 from lockstep.resources.postgres.writes import settled_write
 
 _MOVED = ("batches", "unfinished", "live_batches", "cursors", "gaps")
-"""Cached statements (`Subject._kept`) whose rows change when a batch is merged or acknowledged."""
+"""Cached statements (`Subject._kept`) whose rows change when a batch is merged or
+acknowledged."""
 
 _BEGUN = ("batches", "unfinished", "open_override", "live_batches", "gaps")
 """Cached statements whose rows change when a batch begins."""
 
 
 class PostgresBatches(Subject):
-    """The port `Batches` (`pipeline.ports.ledger`), which describes each method, on Postgres."""
+    """The port `Batches` (`pipeline.ports.ledger`), which describes each method, on
+    Postgres."""
 
     # -- the chain -----------------------------------------------------------------------------
 
@@ -203,7 +205,8 @@ class PostgresBatches(Subject):
         contents = map(_content, rows)
         if tables is None:
             return list(contents)
-        # The query selects by database and by name separately, so some tables are too many.
+        # The query selects by database and by name separately, so some tables are too
+        # many.
         own = (content.only(frozenset(tables)) for content in contents)
         return [content for content in own if content.changed]
 
@@ -307,7 +310,8 @@ def _record_segments(step: Step, source: str, batch: int, segments: Sequence[Seg
 
 
 def _record_events(step: Step, source: str, batch: int, record: CaptureRecord) -> None:
-    """Record events and snapshots. Their tables, versions and states must be recorded before."""
+    """Record events and snapshots. Their tables, versions and states must be recorded
+    before."""
     keys = {"source": source, "batch": batch}
     ordinals: dict[TableName, Iterator[int]] = defaultdict(count)
     events = [
@@ -326,8 +330,8 @@ def _record_events(step: Step, source: str, batch: int, record: CaptureRecord) -
 
 
 def _record_prepared(step: Step, source: str, batch: int, record: CaptureRecord) -> None:
-    """Record ended XA transactions before prepared ones, because an XID may be used again once its
-    transaction has ended."""
+    """Record ended XA transactions before prepared ones, because an XID may be used
+    again once its transaction has ended."""
     for ended in record.ended:
         values = {"ended_by": batch, "committed": ended.committed, **_of_prepared(ended.prepared)}
         step.must("record_end", "prepared_known", source=source, **values)

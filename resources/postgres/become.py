@@ -2,10 +2,11 @@
 It does what `subprocess` does for `user=`, but in a new process.
 
 It opens the folder first and keeps it open as descriptor `FOLDER`: Linux resolves
-`/proc/self/fd/N` without checking the folders above, so they need not be opened to other accounts.
+`/proc/self/fd/N` without checking the folders above, so they need not be opened to
+other accounts.
 
-With `user=`, `subprocess` forks instead of using `vfork`, and a fork waits up to a minute for what
-gRPC, which Spark Connect's client uses, is doing in other threads.
+With `user=`, `subprocess` forks instead of using `vfork`, and a fork waits up to a
+minute for what gRPC, which Spark Connect's client uses, is doing in other threads.
 """
 
 from __future__ import annotations

@@ -31,17 +31,18 @@ _REFUSED = "23000"
 
 _SETTINGS: Final = {
     "timezone": "UTC",
-    # The lock of a dead holder is released within a minute even if its machine vanished, and a live
-    # holder does not lose it if the network fails for a second.
+    # The lock of a dead holder is released within a minute even if its machine
+    # vanished, and a live holder does not lose it if the network fails for a second.
     "tcp_keepalives_idle": "30s",
     "tcp_keepalives_interval": "10s",
     "tcp_keepalives_count": "3",
     "tcp_user_timeout": "60s",
-    # A process that was suspended inside a transaction loses its locks after 30 s, before another
-    # process gives up waiting for them.
+    # A process that was suspended inside a transaction loses its locks after 30 s,
+    # before another process gives up waiting for them.
     "lock_timeout": "60s",
     "idle_in_transaction_session_timeout": "30s",
-    # An administrator's limits for other sessions would end these, too, and release their locks.
+    # An administrator's limits for other sessions would end these, too, and release
+    # their locks.
     "idle_session_timeout": "0",
     "statement_timeout": "0",
     "transaction_timeout": "0",
@@ -51,7 +52,8 @@ _SETTINGS: Final = {
 """Settings of each session; those of the account or the database do not apply."""
 
 _SINCE: Final = {"idle_session_timeout": 140000, "transaction_timeout": 170000}
-"""The first version of Postgres that has a setting, if the oldest supported one lacks it."""
+"""The first version of Postgres that has a setting, if the oldest supported one lacks
+it."""
 
 # A commit must be on disk when it returns. A stricter level than `on` is kept.
 _REST: Final = """
@@ -61,14 +63,15 @@ select pg_backend_pid()
 """
 
 _POOLER_ROUNDS: Final = 3
-"""Number of checks after which a connection pooler counts as one that reserves a backend for each
-session. One check may miss the fault, because other clients of the pooler take backends, too."""
+"""Number of checks after which a connection pooler counts as one that reserves a
+backend for each session. One check may miss the fault, because other clients of the
+pooler take backends, too."""
 
 
 @dataclass(frozen=True, slots=True)
 class LedgerAddress:
-    """The ledger's address. `dsn`: a libpq DSN or URL, which is never printed; `shown`: its name in
-    messages, without secrets."""
+    """The ledger's address. `dsn`: a libpq DSN or URL, which is never printed; `shown`:
+    its name in messages, without secrets."""
 
     dsn: str
     shown: str
@@ -88,8 +91,8 @@ class LedgerAddress:
 
 
 def connect(target: LedgerAddress) -> Connection:
-    """Return a new connection whose session has `_SETTINGS`. Raise `ConfigurationError` if a
-    connection pooler in between gives its statements to several backends."""
+    """Return a new connection whose session has `_SETTINGS`. Raise `ConfigurationError`
+    if a connection pooler in between gives its statements to several backends."""
     connection = _opened(target)
     try:
         _prepare(target, connection)
@@ -119,8 +122,8 @@ def _prepare(target: LedgerAddress, connection: Connection) -> None:
             f"The ledger needs Postgres 13 or newer; {target.shown} is older.",
             hint='Upgrade it, or set dsn = "embedded".',
         )
-    # With autocommit a statement without BEGIN is its own transaction, in one message. A pooler
-    # that refuses transactions answers these, too.
+    # With autocommit a statement without BEGIN is its own transaction, in one message.
+    # A pooler that refuses transactions answers these, too.
     connection.autocommit = True
     with translated(target), connection.cursor() as cursor:
         settings = [
@@ -130,25 +133,25 @@ def _prepare(target: LedgerAddress, connection: Connection) -> None:
         ]
         cursor.execute("\n".join([*settings, _REST]))
         [(process,)] = cursor.fetchall()
-    # Postgres reports its backend's pid when it accepts the connection. A pooler, which sends
-    # statements to backends of its choice, makes up a number.
+    # Postgres reports its backend's pid when it accepts the connection. A pooler, which
+    # sends statements to backends of its choice, makes up a number.
     if process != connection.info.backend_pid:
         _require_session(target, connection)
 
 
 def _require_session(target: LedgerAddress, connection: Connection) -> None:
-    """Raise `ConfigurationError` unless the pooler reserves one backend for this connection: locks
-    and settings belong to a backend. The test: while a second connection is in a transaction, a
-    pooler that does not reserve backends has given it the first connection's backend, or gives the
-    first connection another."""
+    """Raise `ConfigurationError` unless the pooler reserves one backend for this
+    connection: locks and settings belong to a backend. The test: while a second
+    connection is in a transaction, a pooler that does not reserve backends has given it
+    the first connection's backend, or gives the first connection another."""
     with translated(target), closing(_opened(target)) as other:
         for _ in range(_POOLER_ROUNDS):
             before = _process(connection)
             try:
                 beside = _process(other)
             except psycopg2.Error as error:
-                # In statement mode a pooler closes connections that begin a transaction, and only
-                # those: the other connection still answers.
+                # In statement mode a pooler closes connections that begin a
+                # transaction, and only those: the other connection still answers.
                 _process(connection)
                 raise _pooled(target) from error
             after = _process(connection)
@@ -174,7 +177,8 @@ def _pooled(target: LedgerAddress) -> ConfigurationError:
 
 
 def _not_connected(target: LedgerAddress, error: psycopg2.OperationalError) -> LockstepError:
-    """Return the error of a failed connection. libpq gives no SQLSTATE for it, only its text."""
+    """Return the error of a failed connection. libpq gives no SQLSTATE for it, only its
+    text."""
     text = str(error).strip()
     line = text.splitlines()[0] if text else "no answer"
     if "could not translate host name" in text:
@@ -247,7 +251,8 @@ def _meaning(target: LedgerAddress, error: psycopg2.Error) -> LockstepError:
 
 
 def is_lost(error: psycopg2.Error) -> bool:
-    """Return whether the error ended the connection. Otherwise only the statement failed."""
+    """Return whether the error ended the connection. Otherwise only the statement
+    failed."""
     state = error.pgcode or ""
     if state == _IDLE_TOO_LONG:
         return True

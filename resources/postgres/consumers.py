@@ -1,5 +1,5 @@
-"""The port `Consumers` (`pipeline.ports.consumers`) on Postgres. A consumer is a named reader of a
-source's changelogs; each delivery gives it the changes of some batches."""
+"""The port `Consumers` (`pipeline.ports.consumers`) on Postgres. A consumer is a named
+reader of a source's changelogs; each delivery gives it the changes of some batches."""
 
 from __future__ import annotations
 
@@ -69,8 +69,8 @@ class PostgresConsumers(Subject):
 
     @contextmanager
     def _held(self, source: str, name: str) -> Iterator[tuple[Step, int]]:
-        """Open a transaction that locks the consumer, and yield it with the consumer's id. Raise
-        `ConsumerUnknown` if the source has no consumer of that name."""
+        """Open a transaction that locks the consumer, and yield it with the consumer's
+        id. Raise `ConsumerUnknown` if the source has no consumer of that name."""
         with self._session.step("lock_consumer", source=source, name=name) as (step, rows):
             if not rows:
                 raise unknown_consumer(source, name)

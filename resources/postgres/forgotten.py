@@ -40,7 +40,8 @@ from lockstep.resources.postgres.session import Subject
 
 
 class PostgresForgotten(Subject):
-    """The port `Deletions` (`pipeline.ports.ledger`), which describes each method, on Postgres."""
+    """The port `Deletions` (`pipeline.ports.ledger`), which describes each method, on
+    Postgres."""
 
     def forgotten(self, source: str, table: TableName | None = None) -> DeletionNotes:
         notes = [_note(row) for row in self._all("forgotten", source=source)]
@@ -118,7 +119,8 @@ class PostgresForgotten(Subject):
 
     def clear_files(self, lease: Lease, files: Sequence[ClearedFile]) -> None:
         with self._step(lease) as step:
-            # Triggers refuse changes of recorded rows unless this is on in the transaction.
+            # Triggers refuse changes of recorded rows unless this is on in the
+            # transaction.
             step.all("while_clearing", on="on")
             for file in files:
                 step.run(

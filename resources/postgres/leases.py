@@ -1,5 +1,5 @@
-"""Leases on Postgres. A lease is the right of one process to write for a source; an advisory lock
-on a connection of its own guards it."""
+"""Leases on Postgres. A lease is the right of one process to write for a source; an
+advisory lock on a connection of its own guards it."""
 
 from __future__ import annotations
 
@@ -26,13 +26,14 @@ from lockstep.resources.postgres.writes import settled_write
 BEAT_SECONDS = 5.0
 """Seconds between two heartbeats of a lease's holder."""
 SILENT_SECONDS = 60.0
-"""Seconds without a heartbeat after which another run takes the source over: the holder is
-suspended, or its machine is gone although the connection seems alive. A busy process keeps sending
-heartbeats."""
+"""Seconds without a heartbeat after which another run takes the source over: the holder
+is suspended, or its machine is gone although the connection seems alive. A busy process
+keeps sending heartbeats."""
 
 
 class PostgresLeases(Subject):
-    """The port `Leases` (`pipeline.ports.ledger`), which describes each method, on Postgres."""
+    """The port `Leases` (`pipeline.ports.ledger`), which describes each method, on
+    Postgres."""
 
     @contextmanager
     def lock(
@@ -48,7 +49,8 @@ class PostgresLeases(Subject):
                     process = _locked(connection, key, wait=True)
             if process is None:
                 raise self._busy(source)
-            # This runs in the shared session: its backend has compiled the triggers' functions.
+            # This runs in the shared session: its backend has compiled the triggers'
+            # functions.
             row = self._only(
                 "take_lease",
                 source=source,
@@ -95,15 +97,15 @@ class PostgresLeases(Subject):
         return None if row is None else LeaseView(**row)
 
     def _end_silent(self, source: str) -> bool:
-        """End the connection of a holder without heartbeats, and return whether there was one. If
-        that process wakes up, its token is no longer the newest."""
+        """End the connection of a holder without heartbeats, and return whether there
+        was one. If that process wakes up, its token is no longer the newest."""
         values = {"namespace": LOCK_NAMESPACE, "silent_seconds": SILENT_SECONDS}
         return bool(self._all("end_silent", source=source, **values))
 
     def _outlived(self, source: str) -> bool:
-        """Return whether the holder was a process of this host that is dead. Its lock is released a
-        moment later, when Postgres has finished its last statement and finds the connection
-        closed."""
+        """Return whether the holder was a process of this host that is dead. Its lock
+        is released a moment later, when Postgres has finished its last statement and
+        finds the connection closed."""
         lease = self.lease(source)
         return lease is not None and is_gone(lease.holder)
 
@@ -159,9 +161,9 @@ class PostgresLeases(Subject):
 
 
 def _locked(connection: Connection, key: int, *, wait: bool = False) -> int | None:
-    """Take the lock, and return the pid of the Postgres backend that holds it for this process;
-    None while another process holds it. `wait`: try for a while, because the holder's connection is
-    about to end."""
+    """Take the lock, and return the pid of the Postgres backend that holds it for this
+    process; None while another process holds it. `wait`: try for a while, because the
+    holder's connection is about to end."""
     with connection.cursor() as cursor:
         for _ in LOCK.tries() if wait else (None,):
             cursor.execute(query("try_lock"), {"namespace": LOCK_NAMESPACE, "key": key})
@@ -172,8 +174,9 @@ def _locked(connection: Connection, key: int, *, wait: bool = False) -> int | No
 
 
 class Heartbeat:
-    """Heartbeats for one lease while the context lasts, over the lock's connection. `lost` is
-    called once, from the thread, if that connection is gone or another holder has taken over."""
+    """Heartbeats for one lease while the context lasts, over the lock's connection.
+    `lost` is called once, from the thread, if that connection is gone or another holder
+    has taken over."""
 
     def __init__(
         self, connection: Connection, source: str, token: int, lost: Callable[[], None]
@@ -205,6 +208,6 @@ class Heartbeat:
                 cursor.execute(query("beat"), self._values)
                 return cursor.rowcount == 1
         except psycopg2.Error as error:
-            # A step of this run may lock the row for longer than `lock_timeout`: the statement
-            # failed, but the session and its advisory lock are alive.
+            # A step of this run may lock the row for longer than `lock_timeout`: the
+            # statement failed, but the session and its advisory lock are alive.
             return not (is_lost(error) or self._connection.closed)

@@ -1,5 +1,5 @@
-"""The ledger on Postgres: one class for each subject, such as leases or batches, all over one
-session."""
+"""The ledger on Postgres: one class for each subject, such as leases or batches, all
+over one session."""
 
 from __future__ import annotations
 
@@ -22,9 +22,10 @@ from lockstep.resources.postgres.writes import PostgresWrites
 def open_ledger(dsn: str, folder: Path) -> PostgresLedger:
     """Open the ledger and bring its schema up to this version.
 
-    `dsn` is a libpq DSN or URL including its secrets, or "embedded": a server with its data in
-    `folder`/ledger, which is started unless it runs. Close the ledger, best with a `with`
-    statement. Raise `ConfigurationError`, `LedgerUnavailable` or `LedgerNewer`.
+    `dsn` is a libpq DSN or URL including its secrets, or "embedded": a server with its
+    data in `folder`/ledger, which is started unless it runs. Close the ledger, best
+    with a `with` statement. Raise `ConfigurationError`, `LedgerUnavailable` or
+    `LedgerNewer`.
     """
     if dsn != "embedded":
         return PostgresLedger(LedgerAddress.parse(dsn))
@@ -46,11 +47,12 @@ class PostgresLedger(
     PostgresWrites,
     PostgresForgotten,
 ):
-    """The port `Ledger` (`pipeline.ports.ledger`) on Postgres; safe to use from several threads.
+    """The port `Ledger` (`pipeline.ports.ledger`) on Postgres; safe to use from several
+    threads.
 
-    Reads and writes share one session. Each lock has a connection of its own, and is released when
-    that connection ends. A run that has lost its lock cannot write: each write checks the token of
-    its lease (the run's right to write for a source).
+    Reads and writes share one session. Each lock has a connection of its own, and is
+    released when that connection ends. A run that has lost its lock cannot write: each
+    write checks the token of its lease (the run's right to write for a source).
     """
 
     def __init__(self, target: LedgerAddress, server: EmbeddedServer | None = None) -> None:

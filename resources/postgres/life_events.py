@@ -51,8 +51,8 @@ _EVENTS: Final = {name: event for event, name in NAMES.items()}
 def record(
     transaction: Step, lease: Lease, events: Iterable[LifeEvent], batch: int | None = None
 ) -> dict[TableName, TableState]:
-    """Record events in order, with the states that they lead to, and return the tables' states.
-    `batch`: the id of the batch whose capture caused them; None if none did."""
+    """Record events in order, with the states that they lead to, and return the tables'
+    states. `batch`: the id of the batch whose capture caused them; None if none did."""
     occurred = list(events)
     states = _states_of(transaction, lease.source, {name for name, _ in occurred})
     lines: list[_Line] = []
@@ -107,7 +107,8 @@ def _write(transaction: Step, lease: Lease, lines: list[_Line], batch: int | Non
         }
         for state, event in lines
     ]
-    # Postgres does not promise the order of returned rows; the highest id is the newest event.
+    # Postgres does not promise the order of returned rows; the highest id is the newest
+    # event.
     newest = dict[TableName, int]()
     for row in transaction.insert("record_events", rows):
         newest[table(row)] = max(row["id"], newest.get(table(row), 0))
@@ -119,7 +120,8 @@ def _write(transaction: Step, lease: Lease, lines: list[_Line], batch: int | Non
 
 
 def captures_end(transaction: Step, source: str) -> Stopped | None:
-    """Return the newest captured batch and where it ended; None before the first capture."""
+    """Return the newest captured batch and where it ended; None before the first
+    capture."""
     rows = transaction.all("captures_end", source=source)
     return Stopped(rows[0]["id"], coordinates(rows[0], "end")) if rows else None
 
@@ -160,8 +162,8 @@ def _of_stopped(value: Stopped | None) -> dict[str, Any]:
 
 
 def _told(event: life.Event) -> dict[str, Any]:
-    """Return the event's fields for the JSON column `told`. A `Stopped` has the same names there as
-    in the columns of states."""
+    """Return the event's fields for the JSON column `told`. A `Stopped` has the same
+    names there as in the columns of states."""
     values = {field.name: getattr(event, field.name) for field in fields(event)}
     if "stopped" in values:
         values |= _of_stopped(values.pop("stopped"))

@@ -55,11 +55,11 @@ def migrations() -> tuple[Migration, ...]:
 
 
 def outstanding(applied: dict[int, str], known: tuple[Migration, ...]) -> tuple[Migration, ...]:
-    """Return the migrations of `known` that the ledger lacks. `applied`: number → checksum of the
-    migrations that the ledger has.
+    """Return the migrations of `known` that the ledger lacks. `applied`: number →
+    checksum of the migrations that the ledger has.
 
-    Raise `LedgerNewer` if the ledger has a migration that is not in `known`, `LedgerRefused` if a
-    migration was changed after it was applied.
+    Raise `LedgerNewer` if the ledger has a migration that is not in `known`,
+    `LedgerRefused` if a migration was changed after it was applied.
     """
     newer = sorted(applied.keys() - {migration.number for migration in known})
     if newer:
@@ -79,9 +79,9 @@ def outstanding(applied: dict[int, str], known: tuple[Migration, ...]) -> tuple[
 def migrate(
     target: LedgerAddress, connection: Connection, known: tuple[Migration, ...] | None = None
 ) -> None:
-    """Apply the outstanding migrations of `known`, by default all of this version. If several
-    processes try at once, one applies them and the others wait. A ledger that is up to date is only
-    read."""
+    """Apply the outstanding migrations of `known`, by default all of this version. If
+    several processes try at once, one applies them and the others wait. A ledger that
+    is up to date is only read."""
     wanted = migrations() if known is None else known
     with translated(target), connection.cursor() as cursor:
         if outstanding(_applied(cursor), wanted):

@@ -1,7 +1,8 @@
-"""Errors for steps that the ledger refuses: the name of the broken rule, and a sentence about it.
+"""Errors for steps that the ledger refuses: the name of the broken rule, and a sentence
+about it.
 
-A rule is a constraint of the schema or of a trigger. A rule that a person can break has a
-sentence here; for any other, the message of the trigger is used, if there is one.
+A rule is a constraint of the schema or of a trigger. A rule that a person can break has
+a sentence here; for any other, the message of the trigger is used, if there is one.
 """
 
 from __future__ import annotations
@@ -88,13 +89,13 @@ CONSUMERS: Mapping[str, tuple[str, str]] = MappingProxyType(
         ),
     }
 )
-"""Rule for consumers (named readers of changelogs) → sentence and cure. A consumer's step that
-breaks any other rule is a defect."""
+"""Rule for consumers (named readers of changelogs) → sentence and cure. A consumer's
+step that breaks any other rule is a defect."""
 
 
 def refusal(rule: str, complaint: str | None = None) -> LedgerRefused:
-    """Return the error for a broken rule. If only a defect or a crash can break it, its name is in
-    the message, for support."""
+    """Return the error for a broken rule. If only a defect or a crash can break it, its
+    name is in the message, for support."""
     if rule in CONSUMERS:
         sentence, cure = CONSUMERS[rule]
         return ConsumerRefused(f"That is refused: {sentence}.", hint=cure, rule=rule)

@@ -1,7 +1,8 @@
-"""Conversions between rows of the ledger and values that several modules read and write.
+"""Conversions between rows of the ledger and values that several modules read and
+write.
 
-A function such as `of_position` returns a value's columns; one such as `position` reads a value
-from a row.
+A function such as `of_position` returns a value's columns; one such as `position` reads
+a value from a row.
 """
 
 from __future__ import annotations
@@ -29,21 +30,22 @@ Made = TypeVar("Made", bound=Dataclass)
 
 
 def value_of(kind: type[Made], row: Row, prefix: str = "", /, **others: Any) -> Made:
-    """Return a value of the class `kind`: each field is the row's column named `prefix` + field,
-    unless `others` gives it."""
+    """Return a value of the class `kind`: each field is the row's column named `prefix`
+    + field, unless `others` gives it."""
     names = (field.name for field in fields(kind))
     return kind(**{name: row[prefix + name] for name in names if name not in others}, **others)
 
 
 def columns_of(value: Dataclass, *names: str, prefix: str = "") -> dict[str, Any]:
-    """Return the value's fields, or only those of these names, as columns named `prefix` +
-    field."""
+    """Return the value's fields, or only those of these names, as columns named
+    `prefix` + field."""
     wanted = names or tuple(field.name for field in fields(value))
     return {prefix + name: getattr(value, name) for name in wanted}
 
 
 def position(row: Row, which: str) -> Position:
-    """Return the position in the columns whose names begin with `which`, "start" or "end"."""
+    """Return the position in the columns whose names begin with `which`, "start" or
+    "end"."""
     return Position(
         at=coordinates(row, which),
         gtid_set=GtidSet.parse(row[f"{which}_gtid_set"]),

@@ -1,5 +1,5 @@
-"""Keeps in Postgres how the structures of a MySQL source (columns, keys and character sets of its
-tables and databases) changed, and the DDL that changed them."""
+"""Keeps in Postgres how the structures of a MySQL source (columns, keys and character
+sets of its tables and databases) changed, and the DDL that changed them."""
 
 from __future__ import annotations
 
@@ -45,7 +45,8 @@ from lockstep.resources.postgres.session import Step, Subject
 
 
 class PostgresSchemas(Subject):
-    """The port `Structures` (`pipeline.ports.ledger`), which describes each method, on Postgres."""
+    """The port `Structures` (`pipeline.ports.ledger`), which describes each method, on
+    Postgres."""
 
     def has_history(self, source: str) -> bool:
         return bool(self._only("has_history", source=source)["found"])
@@ -112,10 +113,10 @@ class PostgresSchemas(Subject):
 
 
 def record_history(step: Step, source: str, batch: int, history: History) -> None:
-    """Record the structures that a capture read; statements first, because versions refer to
-    them."""
-    # The numbers are drawn first: Postgres does not promise to number the rows of an INSERT in
-    # their order, and statements are read back in the order of their numbers.
+    """Record the structures that a capture read; statements first, because versions
+    refer to them."""
+    # The numbers are drawn first: Postgres does not promise to number the rows of an
+    # INSERT in their order, and statements are read back in the order of their numbers.
     count = len(history.statements)
     rows = step.all("statement_numbers", count=count) if count else []
     numbers = sorted(row["id"] for row in rows)
@@ -138,8 +139,9 @@ def record_history(step: Step, source: str, batch: int, history: History) -> Non
 
 
 def _number(numbers: Sequence[int], index: int | None, kind: str) -> int | None:
-    """Return the id that a statement has in the ledger. `numbers`: the ids of the statements that
-    are recorded with it; `index`: its index among them, None if a version has no statement."""
+    """Return the id that a statement has in the ledger. `numbers`: the ids of the
+    statements that are recorded with it; `index`: its index among them, None if a
+    version has no statement."""
     if index is not None and not 0 <= index < len(numbers):
         raise refusal(f"{kind}_versions_statement")
     return None if index is None else numbers[index]

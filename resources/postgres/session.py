@@ -1,5 +1,5 @@
-"""The ledger's session: the named statements of the `.sql` files, run on one connection, in one
-transaction at a time."""
+"""The ledger's session: the named statements of the `.sql` files, run on one
+connection, in one transaction at a time."""
 
 from __future__ import annotations
 
@@ -81,8 +81,9 @@ class Step:
             raise refusal(rule)
 
     def insert(self, name: str, rows: Sequence[Mapping[str, Any]], /) -> list[Row]:
-        """Insert many rows, and return the rows that the statement returns. A row gives a value for
-        each column that the statement names; its other values are ignored."""
+        """Insert many rows, and return the rows that the statement returns. A row gives
+        a value for each column that the statement names; its other values are
+        ignored."""
         if not rows:
             return []
         text = query(name)
@@ -107,10 +108,11 @@ def _rows(cursor: Cursor, values: Iterable[tuple[Any, ...]]) -> list[Row]:
 
 
 class Session:
-    """One connection, the given one or opened when needed, used by one thread at a time.
+    """One connection, the given one or opened when needed, used by one thread at a
+    time.
 
-    If the connection was lost while idle, the first statement of a transaction opens a new one,
-    once. A connection that is lost later raises `LedgerUnavailable`.
+    If the connection was lost while idle, the first statement of a transaction opens a
+    new one, once. A connection that is lost later raises `LedgerUnavailable`.
     """
 
     def __init__(self, target: LedgerAddress, connection: Connection | None = None) -> None:
@@ -142,8 +144,8 @@ class Session:
 
     @contextmanager
     def step(self, first: str, /, **values: Any) -> Iterator[tuple[Step, list[Row]]]:
-        """Open a transaction, and yield it with the rows of its first statement. Commit after the
-        block, or roll back if the block fails."""
+        """Open a transaction, and yield it with the rows of its first statement. Commit
+        after the block, or roll back if the block fails."""
         with self._lock, translated(self.target):
             cursor, rows = self._begin(first, values, alone=False)
             try:
@@ -204,26 +206,28 @@ class Session:
 
 
 class Subject:
-    """Base of the classes that implement one port of the ledger each: reads of one statement, and
-    transactions (`_step`) for writes under a lease."""
+    """Base of the classes that implement one port of the ledger each: reads of one
+    statement, and transactions (`_step`) for writes under a lease."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
         self._answers: dict[str, dict[tuple[str, str], list[Any]]] = {}
-        """Cache: source whose lock this ledger holds → name and parameters of a statement → its
-        rows as values."""
+        """Cache: source whose lock this ledger holds → name and parameters of a
+        statement → its rows as values."""
 
     def _cached(
         self, to_value: Callable[[Row], Value], name: str, /, *, source: str, **values: Any
     ) -> list[Value]:
-        """Return the rows of one statement as values. While this ledger holds the source's lock,
-        the statement runs again only after a write that may change its rows.
+        """Return the rows of one statement as values. While this ledger holds the
+        source's lock, the statement runs again only after a write that may change its
+        rows.
 
-        Only for tables that are written under a lease. A run that lost the lock and does not know
-        it yet may get old rows, as if it had asked a moment earlier; its next write is refused.
+        Only for tables that are written under a lease. A run that lost the lock and
+        does not know it yet may get old rows, as if it had asked a moment earlier; its
+        next write is refused.
         """
-        # A write replaces the dict: rows that were read before the write and are stored after it go
-        # into the old dict, and are never returned again.
+        # A write replaces the dict: rows that were read before the write and are stored
+        # after it go into the old dict, and are never returned again.
         answers = self._answers.get(source, {})
         key = (name, repr(values))
         if key not in answers:
@@ -244,16 +248,17 @@ class Subject:
 
     @contextmanager
     def _step(self, lease: Lease, *, changes: Collection[str] | None = None) -> Iterator[Step]:
-        """Open a transaction during which no other process can take the source over. Raise
-        `LeaseLost` if one has. `changes`: the statements of `_kept` whose rows the transaction may
-        change; None for all."""
+        """Open a transaction during which no other process can take the source over.
+        Raise `LeaseLost` if one has. `changes`: the statements of `_kept` whose rows
+        the transaction may change; None for all."""
         try:
             with self._session.step("fence", source=lease.source) as (step, rows):
                 self._require_newest(lease, rows)
                 yield step
         finally:
             if (answers := self._answers.get(lease.source)) is not None:
-                # Other threads may add answers meanwhile: `copy` is atomic, a loop over it is not.
+                # Other threads may add answers meanwhile: `copy` is atomic, a loop over
+                # it is not.
                 self._answers[lease.source] = {
                     key: rows
                     for key, rows in answers.copy().items()

@@ -1,5 +1,5 @@
-"""Tables' states, orders (a person's requests, such as pausing), loads (whole tables, read in
-chunks) and proofs (comparisons of mirrors with the source), on Postgres."""
+"""Tables' states, orders (a person's requests, such as pausing), loads (whole tables,
+read in chunks) and proofs (comparisons of mirrors with the source), on Postgres."""
 
 from __future__ import annotations
 
@@ -46,7 +46,8 @@ from lockstep.resources.postgres.session import Step, Subject
 
 
 class PostgresTables(Subject):
-    """The port `Tables` (`pipeline.ports.ledger`), which describes each method, on Postgres."""
+    """The port `Tables` (`pipeline.ports.ledger`), which describes each method, on
+    Postgres."""
 
     # -- states --------------------------------------------------------------------------------
 
@@ -193,8 +194,8 @@ class PostgresTables(Subject):
     # -- proofs --------------------------------------------------------------------------------
 
     def note_compared(self, source: str, compared: Sequence[Compared]) -> None:
-        # Comparisons need no lease: they run beside other runs. `identity` only begins a
-        # transaction.
+        # Comparisons need no lease: they run beside other runs. `identity` only begins
+        # a transaction.
         with self._session.step("identity") as (step, _):
             for comparison in compared:
                 step.run("note_compared", source=source, **_of_compared(comparison))
@@ -212,8 +213,8 @@ def record_extents(step: Step, source: str, batch: int, extents: Sequence[Extent
 
 
 def count_behind(step: Step, source: str, table: TableName) -> None:
-    """If the table is stopped or its mirror is behind already, record the first batch whose changes
-    the mirror lacks."""
+    """If the table is stopped or its mirror is behind already, record the first batch
+    whose changes the mirror lacks."""
     step.run("count_behind", source=source, **of_table(table))
 
 
@@ -231,7 +232,8 @@ def _of_extent(value: Extent) -> dict[str, Any]:
 
 
 def carry_out(step: Step, source: str, batch: int, order: int) -> TableName:
-    """Record that the capture of `batch` carries out the order, and return the order's table."""
+    """Record that the capture of `batch` carries out the order, and return the order's
+    table."""
     rows = step.all("carry_out", source=source, batch=batch, order=order)
     if not rows:
         raise refusal("table_orders_known")
@@ -255,8 +257,8 @@ def _order(row: Row) -> TableOrder:
 
 
 def record_loads(step: Step, source: str, batch: int, record: CaptureRecord) -> None:
-    """Record the loads that a capture begins to follow, joins to the table's changes, or voids.
-    Their tables and versions must be recorded before."""
+    """Record the loads that a capture begins to follow, joins to the table's changes,
+    or voids. Their tables and versions must be recorded before."""
     for begun in record.followed:
         values = {"batch": batch, "sequence": begun.sequence, "version": begun.version}
         step.must("follow_load", "loads_known", source=source, load=begun.load, **values)

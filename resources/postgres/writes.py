@@ -1,5 +1,6 @@
-"""The ledger's record of writes to the lake, on Postgres: intents (writes to mirrors, recorded
-before they are tried), revisions (replacements of segments' files), upkeep and catalogs."""
+"""The ledger's record of writes to the lake, on Postgres: intents (writes to mirrors,
+recorded before they are tried), revisions (replacements of segments' files), upkeep and
+catalogs."""
 
 from __future__ import annotations
 
@@ -36,8 +37,8 @@ from lockstep.resources.postgres.session import Subject
 from lockstep.resources.postgres.tables import count_behind
 
 GONE = "dropped"
-"""The value of a row's `missing` if the table was dropped at the source: its mirror is absent, but
-nothing is missing."""
+"""The value of a row's `missing` if the table was dropped at the source: its mirror is
+absent, but nothing is missing."""
 
 
 _SETTLED = (
@@ -54,7 +55,8 @@ _SETTLED = (
 
 
 class PostgresWrites(Subject):
-    """The port `Writes` (`pipeline.ports.ledger`), which describes each method, on Postgres."""
+    """The port `Writes` (`pipeline.ports.ledger`), which describes each method, on
+    Postgres."""
 
     # -- mirrors -------------------------------------------------------------------------------
 
@@ -82,7 +84,8 @@ class PostgresWrites(Subject):
         table_id: str | None = None,
         looked: bool = False,
     ) -> None:
-        """Settle an intent. Settling it again at the same Delta version changes nothing."""
+        """Settle an intent. Settling it again at the same Delta version changes
+        nothing."""
         values = {"source": lease.source, **columns_of(intent, "id", "app_id", "txn_version")}
         with self._step(lease, changes=_SETTLED) as step:
             commit = {"delta_version": delta_version, "reason": reason, "table_id": table_id}

@@ -1,8 +1,10 @@
-"""The port `Catalog` (`pipeline.ports.catalog`) for a Unity Catalog, over its REST interface.
+"""The port `Catalog` (`pipeline.ports.catalog`) for a Unity Catalog, over its REST
+interface.
 
-The interface creates, shows and deletes tables but cannot change one. So an entry that needs other
-content or another name is deleted and created again, and Unity Catalog gives it a new id. Grants on
-the deleted table are lost; grants on its schema or catalog stay.
+The interface creates, shows and deletes tables but cannot change one. So an entry that
+needs other content or another name is deleted and created again, and Unity Catalog
+gives it a new id. Grants on the deleted table are lost; grants on its schema or catalog
+stay.
 """
 
 from __future__ import annotations
@@ -29,8 +31,8 @@ _NAME: Final = re.compile(r"[a-z0-9_@-]{1,255}")
 
 
 class UnityCatalog:
-    """The port `Catalog`, which describes each method, for the catalog named `catalog` at the
-    server of `uri`. `locate` returns the URL of a path in the lake."""
+    """The port `Catalog`, which describes each method, for the catalog named `catalog`
+    at the server of `uri`. `locate` returns the URL of a path in the lake."""
 
     marks = True
     columns = True
@@ -185,8 +187,8 @@ def _object(body: bytes) -> Mapping[str, Any]:
 
 
 _JSON: Final = {"tinyint": "byte", "smallint": "short", "int": "integer", "bigint": "long"}
-"""Type names of Spark SQL → those of Spark's JSON, where they differ. Unity Catalog takes the
-latter in upper case, except for INT."""
+"""Type names of Spark SQL → those of Spark's JSON, where they differ. Unity Catalog
+takes the latter in upper case, except for INT."""
 
 _SAME: Final = frozenset(
     {"float", "double", "boolean", "date", "string", "binary", "timestamp", "timestamp_ntz"}
@@ -197,7 +199,8 @@ _ARRAY: Final = re.compile(r"array<(.+)>")
 
 
 def column_json(column: EntryColumn, position: int) -> dict[str, Any]:
-    """Return a column in the form of the REST interface; all are nullable, as in the mirror."""
+    """Return a column in the form of the REST interface; all are nullable, as in the
+    mirror."""
     metadata = {"comment": column.comment} if column.comment else {}
     kind = _json_type(column.type)
     field = {"name": column.name, "type": kind, "nullable": True, "metadata": metadata}
@@ -225,8 +228,8 @@ def _type_name(kind: str) -> str:
 
 
 def _json_type(kind: str) -> Any:
-    """Return a type in the form of Spark's JSON. A mirror that somebody else created can have types
-    that no MySQL column has; these are registered as strings."""
+    """Return a type in the form of Spark's JSON. A mirror that somebody else created
+    can have types that no MySQL column has; these are registered as strings."""
     array = _ARRAY.fullmatch(kind)
     if array is not None:
         return {"type": "array", "elementType": _json_type(array[1]), "containsNull": True}

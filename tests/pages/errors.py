@@ -37,7 +37,7 @@ def raised() -> list[type[LockstepError]]:
     return [
         found
         for found in classes
-        if issubclass(found, LockstepError) and _BASE not in (found.__doc__ or "")
+        if issubclass(found, LockstepError) and _BASE not in paragraphs(found)[0]
     ]
 
 

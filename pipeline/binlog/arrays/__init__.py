@@ -1,1 +1,2 @@
-"""The tools of compiled code: compilation, loads and stores, and the places of values (cells)."""
+"""The tools of compiled code: compilation, loads and stores, and the places of values
+(cells)."""

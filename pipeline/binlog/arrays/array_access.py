@@ -1,10 +1,10 @@
 """Loads, stores and copies at any byte of an array, for compiled code, and CRC32.
 
-These operations are slow or impossible by numba's own indexing: unaligned integers of either byte
-order, and memcpy. No function checks bounds: its caller does.
+These operations are slow or impossible by numba's own indexing: unaligned integers of
+either byte order, and memcpy. No function checks bounds: its caller does.
 
-Loads of every width return a signed 64-bit integer, because numba turns a sum of signed and
-unsigned integers into a float. Only `i64` and `b64` can return a negative one.
+Loads of every width return a signed 64-bit integer, because numba turns a sum of signed
+and unsigned integers into a float. Only `i64` and `b64` can return a negative one.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ put8, put16, put32, put64 = _store(8), _store(16), _store(32), _store(64)
 """`put16(array, at, value)`: store the value's low 16 bits at byte `at`, little-endian."""
 
 copy = cast("Callable[[Bytes, int, Bytes, int, int], None]", inline("copy"))
-"""`copy(into, at, source, begin, count)`: copy `source[begin : begin + count]` to `into[at:]`; the
-two must not overlap."""
+"""`copy(into, at, source, begin, count)`: copy `source[begin : begin + count]` to
+`into[at:]`; the two must not overlap."""
 
 
 @part
@@ -73,8 +73,8 @@ def same(array: Bytes, at: int, other: Bytes, other_at: int, count: int) -> bool
 
 
 def _crc_tables() -> npt.NDArray[np.uint32]:
-    """Return sixteen tables of 256, so that one step of CRC-32 (IEEE 802.3, reflected) takes 16
-    bytes ("slicing by 16")."""
+    """Return sixteen tables of 256, so that one step of CRC-32 (IEEE 802.3, reflected)
+    takes 16 bytes ("slicing by 16")."""
     tables = np.zeros((16, 256), np.uint32)
     for byte in range(256):
         value = byte

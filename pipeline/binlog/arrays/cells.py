@@ -19,17 +19,19 @@ from lockstep.pipeline.values.errors import TableError
 Places = npt.NDArray[np.int32]
 
 NULL, ABSENT, SOFTENED = -1, -2, -3
-"""Negative numbers in place of an offset. NULL: the value is NULL. ABSENT: the row image does not
-have the column. SOFTENED: Arrow cannot hold the value (a zero date), which becomes NULL."""
+"""Negative numbers in place of an offset. NULL: the value is NULL. ABSENT: the row
+image does not have the column. SOFTENED: Arrow cannot hold the value (a zero date),
+which becomes NULL."""
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """A column as the TABLE_MAP lays it out. `code` is its type, with ENUM and SET instead of
-    STRING. `size`: the bytes of a cell, or -n if a length of n bytes comes before each cell.
-    `width`: the declared length of a string in bytes, or of a BIT in bits. `precision` and `scale`:
-    those of a decimal; `scale` is also the number of a temporal type's fractional digits.
-    `bare_doubles`: the server prints whole doubles in JSON without ".0", as MySQL 5.7 does."""
+    """A column as the TABLE_MAP lays it out. `code` is its type, with ENUM and SET
+    instead of STRING. `size`: the bytes of a cell, or -n if a length of n bytes comes
+    before each cell. `width`: the declared length of a string in bytes, or of a BIT in
+    bits. `precision` and `scale`: those of a decimal; `scale` is also the number of a
+    temporal type's fractional digits. `bare_doubles`: the server prints whole doubles
+    in JSON without ".0", as MySQL 5.7 does."""
 
     code: int
     size: int
@@ -54,8 +56,8 @@ _MOST_FRACTION, _MOST_BITS, _MOST_DIGITS, _MOST_SCALE, _MOST_LENGTH_BYTES = 6, 6
 
 
 def layout(code: int, data: bytes) -> Layout:
-    """Return the layout for a type code and its metadata bytes in a TABLE_MAP; TableError if the
-    type cannot have this metadata."""
+    """Return the layout for a type code and its metadata bytes in a TABLE_MAP;
+    TableError if the type cannot have this metadata."""
     if not _possible(code, data):
         raise TableError(
             f"a column of the type number {code} has a layout that this version does not read",
@@ -76,7 +78,8 @@ def layout(code: int, data: bytes) -> Layout:
     if code in _LONG:
         return Layout(code, -data[0])
     if code == _STRING:
-        # The length's two upper bits are stored, inverted, in the type byte (Field_string).
+        # The length's two upper bits are stored, inverted, in the type byte
+        # (Field_string).
         width = ((data[0] & 0x30) ^ 0x30) << 4 | data[1]
     else:
         width = int.from_bytes(data, "little")
@@ -98,8 +101,8 @@ def _possible(code: int, data: bytes) -> bool:
 
 
 def decimal_size(precision: int, scale: int) -> int:
-    """Return the bytes of a decimal. On each side of the point, nine digits take four bytes and the
-    remaining digits fewer."""
+    """Return the bytes of a decimal. On each side of the point, nine digits take four
+    bytes and the remaining digits fewer."""
     size = 0
     for digits in (precision - scale, scale):
         rest = digits % 9
@@ -119,14 +122,15 @@ def cell_length(data: Bytes, at: int, size: int) -> int:
 
 @dataclass(slots=True)
 class Cells:
-    """One column of many row images: `at[i]` is the place of image i's cell in `data`, or NULL,
-    ABSENT, SOFTENED. Decoders need not check bounds: whoever found the cells has. `nulls` is False
-    if every image has a cell. `keyed`: the column is part of a key.
+    """One column of many row images: `at[i]` is the place of image i's cell in `data`,
+    or NULL, ABSENT, SOFTENED. Decoders need not check bounds: whoever found the cells
+    has. `nulls` is False if every image has a cell. `keyed`: the column is part of a
+    key.
 
-    The decoders set the rest. `softened`: the number of zero dates that became NULL. `ambiguous`:
-    in a key, the first image whose bytes decode to the same text as other bytes, or -1.
-    `unknown`: the number of values with a code that the character set does not define; the text
-    has U+FFFD for it."""
+    The decoders set the rest. `softened`: the number of zero dates that became NULL.
+    `ambiguous`: in a key, the first image whose bytes decode to the same text as other
+    bytes, or -1. `unknown`: the number of values with a code that the character set
+    does not define; the text has U+FFFD for it."""
 
     data: Bytes
     at: Places
@@ -150,7 +154,8 @@ def validity(at: Places) -> pa.Buffer:
 
 
 def room(count: int, width: int) -> tuple[pa.Buffer, npt.NDArray[np.uint8]]:
-    """Return a buffer for `count` values of `width` bytes, and its bytes to write to. Arrow's pool
-    reuses memory; page faults of fresh memory would cost more time than decoding."""
+    """Return a buffer for `count` values of `width` bytes, and its bytes to write to.
+    Arrow's pool reuses memory; page faults of fresh memory would cost more time than
+    decoding."""
     buffer = pa.allocate_buffer(count * width)
     return buffer, np.frombuffer(buffer, np.uint8)

@@ -1,10 +1,11 @@
 """Compilation of the inner loops by numba, and the cache of compiled code.
 
-numba compiles a function at its first call and caches the result. It looks for changes only in that
-function's file, but compiled callees are part of the result. So the cache folder's name is a hash
-of every module of `pipeline.binlog` and `pipeline.resultset`. The folder is in the package or, if
-that is not writable, in the user's cache. If neither can be used (full disk, files left empty by a
-power cut), each process compiles the code.
+numba compiles a function at its first call and caches the result. It looks for changes
+only in that function's file, but compiled callees are part of the result. So the cache
+folder's name is a hash of every module of `pipeline.binlog` and `pipeline.resultset`.
+The folder is in the package or, if that is not writable, in the user's cache. If
+neither can be used (full disk, files left empty by a power cut), each process compiles
+the code.
 """
 
 from __future__ import annotations
@@ -31,8 +32,9 @@ _PREFIX: Final = "compiled-"
 
 
 class _Part:
-    """A function that only compiled code calls, built when a caller is compiled. A kernel from the
-    cache needs no parts, and a command that reads no event does not even import numba."""
+    """A function that only compiled code calls, built when a caller is compiled. A
+    kernel from the cache needs no parts, and a command that reads no event does not
+    even import numba."""
 
     def __init__(self, build: Callable[[], Any]) -> None:
         self._build = build
@@ -59,8 +61,8 @@ def part(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def inline(name: str, *args: Any, **kwargs: Any) -> object:
-    """Return a function for compiled code, which `name` of the module `intrinsics` builds from
-    these arguments."""
+    """Return a function for compiled code, which `name` of the module `intrinsics`
+    builds from these arguments."""
 
     def build() -> Any:
         from lockstep.pipeline.binlog.arrays import intrinsics
@@ -73,7 +75,8 @@ def inline(name: str, *args: Any, **kwargs: Any) -> object:
 class kernel(Generic[P, R]):
     """A compiled function that Python calls; it releases the GIL while it runs.
 
-    Before the first call nothing is compiled, no folder is read and numba is not imported.
+    Before the first call nothing is compiled, no folder is read and numba is not
+    imported.
     """
 
     def __init__(self, function: Callable[P, R]) -> None:
@@ -87,9 +90,10 @@ class kernel(Generic[P, R]):
         try:
             return self._compiled(*args, **kwargs)
         except (OSError, EOFError, UnpicklingError) as error:
-            # The error comes from numba's cache, because compiled code opens no files. So the
-            # function has not run yet, and calling it again is safe. Damaged files are deleted, but
-            # after an OSError (a full disk) those that exist may be good.
+            # The error comes from numba's cache, because compiled code opens no files.
+            # So the function has not run yet, and calling it again is safe. Damaged
+            # files are deleted, but after an OSError (a full disk) those that exist may
+            # be good.
             folder = cache_folder()
             if folder is not None and not isinstance(error, OSError):
                 shutil.rmtree(folder, ignore_errors=True)
@@ -113,8 +117,9 @@ def _cached(function: Callable[P, R]) -> Callable[P, R]:
         return _uncached(function)
     import numba
 
-    # numba reads this setting, twice, when a function is decorated, and nowhere else. If another
-    # thread restored it in between, the cache would be a folder in the current directory.
+    # numba reads this setting, twice, when a function is decorated, and nowhere else.
+    # If another thread restored it in between, the cache would be a folder in the
+    # current directory.
     settings: Any = numba.config
     with _DECORATING:
         before, settings.CACHE_DIR = settings.CACHE_DIR, str(folder)
@@ -127,8 +132,8 @@ def _cached(function: Callable[P, R]) -> Callable[P, R]:
 
 @cache
 def cache_folder() -> Path | None:
-    """Return the cache folder for the code as it is now; None if no folder is writable. Folders for
-    earlier versions of the code are deleted."""
+    """Return the cache folder for the code as it is now; None if no folder is writable.
+    Folders for earlier versions of the code are deleted."""
     for folder in _folders(_fingerprint()):
         is_new = not folder.exists()
         if _writable(folder):
@@ -148,7 +153,8 @@ def _folders(name: str) -> Iterator[Path]:
 
 
 def _writable(folder: Path) -> bool:
-    """Return whether a file can be created in the folder: its permissions alone do not show it."""
+    """Return whether a file can be created in the folder: its permissions alone do not
+    show it."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         tempfile.TemporaryFile(dir=folder).close()

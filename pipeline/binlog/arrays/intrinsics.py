@@ -1,7 +1,8 @@
-"""numba intrinsics: loads, stores, copies and products of 128 bits in LLVM's instructions.
+"""numba intrinsics: loads, stores, copies and products of 128 bits in LLVM's
+instructions.
 
-`array_access` and `address_access` say what each does, and give it its type. This module imports
-numba, so it is itself imported only when code has to be compiled.
+`array_access` and `address_access` say what each does, and give it its type. This
+module imports numba, so it is itself imported only when code has to be compiled.
 """
 
 from __future__ import annotations

@@ -1,18 +1,21 @@
 """From row events to the place of every cell of every row image.
 
-A row image is a row before or after a change; a cell is the value of one column in it. The walk
-checks every length against the event's end, so that the decoders of cells need no bounds checks.
+A row image is a row before or after a change; a cell is the value of one column in it.
+The walk checks every length against the event's end, so that the decoders of cells need
+no bounds checks.
 
-Format: `Rows_event` in `libs/mysql/binlog/event/rows_event.h` of MySQL's source (sizes in bytes):
-table id 6, flags 2; in version 2 a length 2 and extra data, which the length includes with itself;
-the number of columns (length-encoded); a bitmap of the columns present (two for an update); and row
-images. An image is a bitmap of nulls among the columns present, and their cells.
+Format: `Rows_event` in `libs/mysql/binlog/event/rows_event.h` of MySQL's source (sizes
+in bytes): table id 6, flags 2; in version 2 a length 2 and extra data, which the length
+includes with itself; the number of columns (length-encoded); a bitmap of the columns
+present (two for an update); and row images. An image is a bitmap of nulls among the
+columns present, and their cells.
 
-In PARTIAL_UPDATE_ROWS, value options (length-encoded) stand before each after image. If their bit 0
-is set, one bit follows for each JSON column of the table, present or not. It is 1 if the cell is a
-diff instead of a document. Both begin with a length of 4 bytes (`Field_json::unpack_diff` in
-`sql/field.cc`). An empty diff stands for the document of the before image: the server logs one for
-each JSON column that a statement did not change.
+In PARTIAL_UPDATE_ROWS, value options (length-encoded) stand before each after image. If
+their bit 0 is set, one bit follows for each JSON column of the table, present or not.
+It is 1 if the cell is a diff instead of a document. Both begin with a length of 4 bytes
+(`Field_json::unpack_diff` in `sql/field.cc`). An empty diff stands for the document of
+the before image: the server logs one for each JSON column that a statement did not
+change.
 """
 
 from __future__ import annotations
@@ -34,17 +37,17 @@ INSERT, BEFORE, AFTER, DELETE = range(4)
 
 # Outcomes of a walk.
 DONE, FULL, DAMAGED, OTHER_COLUMNS, DIFF = range(5)
-"""FULL: there is no room for more images; call again. DAMAGED: a length leads out of the event.
-OTHER_COLUMNS: the event's number of columns is not that of its table map. DIFF: an image has a diff
-that is not empty instead of a JSON document."""
+"""FULL: there is no room for more images; call again. DAMAGED: a length leads out of
+the event. OTHER_COLUMNS: the event's number of columns is not that of its table map.
+DIFF: an image has a diff that is not empty instead of a JSON document."""
 
 # A walk's state between calls: elements of `state`.
 EVENT, AT, ROW, IMAGES, INCOMPLETE = range(5)
 
 STATE_SIZE: Final = 5
-"""EVENT: the current event's row in the index. AT: the offset in the event from which the walk
-continues, 0 for its beginning. ROW: rows of the event so far. IMAGES: images that this call found.
-INCOMPLETE: 1 if an image lacks a column."""
+"""EVENT: the current event's row in the index. AT: the offset in the event from which
+the walk continues, 0 for its beginning. ROW: rows of the event so far. IMAGES: images
+that this call found. INCOMPLETE: 1 if an image lacks a column."""
 
 
 @kernel
@@ -60,13 +63,13 @@ def walk(
     row_of: Places,
     kind_of: npt.NDArray[np.int8],
 ) -> int:
-    """Find the images of `events` from `state[EVENT]` on, as many as there is room for. Return why
-    it ended (`DONE` …).
+    """Find the images of `events` from `state[EVENT]` on, as many as there is room for.
+    Return why it ended (`DONE` …).
 
-    `sizes`: per column, as `cells.Layout.size`. `json`: per column, True for JSON. The walk writes
-    the place of each cell to `cells` (columns x images), and the event, its row and the kind of
-    each image to `event_of`, `row_of` and `kind_of`. It sets `nulls[c]` if column c is NULL or
-    absent in an image.
+    `sizes`: per column, as `cells.Layout.size`. `json`: per column, True for JSON. The
+    walk writes the place of each cell to `cells` (columns x images), and the event, its
+    row and the kind of each image to `event_of`, `row_of` and `kind_of`. It sets
+    `nulls[c]` if column c is NULL or absent in an image.
     """
     count = len(sizes)
     room = cells.shape[1]
@@ -133,8 +136,8 @@ def walk(
 
 @part
 def _skip_head(data: Bytes, at: int, end: int, code: int, count: int) -> int:
-    """Return the place of the bitmap of present columns; -1 if the event is damaged, -2 if its
-    number of columns is not `count`."""
+    """Return the place of the bitmap of present columns; -1 if the event is damaged, -2
+    if its number of columns is not `count`."""
     at += 8
     if code >= EventType.WRITE_ROWS:
         if at + 2 > end or u16(data, at) < 2:
@@ -155,7 +158,8 @@ def _skip_head(data: Bytes, at: int, end: int, code: int, count: int) -> int:
 
 @part
 def _all_bits(data: Bytes, at: int, count: int, byte: int) -> bool:
-    """Return whether the first `count` bits at `at` are all 1 (`byte` 0xFF) or all 0 (`byte` 0)."""
+    """Return whether the first `count` bits at `at` are all 1 (`byte` 0xFF) or all 0
+    (`byte` 0)."""
     for n in range(count // 8):
         if u8(data, at + n) != byte:
             return False
@@ -175,8 +179,9 @@ def _image(
     image: int,
     nulls: npt.NDArray[np.bool_],
 ) -> int:
-    """Set the places of one image's cells; return its end, or -1 if it is damaged. `present`: the
-    place of the bitmap of present columns. `whole`: all columns are present."""
+    """Set the places of one image's cells; return its end, or -1 if it is damaged.
+    `present`: the place of the bitmap of present columns. `whole`: all columns are
+    present."""
     count = len(sizes)
     columns_present = count
     if not whole:
@@ -225,7 +230,8 @@ def _image(
 
 @part
 def _length(data: Bytes, at: int, end: int, size: int) -> int:
-    """Return the cell's size with its length bytes; -1 if those are not all in the event."""
+    """Return the cell's size with its length bytes; -1 if those are not all in the
+    event."""
     return -1 if at - size > end else cell_length(data, at, -size) - size
 
 
@@ -255,9 +261,9 @@ def _put_unchanged(
     cells: Places,
     image: int,
 ) -> bool:
-    """Replace empty diffs in an after image by the cells of its before image, `image - 1`. Return
-    False if a diff is not empty, or if the before image lacks the column. `options`: place of the
-    value options."""
+    """Replace empty diffs in an after image by the cells of its before image, `image -
+    1`. Return False if a diff is not empty, or if the before image lacks the column.
+    `options`: place of the value options."""
     if not u8(data, options) & 1:
         return True
     document = 0

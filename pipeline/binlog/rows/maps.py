@@ -1,13 +1,15 @@
-"""The table maps of a log: which rows belong to which table, and which tables are captured.
+"""The table maps of a log: which rows belong to which table, and which tables are
+captured.
 
-A server gives a table a new id whenever it opens the table again, and writes a whole TABLE_MAP for
-each statement. Here, all maps with the same content have one number. Ids and flags do not count as
-content: the flags of a foreign key's child change from statement to statement. A table whose
-structure changes has several numbers, not necessarily in the order of its rows. The maps of two
-server versions have different numbers, because the same bytes may have different meanings.
+A server gives a table a new id whenever it opens the table again, and writes a whole
+TABLE_MAP for each statement. Here, all maps with the same content have one number. Ids
+and flags do not count as content: the flags of a foreign key's child change from
+statement to statement. A table whose structure changes has several numbers, not
+necessarily in the order of its rows. The maps of two server versions have different
+numbers, because the same bytes may have different meanings.
 
-The row events of a block (`ring.Block`) are split by table map, by table, or into portions. Every
-part has its events in the order of the log.
+The row events of a block (`ring.Block`) are split by table map, by table, or into
+portions. Every part has its events in the order of the log.
 """
 
 from __future__ import annotations
@@ -34,11 +36,11 @@ _UNUSED = -1
 class TableMaps:
     """Every distinct table map of a log, numbered from 0.
 
-    `wants` returns whether a table's rows are captured. `elsewhere` returns whether the rows of a
-    table that is not captured may be stored in other tables of the same statement (MERGE). `keeps`:
-    take the rows of every table in an XA transaction; when that is committed, `wants` decides which
-    of them are captured. `writer`: the server that wrote the current file. `bytes`: the contents of
-    the maps, one after another.
+    `wants` returns whether a table's rows are captured. `elsewhere` returns whether the
+    rows of a table that is not captured may be stored in other tables of the same
+    statement (MERGE). `keeps`: take the rows of every table in an XA transaction; when
+    that is committed, `wants` decides which of them are captured. `writer`: the server
+    that wrote the current file. `bytes`: the contents of the maps, one after another.
     """
 
     def __init__(
@@ -61,8 +63,8 @@ class TableMaps:
         self.places: Integers = np.zeros((64, 3), np.int64)
         """For each map its offset and length in `bytes`, and its handling."""
         self.ids: Integers = _empty_ids(1024)
-        """A hash table with open addressing: table id, number of its map, and number of the last
-        statement that had the map."""
+        """A hash table with open addressing: table id, number of its map, and number of
+        the last statement that had the map."""
         self._used = 0
         self._ids = 0
 
@@ -88,8 +90,8 @@ class TableMaps:
         self.ids[at] = table_id, number, _UNUSED
 
     def begin_file(self, writer: LogWriter) -> None:
-        """Begin a log file that `writer` wrote, and forget all table ids: a restarted server counts
-        them from the beginning."""
+        """Begin a log file that `writer` wrote, and forget all table ids: a restarted
+        server counts them from the beginning."""
         self.writer = writer
         self.ids = _empty_ids(1024)
         self._ids = 0
@@ -161,13 +163,14 @@ def _empty_ids(size: int) -> Integers:
 
 
 MAX_STRING_BYTES: Final = 1 << 29
-"""Most bytes of events in a portion: few enough for Arrow's 32-bit offsets even if text grows when
-it is converted to UTF-8. A larger event is a portion of its own."""
+"""Most bytes of events in a portion: few enough for Arrow's 32-bit offsets even if text
+grows when it is converted to UTF-8. A larger event is a portion of its own."""
 
 
 def by_map(block: Block) -> Iterator[tuple[int, Integers, Block]]:
-    """Yield for each table map of the block its number, the rows of its events in the block's index
-    (ascending), and a block of these events. A table may have several maps."""
+    """Yield for each table map of the block its number, the rows of its events in the
+    block's index (ascending), and a block of these events. A table may have several
+    maps."""
     maps = block.events[:, columns.MAP]
     if not len(maps):
         return
@@ -183,8 +186,9 @@ def by_map(block: Block) -> Iterator[tuple[int, Integers, Block]]:
 def by_table(
     block: Block, tables: Sequence[TableMap]
 ) -> Iterator[tuple[TableName, Integers, Block]]:
-    """Yield for each table of the block its name, the rows of its events in the block's index
-    (ascending), and a block of these events. `tables`: the table maps by number."""
+    """Yield for each table of the block its name, the rows of its events in the block's
+    index (ascending), and a block of these events. `tables`: the table maps by
+    number."""
     parts_of: dict[TableName, list[tuple[Integers, Block]]] = {}
     for number, events, part in by_map(block):
         parts_of.setdefault(tables[number].table, []).append((events, part))
@@ -197,8 +201,8 @@ def by_table(
 
 
 def in_portions(block: Block) -> Iterator[tuple[int, Block]]:
-    """Yield portions of at most MAX_STRING_BYTES: the first event's row in the block's index, and a
-    block of the portion's events."""
+    """Yield portions of at most MAX_STRING_BYTES: the first event's row in the block's
+    index, and a block of the portion's events."""
     totals = np.cumsum(block.events[:, columns.SIZE])
     first, before = 0, 0
     while first < len(totals):

@@ -1,8 +1,8 @@
 """From row events of one table to Arrow columns.
 
-A row image is a row before or after a change. A column that an after image lacks has kept its
-value. A column that only the after image has counts as updated, because a server may leave only
-unchanged columns out of after images.
+A row image is a row before or after a change. A column that an after image lacks has
+kept its value. A column that only the after image has counts as updated, because a
+server may leave only unchanged columns out of after images.
 """
 
 from __future__ import annotations
@@ -66,15 +66,15 @@ DECODED_BY: Final[Mapping[str, Callable[[Column, Cells], pa.Array]]] = MappingPr
         "vector": vectors,
     }
 )
-"""A type's name (`table_map`) → the function that makes an Arrow array of its cells, in the Arrow
-type that `schema.types` gives."""
+"""A type's name (`table_map`) → the function that makes an Arrow array of its cells, in
+the Arrow type that `schema.types` gives."""
 
 
 @dataclass(frozen=True, slots=True)
 class _WalkedImages:
-    """The arrays that `images.walk` fills. `cells`: the place of each cell, columns x images.
-    `nulls`: for each column, True if a cell is NULL or absent. `event`, `row`, `kind`: for each
-    image its event, its row in the event, and its kind."""
+    """The arrays that `images.walk` fills. `cells`: the place of each cell, columns x
+    images. `nulls`: for each column, True if a cell is NULL or absent. `event`, `row`,
+    `kind`: for each image its event, its row in the event, and its kind."""
 
     cells: npt.NDArray[np.int32]
     nulls: npt.NDArray[np.bool_]
@@ -85,7 +85,8 @@ class _WalkedImages:
 
 @dataclass(frozen=True, slots=True)
 class ImageCounts:
-    """Numbers of images by kind, in the order of `CHANGE_TYPES`, and numbers of rows by event."""
+    """Numbers of images by kind, in the order of `CHANGE_TYPES`, and numbers of rows by
+    event."""
 
     kinds: Integers
     rows: Integers
@@ -94,11 +95,11 @@ class ImageCounts:
 class TableDecoder:
     """Decodes events that refer to one table map.
 
-    `layouts`: the columns as the table map lays them out. `structure`: their names, signs,
-    character sets and members, from the same map or from the recorded history of the schema.
-    `schema`: the Arrow types that they become (`schema.types`). `key`: key columns besides the
-    structure's primary key. `hidden`: indexes of layouts that have no column in the structure.
-    `updated`: report which columns each update changed.
+    `layouts`: the columns as the table map lays them out. `structure`: their names,
+    signs, character sets and members, from the same map or from the recorded history of
+    the schema. `schema`: the Arrow types that they become (`schema.types`). `key`: key
+    columns besides the structure's primary key. `hidden`: indexes of layouts that have
+    no column in the structure. `updated`: report which columns each update changed.
     """
 
     def __init__(
@@ -135,11 +136,11 @@ class TableDecoder:
         return self._complete
 
     def decode(self, block: Block) -> Iterator[RowImages]:
-        """Yield the images of the block's events in the order of the log, in batches. An image's
-        `event` is a row of the block's index.
+        """Yield the images of the block's events in the order of the log, in batches.
+        An image's `event` is a row of the block's index.
 
-        DamagedEvent if an event does not fit its table map; TableError for a value that cannot be
-        decoded, and for other events that this version does not read.
+        DamagedEvent if an event does not fit its table map; TableError for a value that
+        cannot be decoded, and for other events that this version does not read.
         """
         for first_event, portion in in_portions(block):
             for walked, count, complete in self._walks(portion):
@@ -153,8 +154,9 @@ class TableDecoder:
                 yield decoded if updated is None else replace(decoded, updated=updated)
 
     def first_changes(self, block: Block, candidates: Collection[int]) -> dict[int, int]:
-        """Return the columns of `candidates` (numbers from 0) whose bytes an update changed, each
-        with the first such event (a row of the block's index). Raises the same errors as `count`.
+        """Return the columns of `candidates` (numbers from 0) whose bytes an update
+        changed, each with the first such event (a row of the block's index). Raises the
+        same errors as `count`.
         """
         firsts: dict[int, int] = {}
         for walked, count, _ in self._walks(block):
@@ -169,8 +171,8 @@ class TableDecoder:
         return firsts
 
     def count(self, block: Block) -> ImageCounts:
-        """Count the rows of the block's events without decoding values. Raises the same errors as
-        `decode`, except those for values."""
+        """Count the rows of the block's events without decoding values. Raises the same
+        errors as `decode`, except those for values."""
         kinds = np.zeros(len(CHANGE_TYPES), np.int64)
         rows = np.zeros(len(block.events), np.int64)
         for walked, count, _ in self._walks(block):
@@ -181,8 +183,9 @@ class TableDecoder:
         return ImageCounts(kinds, rows)
 
     def _walks(self, block: Block) -> Iterator[tuple[_WalkedImages, int, bool]]:
-        """Yield batches of images: the places of their cells in the structure's columns, the number
-        of images, and True if each image has every column of the table map."""
+        """Yield batches of images: the places of their cells in the structure's
+        columns, the number of images, and True if each image has every column of the
+        table map."""
         state = np.zeros(images.STATE_SIZE, np.int64)
         events, room = block.events, self._room(block.events)
         code = images.FULL
@@ -213,8 +216,8 @@ class TableDecoder:
                 yield walked, count, complete
 
     def _room(self, events: Integers) -> int:
-        """Return the number of images for which to allocate: the most that can be in the events'
-        bytes, or the limit."""
+        """Return the number of images for which to allocate: the most that can be in
+        the events' bytes, or the limit."""
         width = len(self._logged_sizes)
         least_size = max((width + 7) // 8, 1)
         possible = int(events[:, columns.SIZE].sum()) // least_size + 2
@@ -297,9 +300,9 @@ class TableDecoder:
 
 
 def _present(cells: Places, kinds: npt.NDArray[np.int8]) -> pa.Array | None:
-    """Return `RowImages.present` for cells (columns x images); None if no cell is absent. Before
-    that, a cell that an after image lacks is set to that of its before image, because the statement
-    did not change it."""
+    """Return `RowImages.present` for cells (columns x images); None if no cell is
+    absent. Before that, a cell that an after image lacks is set to that of its before
+    image, because the statement did not change it."""
     after = np.flatnonzero(kinds == AFTER)
     new_cells = cells[:, after]
     cells[:, after] = np.where(new_cells == ABSENT, cells[:, after - 1], new_cells)
@@ -310,7 +313,8 @@ def _present(cells: Places, kinds: npt.NDArray[np.int8]) -> pa.Array | None:
 
 @kernel
 def _first_changed(data: Bytes, at: Places, kinds: npt.NDArray[np.int8], size: int) -> int:
-    """Return the first before image whose update changed the column; -1 if there is none.
+    """Return the first before image whose update changed the column; -1 if there is
+    none.
 
     `at`: the column's cell in each image, `size`: as in `cells.Layout`.
     """
@@ -328,10 +332,11 @@ def _fill_changed(
     sizes: Integers,
     changed: npt.NDArray[np.bool_],
 ) -> None:
-    """Set in `changed` (images x columns), for each after image, the columns that changed.
+    """Set in `changed` (images x columns), for each after image, the columns that
+    changed.
 
-    `cells`: columns x images, of which only the first `len(kinds)` are read. `sizes`: per column,
-    as in `cells.Layout`.
+    `cells`: columns x images, of which only the first `len(kinds)` are read. `sizes`:
+    per column, as in `cells.Layout`.
     """
     for column in range(len(sizes)):
         for image in range(1, len(kinds)):

@@ -56,8 +56,8 @@ _TYPES: Final = {
 """Type code → the type's name, and the number of its metadata bytes."""
 
 TYPE_NAMES: Final = frozenset(name for name, _ in _TYPES.values())
-"""The types that a table map's type codes name. A string with the binary character set then becomes
-the type of `_BYTE_STRINGS`."""
+"""The types that a table map's type codes name. A string with the binary character set
+then becomes the type of `_BYTE_STRINGS`."""
 
 _SIGNEDNESS, _DEFAULT_CHARSET, _COLUMN_CHARSET, _COLUMN_NAME = 1, 2, 3, 4
 _SET_VALUES, _ENUM_VALUES, _SIMPLE_KEY, _PREFIX_KEY = 5, 6, 8, 9
@@ -66,8 +66,8 @@ _ENUM_DEFAULT_CHARSET, _ENUM_COLUMN_CHARSET = 10, 11
 _NUMERIC: Final = frozenset({1, 2, 3, 4, 5, 8, 9, 246})
 _YEAR: Final = 13
 _LAST_WITHOUT_YEARS, _FIRST_WITH_YEARS = 80015, 80029
-"""The metadata of MySQL 8.0.15 has no sign for a YEAR; that of 8.0.29 and of MariaDB has one
-(unsigned). We do not know the first version that writes it."""
+"""The metadata of MySQL 8.0.15 has no sign for a YEAR; that of 8.0.29 and of MariaDB
+has one (unsigned). We do not know the first version that writes it."""
 
 _BYTE_STRINGS: Final = {"char": "binary", "varchar": "varbinary", "text": "blob"}
 
@@ -88,8 +88,8 @@ class OptionalField(Enum):
 
 @dataclass(frozen=True, slots=True)
 class TableMap:
-    """A TABLE_MAP, which gives a table an id. `raw`: the whole event without checksum. `writer`:
-    the server that wrote it."""
+    """A TABLE_MAP, which gives a table an id. `raw`: the whole event without checksum.
+    `writer`: the server that wrote it."""
 
     table_id: int
     table: TableName
@@ -99,9 +99,9 @@ class TableMap:
 
 @dataclass(frozen=True, slots=True)
 class Outline:
-    """The structure of a table as far as its TABLE_MAP describes it. `said`: the optional parts
-    that the map has. Without them, names are "", signs and character sets are the defaults, and
-    there are no members."""
+    """The structure of a table as far as its TABLE_MAP describes it. `said`: the
+    optional parts that the map has. Without them, names are "", signs and character
+    sets are the defaults, and there are no members."""
 
     table: TableName
     columns: tuple[Column, ...]
@@ -110,8 +110,9 @@ class Outline:
 
 
 def read_table_map(raw: bytes, writer: LogWriter | None = None) -> TableMap:
-    """Read the id and the name from a whole TABLE_MAP event without checksum. `read_structure`
-    reads the rest when that is needed. `writer` None is the newest MySQL."""
+    """Read the id and the name from a whole TABLE_MAP event without checksum.
+    `read_structure` reads the rest when that is needed. `writer` None is the newest
+    MySQL."""
     table_id, table, _ = _head(raw)
     return TableMap(table_id, table, raw, writer or LogWriter())
 
@@ -119,8 +120,8 @@ def read_table_map(raw: bytes, writer: LogWriter | None = None) -> TableMap:
 def read_layouts(mapped: TableMap) -> tuple[Layout, ...]:
     """Return the layouts of a table map's columns.
 
-    TableError for an unknown column type, and for MariaDB's old temporal types, because the log
-    does not have their width.
+    TableError for an unknown column type, and for MariaDB's old temporal types, because
+    the log does not have their width.
     """
     layouts = _layouts(_head(mapped.raw)[2])
     if mapped.writer.mariadb and any(column.code in _OLD_TEMPORAL for column in layouts):
@@ -151,8 +152,9 @@ def _layouts(reader: Reader) -> list[Layout]:
 
 
 def read_outlines(mapped: TableMap) -> tuple[Outline, ...]:
-    """Return the outlines that a table map may describe: two if the writer's version may or may not
-    have a sign for a YEAR (`_years_counted`), and the signs fit both ways.
+    """Return the outlines that a table map may describe: two if the writer's version
+    may or may not have a sign for a YEAR (`_years_counted`), and the signs fit both
+    ways.
 
     TableError for an unknown column type, and for a map that contradicts itself.
     """
@@ -194,8 +196,8 @@ def _outline(table: TableName, optional: _OptionalMetadata, nulls: bytes) -> Out
 def read_structure(mapped: TableMap) -> TableStructure:
     """Return the table's structure.
 
-    TableError if the map is not enough: it has no names (MINIMAL metadata), an unknown column
-    type, or signs that can be read in two ways.
+    TableError if the map is not enough: it has no names (MINIMAL metadata), an unknown
+    column type, or signs that can be read in two ways.
     """
     outline, *alternatives = read_outlines(mapped)
     if OptionalField.NAMES not in outline.said:
@@ -240,18 +242,21 @@ def _column(layout: Layout) -> Column:
 
 
 def _years_counted(writer: LogWriter) -> tuple[bool, ...]:
-    """Return True if `writer` writes a sign for a YEAR, False if not, both if that is unknown."""
+    """Return True if `writer` writes a sign for a YEAR, False if not, both if that is
+    unknown."""
     if writer.between(_LAST_WITHOUT_YEARS + 1, _FIRST_WITH_YEARS - 1):
         return True, False
     return (not writer.between(0, _LAST_WITHOUT_YEARS),)
 
 
 class _OptionalMetadata:
-    """The optional metadata of one table map (`binlog_row_metadata`), applied to its columns.
+    """The optional metadata of one table map (`binlog_row_metadata`), applied to its
+    columns.
 
-    A field has entries for some columns only. Signedness: numeric columns, without BIT, and with
-    YEAR except in early versions of MySQL 8.0. Character sets: string columns and VECTOR; on
-    MariaDB also GEOMETRY. Members: ENUM columns, and in another field SET columns."""
+    A field has entries for some columns only. Signedness: numeric columns, without BIT,
+    and with YEAR except in early versions of MySQL 8.0. Character sets: string columns
+    and VECTOR; on MariaDB also GEOMETRY. Members: ENUM columns, and in another field
+    SET columns."""
 
     def __init__(
         self,
@@ -274,8 +279,8 @@ class _OptionalMetadata:
 
     @property
     def signs_fit(self) -> bool:
-        """True if there is exactly one sign for each numeric column and each YEAR is unsigned, or
-        if the map has no signs."""
+        """True if there is exactly one sign for each numeric column and each YEAR is
+        unsigned, or if the map has no signs."""
         if _SIGNEDNESS not in self._fields:
             return True
         numbers = self._where(self._numbers)
@@ -291,7 +296,8 @@ class _OptionalMetadata:
         )
 
     def names(self) -> list[str]:
-        """Return the columns' names. To be called only if the map has `OptionalField.NAMES`."""
+        """Return the columns' names. To be called only if the map has
+        `OptionalField.NAMES`."""
         reader = Reader(self._fields[_COLUMN_NAME], self._what)
         try:
             names = [reader.length_encoded_text().decode("utf-8") for _ in self._codes]
@@ -302,8 +308,9 @@ class _OptionalMetadata:
         return names
 
     def primary_key(self) -> list[int]:
-        """Return column indexes in key order; empty without a key. A key of prefixes counts as a
-        key of whole columns, because values with different prefixes are different."""
+        """Return column indexes in key order; empty without a key. A key of prefixes
+        counts as a key of whole columns, because values with different prefixes are
+        different."""
         if _SIMPLE_KEY in self._fields:
             key = list(self._packed(_SIMPLE_KEY))
         elif _PREFIX_KEY in self._fields:
@@ -349,8 +356,9 @@ class _OptionalMetadata:
             yield reader.length_encoded()
 
     def _collations(self, indexes: list[int], default: int, each: int) -> list[tuple[int, int]]:
-        """Return (column index, collation id) pairs, either from one number for each column (field
-        `each`), or from a default and its exceptions (field `default`)."""
+        """Return (column index, collation id) pairs, either from one number for each
+        column (field `each`), or from a default and its exceptions (field
+        `default`)."""
         if default in self._fields:
             numbers = list(self._packed(default))
             if not numbers:
@@ -381,7 +389,8 @@ def _with_charset(column: Column, collation: int) -> Column:
 
 
 def _with_members(column: Column, members: list[bytes]) -> Column:
-    # The names of members are always text, even if the column's character set is binary.
+    # The names of members are always text, even if the column's character set is
+    # binary.
     charset = column.charset if column.charset not in (None, "binary") else "utf8mb4"
     decode: Callable[[bytes], str] = text_decoder(charset or "utf8mb4")
     try:

@@ -1,9 +1,9 @@
-"""Reading the log without its rows: a scan of its transactions, a walk over its events, and the
-heads of its files. A head is the events before a file's first transaction.
+"""Reading the log without its rows: a scan of its transactions, a walk over its events,
+and the heads of its files. A head is the events before a file's first transaction.
 
-`scan` reads any length of log at the speed of the compiled loop, through a transaction buffer that
-captures no table. `walk` reads a few events around a place, in Python. Both step over events that a
-capture would refuse.
+`scan` reads any length of log at the speed of the compiled loop, through a transaction
+buffer that captures no table. `walk` reads a few events around a place, in Python. Both
+step over events that a capture would refuse.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ from lockstep.pipeline.values.gtid import GtidSet
 from lockstep.pipeline.values.position import Coordinates, LogFile
 
 _BETWEEN: Final = GTIDS | PLACES
-"""Events that come only after a transaction has ended: each begins a transaction, or stands between
-two."""
+"""Events that come only after a transaction has ended: each begins a transaction, or
+stands between two."""
 
 _ENDS: Final = frozenset({EventType.XID, EventType.XA_PREPARE, EventType.TRANSACTION_PAYLOAD})
 """The last events of transactions, besides QUERY COMMIT and QUERY ROLLBACK."""
@@ -64,9 +64,10 @@ _ENDS: Final = frozenset({EventType.XID, EventType.XA_PREPARE, EventType.TRANSAC
 
 @dataclass(frozen=True, slots=True)
 class LoggedEvent:
-    """An event of the log. `code`: its type. `timestamp`: seconds since the epoch. `packet`: its
-    bytes as the server sent them. `checksum`: True if they end with a CRC32. `log_server`: the id
-    of the server that wrote the log, from the last format description."""
+    """An event of the log. `code`: its type. `timestamp`: seconds since the epoch.
+    `packet`: its bytes as the server sent them. `checksum`: True if they end with a
+    CRC32. `log_server`: the id of the server that wrote the log, from the last format
+    description."""
 
     at: Coordinates
     code: int
@@ -93,14 +94,14 @@ class LoggedEvent:
 
     @property
     def parsed(self) -> Event:
-        """The event as an `Event`, for functions that read its body; UnsupportedEvent if its type
-        is not on the allow-list."""
+        """The event as an `Event`, for functions that read its body; UnsupportedEvent
+        if its type is not on the allow-list."""
         return read_event(self.packet, self.at, checksum=self.checksum)
 
 
 def walk(dump: BinlogDump, start: Coordinates) -> Iterator[LoggedEvent]:
-    """Yield every event of a dump that is in the log itself, up to the log's end. The dump was
-    requested from `start` on, but may begin before it (`dump.begins`)."""
+    """Yield every event of a dump that is in the log itself, up to the log's end. The
+    dump was requested from `start` on, but may begin before it (`dump.begins`)."""
     at = dump.begins or start
     checksum, log_server = True, -1
     for packet in events(dump):
@@ -121,8 +122,8 @@ def walk(dump: BinlogDump, start: Coordinates) -> Iterator[LoggedEvent]:
 
 
 def end_of_transaction(dump: BinlogDump, begin: Coordinates, head: Coordinates) -> Coordinates:
-    """Return the end of the transaction whose event is at `begin`; the log's end `head` if that
-    comes first."""
+    """Return the end of the transaction whose event is at `begin`; the log's end `head`
+    if that comes first."""
     for event in walk(dump, begin):
         if event.at < begin:
             continue
@@ -134,8 +135,9 @@ def end_of_transaction(dump: BinlogDump, begin: Coordinates, head: Coordinates) 
 
 
 def _rotated(packet: bytes, at: Coordinates) -> LogFile:
-    """Return the file that a ROTATE names. The ROTATE at a dump's beginning comes before the format
-    description, so only its own bytes can show if it has a checksum."""
+    """Return the file that a ROTATE names. The ROTATE at a dump's beginning comes
+    before the format description, so only its own bytes can show if it has a
+    checksum."""
     has_checksum = zlib.crc32(packet[:-4]) == int.from_bytes(packet[-4:], "little")
     return read_rotate(packet[HEADER.size : -4 if has_checksum else None], at).file
 
@@ -143,9 +145,10 @@ def _rotated(packet: bytes, at: Coordinates) -> LogFile:
 def step_over(
     dump: BinlogDump, start: Coordinates, end: Coordinates, count: int
 ) -> tuple[Coordinates, Stretch | None]:
-    """Return the place after `count` transactions from `start` on, and these transactions; fewer if
-    `end` or the log's end comes first. A transaction without a COMMIT, XID or the like ends at the
-    next event that begins a transaction or stands between two."""
+    """Return the place after `count` transactions from `start` on, and these
+    transactions; fewer if `end` or the log's end comes first. A transaction without a
+    COMMIT, XID or the like ends at the next event that begins a transaction or stands
+    between two."""
     at, rows, files, sources = start, list[list[int]](), list[LogFile](), list[str]()
     row: list[int] | None = None
     for event in walk(dump, start):
@@ -204,8 +207,9 @@ class Dumps(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """Consecutive transactions of the log: their index (n x TRANSACTION_COLUMNS, see `ring`), and
-    the lists of files and GTID sources to which the index refers by number."""
+    """Consecutive transactions of the log: their index (n x TRANSACTION_COLUMNS, see
+    `ring`), and the lists of files and GTID sources to which the index refers by
+    number."""
 
     transactions: Integers
     files: Sequence[LogFile]
@@ -227,13 +231,14 @@ def scan(
     tell: ReportProgress | None = None,
     total: int = 0,
 ) -> Generator[Stretch]:
-    """Yield all transactions from `start` to `end`, both places between two transactions. There is
-    one stretch for each piece of the dump that ends a transaction. `tell` is called for each piece,
-    with `total` as the bytes to read.
+    """Yield all transactions from `start` to `end`, both places between two
+    transactions. There is one stretch for each piece of the dump that ends a
+    transaction. `tell` is called for each piece, with `total` as the bytes to read.
 
-    Transactions that a capture refuses are included. DamagedEvent for damage; StreamEndedEarly if
-    `whole` is set and the log ends before `end`. A caller that stops early has to close the
-    generator (`contextlib.closing`), which closes the dump.
+    Transactions that a capture refuses are included. DamagedEvent for damage;
+    StreamEndedEarly if `whole` is set and the log ends before `end`. A caller that
+    stops early has to close the generator (`contextlib.closing`), which closes the
+    dump.
     """
     at, steps, bytes_read = start, 1, 0
     while at < end:
@@ -272,8 +277,8 @@ def scan(
 
 
 def _buffer(start: Coordinates, end: Coordinates) -> TransactionBuffer:
-    """Return a buffer that captures no table. It ignores prepared rows, and its small ring is
-    enough, because row events are skipped."""
+    """Return a buffer that captures no table. It ignores prepared rows, and its small
+    ring is enough, because row events are skipped."""
     buffer = TransactionBuffer(
         start,
         wants=lambda _: False,
@@ -289,7 +294,8 @@ def _buffer(start: Coordinates, end: Coordinates) -> TransactionBuffer:
 
 
 def _take(buffer: TransactionBuffer, groups: list[TransactionGroup]) -> bool:
-    """Take all groups that a buffer has; return whether it met an event that a capture refuses."""
+    """Take all groups that a buffer has; return whether it met an event that a capture
+    refuses."""
     try:
         groups += _groups(buffer)
     except (UnsupportedEvent, UnsupportedStatement):
@@ -306,7 +312,8 @@ def _groups(buffer: TransactionBuffer) -> Iterator[TransactionGroup]:
 
 
 def _stretch(groups: Sequence[TransactionGroup], after: Coordinates | None) -> Stretch | None:
-    """Return the groups' transactions that end after the place `after`; None if there are none."""
+    """Return the groups' transactions that end after the place `after`; None if there
+    are none."""
     if not groups:
         return None
     transactions = np.concatenate([group.transactions for group in groups])
@@ -320,7 +327,8 @@ def _stretch(groups: Sequence[TransactionGroup], after: Coordinates | None) -> S
 
 
 def log_between(start: Coordinates, end: Coordinates, binlogs: Sequence[BinlogSize]) -> int:
-    """Return the bytes of log from one place to another; files that are not listed count as 0."""
+    """Return the bytes of log from one place to another; files that are not listed
+    count as 0."""
     between = sum(
         log.size for log in binlogs if start.file.number <= log.file.number < end.file.number
     )
@@ -329,10 +337,11 @@ def log_between(start: Coordinates, end: Coordinates, binlogs: Sequence[BinlogSi
 
 @dataclass(frozen=True, slots=True)
 class FileHead:
-    """The head of a log file. `created`: when the file was created, in whole seconds, by the
-    server's clock or by the `SET TIMESTAMP` of the session that created it. `gtid_set`: the GTIDs
-    executed before the file, empty if the log has none. `others`: if another server executed the
-    file's first transaction first, its commit time by that server's clock."""
+    """The head of a log file. `created`: when the file was created, in whole seconds,
+    by the server's clock or by the `SET TIMESTAMP` of the session that created it.
+    `gtid_set`: the GTIDs executed before the file, empty if the log has none. `others`:
+    if another server executed the file's first transaction first, its commit time by
+    that server's clock."""
 
     created: datetime
     gtid_set: GtidSet
@@ -340,7 +349,8 @@ class FileHead:
 
 
 def read_file_head(dumps: Dumps, file: LogFile) -> FileHead:
-    """Read a file's head, a few hundred bytes; DamagedEvent if it has no format description."""
+    """Read a file's head, a few hundred bytes; DamagedEvent if it has no format
+    description."""
     start = Coordinates(file, FIRST_OFFSET)
     description: LoggedEvent | None = None
     gtids = GtidSet()
@@ -366,7 +376,8 @@ def read_file_head(dumps: Dumps, file: LogFile) -> FileHead:
 
 
 def _until_refused(events: Iterator[LoggedEvent]) -> Iterator[LoggedEvent]:
-    """Yield events; end before a transaction that the server's `gtid_mode` forbids it to send."""
+    """Yield events; end before a transaction that the server's `gtid_mode` forbids it
+    to send."""
     try:
         yield from events
     except TransactionsWithoutGtid:
@@ -387,19 +398,21 @@ class FileHeads:
         return self._heads[number]
 
     def first(self, matches: Callable[[GtidSet], bool], count: int | None = None) -> int:
-        """Return the number of the first file for which `matches` the GTIDs executed before it;
-        `count` if there is none among the first `count` files (default: all). The sets grow from
-        file to file, so a bisection reads few heads."""
+        """Return the number of the first file for which `matches` the GTIDs executed
+        before it; `count` if there is none among the first `count` files (default:
+        all). The sets grow from file to file, so a bisection reads few heads."""
         files = range(len(self._binlogs) if count is None else count)
         return bisect_left(files, True, key=lambda number: matches(self.read(number).gtid_set))
 
 
 def find_file_before(dumps: Dumps, binlogs: Sequence[BinlogSize], gtids: GtidSet) -> LogFile | None:
-    """Return a file before which only transactions of `gtids` were executed, so that the log from
-    there on has all others. None if others were executed even before the oldest file.
+    """Return a file before which only transactions of `gtids` were executed, so that
+    the log from there on has all others. None if others were executed even before the
+    oldest file.
 
-    Of the possible files, return the newest that has some transactions of `gtids`, else the oldest.
-    A newer file would skip transactions without a GTID, which come after `gtids` but are in no set.
+    Of the possible files, return the newest that has some transactions of `gtids`, else
+    the oldest. A newer file would skip transactions without a GTID, which come after
+    `gtids` but are in no set.
     """
     heads = FileHeads(dumps, binlogs)
     late = heads.first(lambda executed: not gtids.contains(executed))

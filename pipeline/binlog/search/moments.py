@@ -1,11 +1,11 @@
 """The search for a moment: its place among a log's transactions, by their commit times.
 
-Commit times need not ascend, so the place is chosen at which the fewest transactions are on the
-wrong side (`pipeline.values.division`). This rule first chooses a file, by the creation times of
-the files, and then a transaction in it. A file's time may be wrong (`SET TIMESTAMP` before FLUSH
-LOGS, a clock that was set back), so neighbouring files are read too: later ones up to the first in
-which most transactions are not before the moment, and earlier ones back to the first in which most
-are before it.
+Commit times need not ascend, so the place is chosen at which the fewest transactions
+are on the wrong side (`pipeline.values.division`). This rule first chooses a file, by
+the creation times of the files, and then a transaction in it. A file's time may be
+wrong (`SET TIMESTAMP` before FLUSH LOGS, a clock that was set back), so neighbouring
+files are read too: later ones up to the first in which most transactions are not before
+the moment, and earlier ones back to the first in which most are before it.
 """
 
 from __future__ import annotations
@@ -41,11 +41,12 @@ _SAMPLES: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class MomentPlace:
-    """The place of a moment in the log. `at`: the beginning of the transaction with which a reading
-    from the moment on begins. `late`: number of transactions before `at`, in the files that were
-    read, with a commit time of the moment or later. `early`: number of transactions after `at` with
-    an earlier commit time. `first`: the beginning of the first transaction with a commit time of
-    the moment or later, which is not after `at`."""
+    """The place of a moment in the log. `at`: the beginning of the transaction with
+    which a reading from the moment on begins. `late`: number of transactions before
+    `at`, in the files that were read, with a commit time of the moment or later.
+    `early`: number of transactions after `at` with an earlier commit time. `first`: the
+    beginning of the first transaction with a commit time of the moment or later, which
+    is not after `at`."""
 
     at: Coordinates
     late: int = 0
@@ -53,7 +54,8 @@ class MomentPlace:
     first: Coordinates | None = None
 
     def warning(self, moment: str) -> str | None:
-        """Return a warning if the log's commit times do not ascend around the moment, else None."""
+        """Return a warning if the log's commit times do not ascend around the moment,
+        else None."""
         if not self.late and not self.early:
             return None
         return (
@@ -72,8 +74,8 @@ def find_moment(
     *,
     tell: ReportProgress | None = None,
 ) -> MomentPlace:
-    """Return the place of a moment in the log up to `head`; `head` if all transactions come before
-    the moment. `binlogs`: all files, oldest first. `now`: the present time.
+    """Return the place of a moment in the log up to `head`; `head` if all transactions
+    come before the moment. `binlogs`: all files, oldest first. `now`: the present time.
     MomentOutOfRange for a moment before the oldest file, or later than `now`.
     """
     heads, divider = FileHeads(dumps, binlogs), _divider(moment, now)
@@ -107,8 +109,8 @@ def find_moment_in_file(
     *,
     tell: ReportProgress | None = None,
 ) -> MomentPlace | None:
-    """Return the place of a moment in one file up to `end`; None if the whole file comes before
-    the moment."""
+    """Return the place of a moment in one file up to `end`; None if the whole file
+    comes before the moment."""
     divider = _divider(moment, now)
     total = end.offset - FIRST_OFFSET if end.file == file else 0
     place = _place_in([_read_times(dumps, file, end, divider, tell, total)], divider, end)
@@ -118,8 +120,8 @@ def find_moment_in_file(
 def find_last_end(
     dumps: Dumps, file: LogFile, end: Coordinates, *, tell: ReportProgress | None = None
 ) -> Coordinates:
-    """Return the end of the last transaction of a file, up to `end`; the file's beginning if it
-    has none."""
+    """Return the end of the last transaction of a file, up to `end`; the file's
+    beginning if it has none."""
     start = Coordinates(file, FIRST_OFFSET)
     total = end.offset - start.offset if end.file == file else 0
     place = start
@@ -133,15 +135,16 @@ def _divider(moment: datetime, now: datetime) -> Divider:
 
 
 def _last_of(file: LogFile, end: Coordinates) -> Coordinates:
-    """Return the end of a file as far as it is read: its own end, or `end` if that comes first."""
+    """Return the end of a file as far as it is read: its own end, or `end` if that
+    comes first."""
     return min(end, Coordinates(LogFile(file.base, file.number + 1), FIRST_OFFSET))
 
 
 @dataclass(frozen=True, slots=True)
 class _Times:
-    """The commit times of a file's transactions (microseconds since the epoch), in the log's order,
-    and the offset at which each begins. `balance`: number of transactions before the moment minus
-    number of the others."""
+    """The commit times of a file's transactions (microseconds since the epoch), in the
+    log's order, and the offset at which each begins. `balance`: number of transactions
+    before the moment minus number of the others."""
 
     file: LogFile
     times: Integers
@@ -173,7 +176,8 @@ def _read_times(
 
 
 def _place_in(files: Sequence[_Times], divider: Divider, end: Coordinates) -> MomentPlace:
-    """Return the moment's place in the files that were read; `end` if it is after all of them."""
+    """Return the moment's place in the files that were read; `end` if it is after all
+    of them."""
     at, first = None, None
     for file in files:
         late = np.flatnonzero(file.times >= divider.moment)
@@ -192,8 +196,8 @@ def _place_in(files: Sequence[_Times], divider: Divider, end: Coordinates) -> Mo
 
 
 def _files_before(heads: FileHeads, count: int, divider: Divider) -> int:
-    """Return how many of `count` files were created before the moment. First a sample of the files'
-    heads is read, then the heads between two of the sample."""
+    """Return how many of `count` files were created before the moment. First a sample
+    of the files' heads is read, then the heads between two of the sample."""
 
     def divided(files: range) -> int:
         in_seconds = Divider(divider.moment // SECOND * SECOND, divider.latest)
@@ -209,9 +213,9 @@ def _files_before(heads: FileHeads, count: int, divider: Divider) -> int:
 
 
 def _created(head: FileHead) -> int:
-    """Return when a file was created (microseconds since the epoch). If another server committed
-    its first transaction, by a clock that is ahead, return that commit time: transactions before it
-    may be as late."""
+    """Return when a file was created (microseconds since the epoch). If another server
+    committed its first transaction, by a clock that is ahead, return that commit time:
+    transactions before it may be as late."""
     created, others = microseconds(head.created), head.others
     return created if others is None else max(created, microseconds(others) // SECOND * SECOND)
 

@@ -1,11 +1,12 @@
-"""The search for a place by its content: boundaries of transactions, ends of GTID sets, and the
-transactions that show whether another server's log has the same history (`SetAnchor`).
+"""The search for a place by its content: boundaries of transactions, ends of GTID sets,
+and the transactions that show whether another server's log has the same history
+(`SetAnchor`).
 
-A server that was reset assigns the same GTIDs again, so a GTID alone does not identify a
-transaction. MySQL since 8.0 has the time of the first commit in every server's log, to the
-microsecond (`original_commit_timestamp`). For MariaDB a digest is computed instead. It covers the
-transaction's statements and rows, without table ids and offsets, and the seconds in the events'
-headers, which replicas keep.
+A server that was reset assigns the same GTIDs again, so a GTID alone does not identify
+a transaction. MySQL since 8.0 has the time of the first commit in every server's log,
+to the microsecond (`original_commit_timestamp`). For MariaDB a digest is computed
+instead. It covers the transaction's statements and rows, without table ids and offsets,
+and the seconds in the events' headers, which replicas keep.
 """
 
 from __future__ import annotations
@@ -54,9 +55,9 @@ from lockstep.pipeline.values.position import Anchor, Coordinates, LogFile, Posi
 class Boundary:
     """A place between two transactions, with the GTIDs executed before it.
 
-    `rewound`: True if the place that was asked for is inside a transaction, so that `at` is the
-    beginning of that transaction. `anchor`: describes the event before `at`; None at a file's
-    beginning.
+    `rewound`: True if the place that was asked for is inside a transaction, so that
+    `at` is the beginning of that transaction. `anchor`: describes the event before
+    `at`; None at a file's beginning.
     """
 
     at: Coordinates
@@ -66,11 +67,12 @@ class Boundary:
 
 
 def find_boundary(dumps: Dumps, at: Coordinates, *, tell: ReportProgress | None = None) -> Boundary:
-    """Return `at` if it is between two transactions, else the beginning of the transaction around
-    it.
+    """Return `at` if it is between two transactions, else the beginning of the
+    transaction around it.
 
-    The file is read from its beginning, because only the transactions before `at` show which GTIDs
-    were executed there. NotAnEventBoundary if no event begins or ends at `at`.
+    The file is read from its beginning, because only the transactions before `at` show
+    which GTIDs were executed there. NotAnEventBoundary if no event begins or ends at
+    `at`.
     """
     head = read_file_head(dumps, at.file)
     if at.offset == FIRST_OFFSET:
@@ -92,8 +94,8 @@ def find_boundary(dumps: Dumps, at: Coordinates, *, tell: ReportProgress | None 
 def _executed_before(
     dumps: Dumps, at: Coordinates, tell: ReportProgress | None
 ) -> tuple[GtidSet, Stretch | None]:
-    """Return the GTIDs of the transactions that end in the file at or before `at`, and the last of
-    these transactions."""
+    """Return the GTIDs of the transactions that end in the file at or before `at`, and
+    the last of these transactions."""
     start = Coordinates(at.file, FIRST_OFFSET)
     read = GtidCollector()
     last: Stretch | None = None
@@ -110,8 +112,9 @@ def _executed_before(
 def _around(
     dumps: Dumps, at: Coordinates, start: Coordinates
 ) -> tuple[Coordinates, LoggedEvent | None]:
-    """Return a place and the event before it: `at`, or the beginning of a transaction if `at` is
-    inside that. `start`: the beginning of the event that ends the last transaction before `at`."""
+    """Return a place and the event before it: `at`, or the beginning of a transaction
+    if `at` is inside that. `start`: the beginning of the event that ends the last
+    transaction before `at`."""
     last: LoggedEvent | None = None
     transaction_begin: tuple[Coordinates, LoggedEvent | None] | None = None
     end = start
@@ -135,7 +138,8 @@ def _around(
 
 
 def read_anchor(dumps: Dumps, at: Coordinates) -> Anchor | None:
-    """Return the event that begins at a place, as an anchor; None if no event begins there."""
+    """Return the event that begins at a place, as an anchor; None if no event begins
+    there."""
     created = int(read_file_head(dumps, at.file).created.timestamp())
     with closing(dumps.dump(at)) as dump:
         event = next((event for event in walk(dump, at) if event.at >= at), None)
@@ -153,9 +157,9 @@ def find_end_of(
     binlogs: Sequence[BinlogSize] = (),
     tell: ReportProgress | None = None,
 ) -> Coordinates:
-    """Return the first place after `start` at which all of `gtids` are executed: the end of a
-    transaction, or `start` itself. EndNotReached if some of `gtids` are not in the log up to
-    `head`. `binlogs` is used only to report progress (`tell`)."""
+    """Return the first place after `start` at which all of `gtids` are executed: the
+    end of a transaction, or `start` itself. EndNotReached if some of `gtids` are not in
+    the log up to `head`. `binlogs` is used only to report progress (`tell`)."""
     missing = gtids.difference(start.gtid_set)
     if not missing:
         return start.at
@@ -201,8 +205,8 @@ class LastTransactions:
         self._last: dict[tuple[int, int, int], tuple[str, int, Coordinates]] = {}
 
     def add(self, transactions: Integers, sources: Sequence[str], files: Sequence[LogFile]) -> None:
-        """Add transactions that come after those added before. `sources`, `files`: the lists to
-        which the index `transactions` refers."""
+        """Add transactions that come after those added before. `sources`, `files`: the
+        lists to which the index `transactions` refers."""
         named = transactions[transactions[:, columns.GTID_KIND] != ANONYMOUS]
         if not len(named):
             return
@@ -214,7 +218,8 @@ class LastTransactions:
             self._last[kind, high, low] = transaction
 
     def anchors(self, dumps: Dumps) -> tuple[SetAnchor, ...]:
-        """Return the anchor of each GTID source's last transaction, the newest one first."""
+        """Return the anchor of each GTID source's last transaction, the newest one
+        first."""
         newest_first = reversed(self._last.values())
         return tuple(_anchor(dumps, gtid, committed, at) for gtid, committed, at in newest_first)
 
@@ -236,7 +241,8 @@ def _anchor(dumps: Dumps, gtid: str, committed_at: int, at: Coordinates) -> SetA
 def find_anchors(
     dumps: Dumps, binlogs: Sequence[BinlogSize], end: Coordinates, gtids: Collection[str]
 ) -> Mapping[str, SetAnchor]:
-    """Return the anchors of the transactions `gtids` that the log has up to `end`, by GTID."""
+    """Return the anchors of the transactions `gtids` that the log has up to `end`, by
+    GTID."""
     heads = FileHeads(dumps, binlogs)
     gtids_in: dict[int, set[str]] = {}
     for gtid in gtids:
@@ -257,7 +263,8 @@ def _contains(gtid: GtidSet, executed: GtidSet) -> bool:
 def _find_in(
     dumps: Dumps, start: Coordinates, end: Coordinates, gtids: Collection[str]
 ) -> dict[str, SetAnchor]:
-    """Return the anchors of the transactions `gtids` that the log has from `start` to `end`."""
+    """Return the anchors of the transactions `gtids` that the log has from `start` to
+    `end`."""
     numbers = np.array([_number_of(gtid) for gtid in gtids], np.int64)
     places: dict[str, tuple[int, Coordinates]] = {}
     with closing(scan(dumps, start, end, whole=False)) as stretches:
@@ -279,8 +286,8 @@ def _number_of(gtid: str) -> int:
 
 
 def _digest(dumps: Dumps, at: Coordinates) -> str:
-    """Return the digest of the transaction that begins at `at`. It is the same in the log of a
-    replica, compressed or not, with texts of statements or without."""
+    """Return the digest of the transaction that begins at `at`. It is the same in the
+    log of a replica, compressed or not, with texts of statements or without."""
     digest, count, begun = 0, 0, False
     with closing(dumps.dump(at)) as dump:
         for event in walk(dump, at):
@@ -297,7 +304,8 @@ def _digest(dumps: Dumps, at: Coordinates) -> str:
 
 
 def _content(event: LoggedEvent) -> bytes:
-    """Return the bytes of an event that are hashed; b"" for events that a replica may not have."""
+    """Return the bytes of an event that are hashed; b"" for events that a replica may
+    not have."""
     if event.code in COMPRESSED_ROWS:
         plain = plain_rows(event.parsed).tobytes()
         return _rows(event, COMPRESSED_ROWS[EventType(event.code)], plain[HEADER.size :])

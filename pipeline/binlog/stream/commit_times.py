@@ -7,12 +7,13 @@ MySQL's GTID events have commit timestamps since 8.0:
 | of the server that wrote the log | the immediate commit timestamp: no session can set it |
 | received from another server | the earlier of the original and the immediate timestamp |
 
-Without them (MariaDB, MySQL 5.7), the time is the second in the header of the transaction's last
-event: the second in which COMMIT began, or a statement that commits by itself. A session can set
-that second (`SET TIMESTAMP`).
+Without them (MariaDB, MySQL 5.7), the time is the second in the header of the
+transaction's last event: the second in which COMMIT began, or a statement that commits
+by itself. A session can set that second (`SET TIMESTAMP`).
 
-The lake and the ledger (the database of positions) record the beginning of that second. A search
-uses its end, so that a search for a moment within the second does not miss the transaction.
+The lake and the ledger (the database of positions) record the beginning of that second.
+A search uses its end, so that a search for a moment within the second does not miss the
+transaction.
 """
 
 from __future__ import annotations
@@ -52,9 +53,9 @@ def end_of_second(seconds: Number) -> Number:
 
 
 class NewestCommit:
-    """The newest commit time of a batch's transactions. `read_at`: when the server was asked for
-    the end of its log. A commit time that is later by more than `SKEW` is wrong and ignored. If all
-    are wrong, the newest is `read_at`."""
+    """The newest commit time of a batch's transactions. `read_at`: when the server was
+    asked for the end of its log. A commit time that is later by more than `SKEW` is
+    wrong and ignored. If all are wrong, the newest is `read_at`."""
 
     def __init__(self, read_at: datetime) -> None:
         self._read_at = read_at

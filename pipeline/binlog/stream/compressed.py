@@ -1,13 +1,14 @@
 """Decompression of compressed events.
 
 A TRANSACTION_PAYLOAD has all events of a transaction, compressed or not
-(`Transaction_payload_event` in `libs/mysql/binlog/event/control_events.h` of MySQL's source):
-fields of type, length and value (all length-encoded integers), ended by type 0, then the payload.
+(`Transaction_payload_event` in `libs/mysql/binlog/event/control_events.h` of MySQL's
+source): fields of type, length and value (all length-encoded integers), ended by type
+0, then the payload.
 
 MariaDB compresses single events (`binlog_buf_uncompress`, `query_event_uncompress` and
-`row_log_event_uncompress` in `sql/log_event.cc` of its source): a byte of 0x80 | algorithm << 4 |
-n, then the uncompressed length in n bytes, big-endian, then the data. The only algorithm is 0,
-zlib.
+`row_log_event_uncompress` in `sql/log_event.cc` of its source): a byte of 0x80 |
+algorithm << 4 | n, then the uncompressed length in n bytes, big-endian, then the data.
+The only algorithm is 0, zlib.
 
 A declared size is compared with the actual one, and never used to allocate memory.
 """
@@ -45,9 +46,9 @@ _UPDATES = frozenset({EventType.UPDATE_ROWS, EventType.UPDATE_ROWS_V1})
 
 
 def payload_pieces(event: Event) -> Iterator[Bytes]:
-    """Return the events in a TRANSACTION_PAYLOAD, as bytes in pieces of at most `PIECE_BYTES`.
-    DamagedEvent if they have another size than it declares; UnsupportedEvent for an unknown
-    compression."""
+    """Return the events in a TRANSACTION_PAYLOAD, as bytes in pieces of at most
+    `PIECE_BYTES`. DamagedEvent if they have another size than it declares;
+    UnsupportedEvent for an unknown compression."""
     reader = Reader(event.body, "a TRANSACTION_PAYLOAD event")
     fields: dict[int, int] = {}
     while (kind := reader.length_encoded()) != _END:
@@ -95,7 +96,8 @@ def _pieces(event: Event, stream: Any, declared: int | None) -> Iterator[Bytes]:
 
 
 def plain_query(event: Event) -> Event:
-    """Return the QUERY for a QUERY_COMPRESSED, in which only the statement's text is compressed."""
+    """Return the QUERY for a QUERY_COMPRESSED, in which only the statement's text is
+    compressed."""
     reader = Reader(event.body, "a compressed QUERY event")
     reader.take(8)
     database = reader.integer(1)
@@ -106,8 +108,8 @@ def plain_query(event: Event) -> Event:
 
 
 def plain_rows(event: Event) -> Bytes:
-    """Return a compressed row event as the bytes of an uncompressed one, without a checksum. In a
-    compressed event only the rows are compressed."""
+    """Return a compressed row event as the bytes of an uncompressed one, without a
+    checksum. In a compressed event only the rows are compressed."""
     kind = COMPRESSED_ROWS[event.type]
     reader = Reader(event.body, "a compressed row event")
     reader.take(8)

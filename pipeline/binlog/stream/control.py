@@ -1,9 +1,10 @@
-"""The bodies of events without rows: format description, GTIDs and GTID sets, QUERY, XA_PREPARE,
-ROTATE.
+"""The bodies of events without rows: format description, GTIDs and GTID sets, QUERY,
+XA_PREPARE, ROTATE.
 
-Formats: MySQL manual, `FORMAT_DESCRIPTION_EVENT`; `libs/mysql/binlog/event/control_events.h` and
-`statement_events.h` of MySQL's source. The docstrings list the fields of a body with their sizes in
-bytes. `rows` reads table maps and row events.
+Formats: MySQL manual, `FORMAT_DESCRIPTION_EVENT`;
+`libs/mysql/binlog/event/control_events.h` and `statement_events.h` of MySQL's source.
+The docstrings list the fields of a body with their sizes in bytes. `rows` reads table
+maps and row events.
 """
 
 from __future__ import annotations
@@ -30,12 +31,12 @@ _LAST_MOMENT = (datetime.max.replace(tzinfo=UTC) - EPOCH) // timedelta(microseco
 
 
 def read_tagged_gtid(event: Event) -> tuple[str, int, int, int]:
-    """Return a GTID_TAGGED event's source with its tag, its number, and its immediate and original
-    commit timestamps (microseconds since the epoch, 0 if it has none).
+    """Return a GTID_TAGGED event's source with its tag, its number, and its immediate
+    and original commit timestamps (microseconds since the epoch, 0 if it has none).
 
     The event (MySQL 8.3+) has numbered fields, encoded by `mysql::serialization`
-    (`libs/mysql/serialization/readme.md`): a version, a size and the last field that must not be
-    ignored, then each field's number and value, in ascending order."""
+    (`libs/mysql/serialization/readme.md`): a version, a size and the last field that
+    must not be ignored, then each field's number and value, in ascending order."""
     reader = Reader(event.body, "a tagged GTID event")
     _, size, _ = (reader.serialized() for _ in range(3))
     if size != len(event.body):
@@ -71,7 +72,8 @@ def read_tagged_gtid(event: Event) -> tuple[str, int, int, int]:
 def read_xa_prepare(event: Event) -> tuple[Xid, bool]:
     """Return an XA_PREPARE's XID, and whether it was committed in one phase.
 
-    The body: one phase 1, format id 4, lengths of gtrid and bqual 4 each, gtrid, bqual."""
+    The body: one phase 1, format id 4, lengths of gtrid and bqual 4 each, gtrid,
+    bqual."""
     reader = Reader(event.body, "an XA_PREPARE event")
     one_phase = reader.integer(1) != 0
     format_id = _signed(reader.integer(4))
@@ -87,9 +89,10 @@ _XA: Final = re.compile(
 
 
 def read_xid(statement: str, at: Coordinates) -> Xid:
-    """Return the XID of an XA statement at `at`, in the form that servers log: gtrid and bqual in
-    hexadecimal, and the format id. Only the low 32 bits of the format id are kept, because
-    XA_PREPARE has only these; no server tells two XIDs apart by their format ids."""
+    """Return the XID of an XA statement at `at`, in the form that servers log: gtrid
+    and bqual in hexadecimal, and the format id. Only the low 32 bits of the format id
+    are kept, because XA_PREPARE has only these; no server tells two XIDs apart by their
+    format ids."""
     match = _XA.match(statement)
     if match is None:
         raise damaged(f"an XA statement names no XID ({statement[:80]!r})", at)
@@ -105,8 +108,9 @@ _SHARP_S: Final = "\N{LATIN SMALL LETTER SHARP S}"
 
 
 def savepoint_name(statement: str) -> str:
-    """Return the name in SAVEPOINT `x` or ROLLBACK TO `x`, quotes included, without case and
-    accents. The server compares such names by utf8mb3_general_ci, which ignores both."""
+    """Return the name in SAVEPOINT `x` or ROLLBACK TO `x`, quotes included, without
+    case and accents. The server compares such names by utf8mb3_general_ci, which
+    ignores both."""
     match = _SAVEPOINT.match(statement)
     name = unicodedata.normalize("NFD", match["name"].strip() if match else "")
     bare = "".join(letter for letter in name if not unicodedata.combining(letter))
@@ -119,8 +123,9 @@ def _signed(value: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class MariaDbGtid:
-    """MariaDB's GTID event. `standalone`: a statement that commits by itself follows. `xid`: that
-    of an XA transaction, which this event prepares (`prepares`) or ends; None for others."""
+    """MariaDB's GTID event. `standalone`: a statement that commits by itself follows.
+    `xid`: that of an XA transaction, which this event prepares (`prepares`) or ends;
+    None for others."""
 
     domain: int
     number: int
@@ -130,9 +135,9 @@ class MariaDbGtid:
 
 
 def read_mariadb_gtid(event: Event) -> MariaDbGtid:
-    """Read a GTID event: number 8, domain 4, flags 1; with flag 0x02 a commit id of 8 bytes; with
-    0x40 (prepared) or 0x80 (completed) an XID: format id 4, two lengths 1 each, gtrid, bqual.
-    (`Gtid_log_event` in MariaDB's `sql/log_event.h`.)"""
+    """Read a GTID event: number 8, domain 4, flags 1; with flag 0x02 a commit id of 8
+    bytes; with 0x40 (prepared) or 0x80 (completed) an XID: format id 4, two lengths 1
+    each, gtrid, bqual. (`Gtid_log_event` in MariaDB's `sql/log_event.h`.)"""
     reader = Reader(event.body, "a GTID event")
     number, domain, flags = reader.integer(8), reader.integer(4), reader.integer(1)
     if number > _MAX_NUMBER:
@@ -152,8 +157,8 @@ _NAME_SHOWN: Final = 80
 
 
 def read_rotate(body: bytes, at: Coordinates) -> Coordinates:
-    """Return the place where the log continues after a ROTATE at `at`. DamagedEvent if that is not
-    in a file of the same log. The body: offset 8, the file's name."""
+    """Return the place where the log continues after a ROTATE at `at`. DamagedEvent if
+    that is not in a file of the same log. The body: offset 8, the file's name."""
     offset = int.from_bytes(body[:8], "little")
     name = body[8:].decode("utf-8", "replace")
     if offset >> 62:
@@ -172,12 +177,13 @@ def read_rotate(body: bytes, at: Coordinates) -> Coordinates:
 class Query:
     """A statement as logged, with its default database.
 
-    `text` is decoded as UTF-8 if possible, else as latin1, which is enough to classify a statement.
-    To parse it, decode `raw` in its client's character set, which the status variables name
-    (`status`, read by `schema.context`). `second`: when it began, in seconds since the epoch.
-    `thread_specific`: the header's flag for statements that use temporary tables. `error`: the
-    error number of a statement that failed halfway, else 0. `for_rows`: it was logged inside a
-    transaction instead of its rows, because its session logs in statement format.
+    `text` is decoded as UTF-8 if possible, else as latin1, which is enough to classify
+    a statement. To parse it, decode `raw` in its client's character set, which the
+    status variables name (`status`, read by `schema.context`). `second`: when it began,
+    in seconds since the epoch. `thread_specific`: the header's flag for statements that
+    use temporary tables. `error`: the error number of a statement that failed halfway,
+    else 0. `for_rows`: it was logged inside a transaction instead of its rows, because
+    its session logs in statement format.
     """
 
     database: str
@@ -191,10 +197,10 @@ class Query:
 
 
 def read_query(event: Event) -> Query:
-    """Read a QUERY: thread id 4, seconds 4, database length 1, error code 2, status length 2,
-    status variables, database, NUL, statement. An EXECUTE_LOAD_QUERY has 13 bytes more before the
-    status variables: file id 4, start 4 and end 4 of the file name in the statement, handling of
-    duplicates 1."""
+    """Read a QUERY: thread id 4, seconds 4, database length 1, error code 2, status
+    length 2, status variables, database, NUL, statement. An EXECUTE_LOAD_QUERY has 13
+    bytes more before the status variables: file id 4, start 4 and end 4 of the file
+    name in the statement, handling of duplicates 1."""
     reader = Reader(event.body, "a QUERY event")
     reader.take(8)
     database_length = reader.integer(1)
@@ -215,13 +221,15 @@ _GTID_FLAGS, _COLLATIONS = 0x82, 0x83
 _START_ALTER, _ROLLBACK_ALTER = 0x02, 0x08
 _SIZES: Final = {0: 4, 1: 8, 3: 4, 4: 6, 7: 2, 8: 2, 9: 8, 10: 4, 0x80: 3, 0x81: 8}
 _STRINGS: Final = {5: 1, 6: 1, 11: 2}
-"""The status variables of a MariaDB QUERY (`Q_…` in `sql/log_event.h` of its source): the code of a
-variable → its bytes, or its number of strings, each with a length of one byte before it."""
+"""The status variables of a MariaDB QUERY (`Q_…` in `sql/log_event.h` of its source):
+the code of a variable → its bytes, or its number of strings, each with a length of one
+byte before it."""
 
 
 def is_uncommitted_alter(event: Event) -> bool:
-    """Return whether a QUERY begins MariaDB's two-phase ALTER (START ALTER) or undoes it (ROLLBACK
-    ALTER). Both have the text of the COMMIT ALTER, but only the COMMIT ALTER changes the table."""
+    """Return whether a QUERY begins MariaDB's two-phase ALTER (START ALTER) or undoes
+    it (ROLLBACK ALTER). Both have the text of the COMMIT ALTER, but only the COMMIT
+    ALTER changes the table."""
     reader = Reader(event.body, "a QUERY event")
     reader.take(11)
     variables = Reader(reader.take(reader.integer(2)), "the status of a QUERY event")
@@ -232,8 +240,8 @@ def is_uncommitted_alter(event: Event) -> bool:
 
 
 def _skip(variables: Reader, code: int) -> bool:
-    """Skip a status variable's value. Return False if its length is unknown, so that the variables
-    after it cannot be read."""
+    """Skip a status variable's value. Return False if its length is unknown, so that
+    the variables after it cannot be read."""
     if code in _SIZES:
         variables.take(_SIZES[code])
     elif code in _STRINGS:
@@ -254,7 +262,8 @@ def _text(data: bytes) -> str:
 
 
 def to_datetime(microseconds: int) -> datetime:
-    """Return a time given in microseconds since the epoch; DamagedEvent after the year 9999."""
+    """Return a time given in microseconds since the epoch; DamagedEvent after the year
+    9999."""
     if microseconds > _LAST_MOMENT:
         raise damaged(f"a commit time lies after the year 9999 ({microseconds} µs since 1970)")
     return EPOCH + timedelta(microseconds=microseconds)
@@ -262,8 +271,8 @@ def to_datetime(microseconds: int) -> datetime:
 
 @dataclass(frozen=True, slots=True)
 class LogWriter:
-    """The kind of server that wrote a log file. `version`: 80015 for MySQL 8.0.15, 101118 for
-    MariaDB 10.11.18; None if the file has a version of another form."""
+    """The kind of server that wrote a log file. `version`: 80015 for MySQL 8.0.15,
+    101118 for MariaDB 10.11.18; None if the file has a version of another form."""
 
     flavour: Literal["mysql", "mariadb"] = "mysql"
     version: int | None = 90704
@@ -273,15 +282,15 @@ class LogWriter:
         return self.flavour == "mariadb"
 
     def between(self, first: int, last: int) -> bool:
-        """Return whether a MySQL of a version from `first` to `last`, or of an unknown version,
-        wrote the log."""
+        """Return whether a MySQL of a version from `first` to `last`, or of an unknown
+        version, wrote the log."""
         return not self.mariadb and (self.version is None or first <= self.version <= last)
 
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """A log file's format description: the server's version and flavour, whether its events
-    have a CRC32, and when the file was created (seconds since the epoch)."""
+    """A log file's format description: the server's version and flavour, whether its
+    events have a CRC32, and when the file was created (seconds since the epoch)."""
 
     version: str
     writer: LogWriter
@@ -298,7 +307,8 @@ _VERSION: Final = re.compile(r"(?:5\.5\.5-)?(\d+)\.(\d+)\.(\d+)")
 
 
 def version_number(version: str) -> int | None:
-    """Return a server's version as a number (80015 for 8.0.15-log); None if it has no such form."""
+    """Return a server's version as a number (80015 for 8.0.15-log); None if it has no
+    such form."""
     match = _VERSION.match(version)
     if match is None:
         return None
@@ -315,13 +325,14 @@ _POST_HEADERS: Final[dict[int, int]] = {
     EventType.UPDATE_ROWS: 10,
     EventType.DELETE_ROWS: 10,
 }
-"""Event type → bytes of the fixed part after its header, for the types that we read. A log that
-declares another length has a format that this version does not know."""
+"""Event type → bytes of the fixed part after its header, for the types that we read. A
+log that declares another length has a format that this version does not know."""
 
 
 def read_description(event: Event) -> Description:
-    """Read a format description: format version 2 (always 4), server version 50, time 4,
-    header length 1 (always 19), one byte per event type, then the checksum algorithm."""
+    """Read a format description: format version 2 (always 4), server version 50, time
+    4, header length 1 (always 19), one byte per event type, then the checksum
+    algorithm."""
     reader = Reader(event.raw[HEADER.size :], "the format description")
     format_version = reader.integer(2)
     version = reader.take(50).rstrip(b"\0").decode("latin-1")
@@ -346,8 +357,8 @@ def read_description(event: Event) -> Description:
 
 
 def encode_gtid_set(gtids: GtidSet) -> bytes:
-    """Return a GTID set's bytes for COM_BINLOG_DUMP_GTID. They have MySQL 8.3's form with tags only
-    if the set has tags, because older servers do not read that form."""
+    """Return a GTID set's bytes for COM_BINLOG_DUMP_GTID. They have MySQL 8.3's form
+    with tags only if the set has tags, because older servers do not read that form."""
     tagged = any(":" in source for source in gtids.intervals)
     count = len(gtids.intervals)
     middle = count.to_bytes(6, "little")
@@ -363,7 +374,8 @@ def encode_gtid_set(gtids: GtidSet) -> bytes:
 
 
 def decode_gtid_set(data: bytes) -> GtidSet:
-    """Read a GTID set in the form that `encode_gtid_set` writes; DamagedEvent if it has another."""
+    """Read a GTID set in the form that `encode_gtid_set` writes; DamagedEvent if it has
+    another."""
     reader = Reader(data, "a PREVIOUS_GTIDS event")
     head = reader.take(8)
     tagged = head[7] == 1
@@ -387,9 +399,9 @@ _COUNT: Final = (1 << 28) - 1
 
 
 def read_gtid_list(event: Event) -> GtidSet:
-    """Read MariaDB's GTID_LIST, which has the last transaction of each domain and server: count 4
-    (the low 28 bits), then domain 4, server 4, number 8 (`Gtid_list_log_event` in MariaDB's
-    `sql/log_event.h`)."""
+    """Read MariaDB's GTID_LIST, which has the last transaction of each domain and
+    server: count 4 (the low 28 bits), then domain 4, server 4, number 8
+    (`Gtid_list_log_event` in MariaDB's `sql/log_event.h`)."""
     reader = Reader(event.body, "a GTID_LIST event")
     count = reader.integer(4) & _COUNT
     parts = [f"{reader.integer(4)}-{reader.integer(4)}-{reader.integer(8)}" for _ in range(count)]

@@ -1,10 +1,11 @@
-"""One event at a time: the allow-list of event types, the common header, and a reader of bodies.
+"""One event at a time: the allow-list of event types, the common header, and a reader
+of bodies.
 
-Only the rare events become an `Event`. The compiled loop (`stream`) reads all others, by the same
-rules.
+Only the rare events become an `Event`. The compiled loop (`stream`) reads all others,
+by the same rules.
 
-Format: MySQL manual, "Protocol::Packet", "Binlog Network Stream", "Binary Log Event Header";
-MariaDB's numbers from `sql/log_event.h` of its source.
+Format: MySQL manual, "Protocol::Packet", "Binlog Network Stream", "Binary Log Event
+Header"; MariaDB's numbers from `sql/log_event.h` of its source.
 """
 
 from __future__ import annotations
@@ -27,8 +28,9 @@ FIRST_OFFSET: Final = 4
 """Offset of the first event of a file, after the magic number."""
 
 WIRE, WHOLE, NESTED = range(3)
-"""Forms of the compiled loop's input. WIRE: MySQL packets. WHOLE: one event, assembled from several
-packets. NESTED: the events inside a payload, which have no checksum and no offset of their own."""
+"""Forms of the compiled loop's input. WIRE: MySQL packets. WHOLE: one event, assembled
+from several packets. NESTED: the events inside a payload, which have no checksum and no
+offset of their own."""
 
 STATEMENT_END: Final = 0x1
 """A flag of row events: the last one of its statement."""
@@ -116,7 +118,8 @@ PLACES: Final = frozenset(
 _BEFORE_DESCRIPTION: Final = frozenset(
     {EventType.ROTATE, EventType.FORMAT_DESCRIPTION, EventType.HEARTBEAT}
 )
-"""Events that may come before the format description, which says whether events have checksums."""
+"""Events that may come before the format description, which says whether events have
+checksums."""
 
 _ARTIFICIAL_FLAG: Final = 0x20
 _REFUSED_BY_NAME: Final = {
@@ -128,10 +131,11 @@ _REFUSED_BY_NAME: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One event. `timestamp`: seconds since the epoch. `offset`: the place in `file` where it
-    begins. `size`: its bytes, checksum included. `artificial`: the server made it for this dump, so
-    that it takes no bytes of the file. `raw`: header and body, without the checksum. `crc32`: the
-    event's own checksum, or computed by us if the log has none."""
+    """One event. `timestamp`: seconds since the epoch. `offset`: the place in `file`
+    where it begins. `size`: its bytes, checksum included. `artificial`: the server made
+    it for this dump, so that it takes no bytes of the file. `raw`: header and body,
+    without the checksum. `crc32`: the event's own checksum, or computed by us if the
+    log has none."""
 
     type: EventType
     timestamp: int
@@ -162,9 +166,9 @@ class Event:
 
 
 def is_artificial(code: int, log_pos: int, flags: int) -> bool:
-    """Return whether the server made the event for this dump, so that it is not in the file.
-    A `log_pos` of 0 alone proves nothing: MariaDB 11 writes 0 for events that went through a
-    transaction's cache."""
+    """Return whether the server made the event for this dump, so that it is not in the
+    file. A `log_pos` of 0 alone proves nothing: MariaDB 11 writes 0 for events that
+    went through a transaction's cache."""
     if flags & _ARTIFICIAL_FLAG or code == EventType.HEARTBEAT or code == EventType.HEARTBEAT_V2:
         return True
     of_file = code == EventType.ROTATE or code == EventType.FORMAT_DESCRIPTION
@@ -172,8 +176,9 @@ def is_artificial(code: int, log_pos: int, flags: int) -> bool:
 
 
 def read_event(packet: bytes, at: Coordinates, *, checksum: bool | None) -> Event:
-    """Read an event as the server sent it, at `at`; UnsupportedEvent if its type is not on the
-    allow-list. `checksum`: whether `packet` ends with a CRC32; None counts as no."""
+    """Read an event as the server sent it, at `at`; UnsupportedEvent if its type is not
+    on the allow-list. `checksum`: whether `packet` ends with a CRC32; None counts as
+    no."""
     timestamp, code, server_id, size, log_pos, flags = HEADER.unpack_from(packet)
     try:
         kind = EventType(code)
@@ -194,16 +199,18 @@ def read_event(packet: bytes, at: Coordinates, *, checksum: bool | None) -> Even
 
 
 def read_first_event(packet: bytes, at: Coordinates, *, checksum: bool | None) -> Event:
-    """Verify and read an event that the compiled loop does not verify: a ROTATE, a format
-    description, or an event before the first format description (with `checksum` None)."""
+    """Verify and read an event that the compiled loop does not verify: a ROTATE, a
+    format description, or an event before the first format description (with `checksum`
+    None)."""
     kind = packet[4]
     if checksum is None and kind not in _BEFORE_DESCRIPTION:
         raise damaged(f"an event of type {kind} comes before the format description", at)
     if kind == EventType.FORMAT_DESCRIPTION:
         event = _read_description_event(packet, at)
     else:
-        # The artificial ROTATE comes before the first format description. Whether it has a CRC32
-        # depends on the server's own settings, so only its bytes can show that.
+        # The artificial ROTATE comes before the first format description. Whether it
+        # has a CRC32 depends on the server's own settings, so only its bytes can show
+        # that.
         has_crc = _crc_matches(packet) if checksum is None else checksum
         if has_crc and not _crc_matches(packet):
             raise damaged("an event's checksum does not match its bytes", at)
@@ -215,9 +222,10 @@ def read_first_event(packet: bytes, at: Coordinates, *, checksum: bool | None) -
 
 
 def _read_description_event(packet: bytes, at: Coordinates) -> Event:
-    """Verify and read a format description. The byte before its checksum names the algorithm. It
-    has a checksum even if that is 0 (none), which is then not verified. The CRC32 is computed
-    without the flag "log in use" (0x1), which the server clears when it closes the file."""
+    """Verify and read a format description. The byte before its checksum names the
+    algorithm. It has a checksum even if that is 0 (none), which is then not verified.
+    The CRC32 is computed without the flag "log in use" (0x1), which the server clears
+    when it closes the file."""
     algorithm = packet[-CHECKSUM_BYTES - 1]
     if algorithm not in (0, 1):
         raise damaged(f"the log's checksum algorithm {algorithm} is unknown", at)
@@ -235,8 +243,8 @@ def _crc_matches(packet: bytes) -> bool:
 
 
 def damaged(what: str, at: Coordinates | None = None) -> DamagedEvent:
-    """Return the error for a damaged event. `what`: a sentence without its full stop. `at`: the
-    event's place, if that is known."""
+    """Return the error for a damaged event. `what`: a sentence without its full stop.
+    `at`: the event's place, if that is known."""
     if at is None:
         return DamagedEvent(
             what, hint="it was not recorded; look at that place with mysqlbinlog -vv"
@@ -249,8 +257,9 @@ def damaged(what: str, at: Coordinates | None = None) -> DamagedEvent:
 
 
 class Reader:
-    """Reads forward through `data`, an event's body, which errors call `what`. Each method raises
-    `DamagedEvent` if the body ends too early, and returns nothing shorter."""
+    """Reads forward through `data`, an event's body, which errors call `what`. Each
+    method raises `DamagedEvent` if the body ends too early, and returns nothing
+    shorter."""
 
     __slots__ = ("_data", "_what", "at")
 
@@ -277,7 +286,8 @@ class Reader:
         return int.from_bytes(self.take(count), "little")
 
     def length_encoded(self) -> int:
-        """Read a length-encoded integer (MySQL protocol, "Protocol::LengthEncodedInteger")."""
+        """Read a length-encoded integer (MySQL protocol,
+        "Protocol::LengthEncodedInteger")."""
         first = self.integer(1)
         if first < 0xFB:
             return first
@@ -290,8 +300,9 @@ class Reader:
         raise damaged(f"{self._what} holds {first:#x} where a length should be")
 
     def serialized(self) -> int:
-        """Read an unsigned integer of `mysql::serialization`: the lowest bits of the first byte
-        are a one for each byte that follows it, then a zero, then the value."""
+        """Read an unsigned integer of `mysql::serialization`: the lowest bits of the
+        first byte are a one for each byte that follows it, then a zero, then the
+        value."""
         first = self.integer(1)
         following = 0
         while following < 8 and first >> following & 1:

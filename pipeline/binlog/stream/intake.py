@@ -1,13 +1,13 @@
-"""The input of the compiled loop: pieces of a socket's stream, or of a compressed payload; and the
-packets by which a server ends or refuses a dump.
+"""The input of the compiled loop: pieces of a socket's stream, or of a compressed
+payload; and the packets by which a server ends or refuses a dump.
 
-A piece is an array with HEADROOM free bytes before its content. The unread rest of the previous
-piece is copied there if it is short, so that the new bytes need not be moved. A longer rest is the
-start of a large event, whose buffer grows as its bytes arrive: its declared length is never
-allocated.
+A piece is an array with HEADROOM free bytes before its content. The unread rest of the
+previous piece is copied there if it is short, so that the new bytes need not be moved.
+A longer rest is the start of a large event, whose buffer grows as its bytes arrive: its
+declared length is never allocated.
 
-A server refuses dumps for nearly every reason with errno 1236, so only the text tells the reason.
-Errors of connections are in `resources.mysql.connection`.
+A server refuses dumps for nearly every reason with errno 1236, so only the text tells
+the reason. Errors of connections are in `resources.mysql.connection`.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ _SIZE_AT: Final = 9
 
 @dataclass(slots=True)
 class InputBytes:
-    """Bytes for the loop: `data[at:stop]`, in the form `mode` (`framing`). `packets`: in the mode
-    WHOLE, the number of packets that had the event."""
+    """Bytes for the loop: `data[at:stop]`, in the form `mode` (`framing`). `packets`:
+    in the mode WHOLE, the number of packets that had the event."""
 
     data: Bytes
     at: int
@@ -66,8 +66,9 @@ class InputBytes:
 
 
 class Wire:
-    """Makes inputs for the loop from the pieces that a socket delivers. A caller repeats: `put` a
-    piece; then, until `next` returns None, have the loop read that input and call `mark_read`."""
+    """Makes inputs for the loop from the pieces that a socket delivers. A caller
+    repeats: `put` a piece; then, until `next` returns None, have the loop read that
+    input and call `mark_read`."""
 
     def __init__(self) -> None:
         self._rest: npt.NDArray[np.uint8] = np.empty(0, np.uint8)
@@ -82,7 +83,8 @@ class Wire:
         return idle and not len(self._rest)
 
     def put(self, data: Bytes, begin: int, end: int) -> None:
-        """Take the next piece, `data[begin:end]`, which has HEADROOM free bytes before `begin`."""
+        """Take the next piece, `data[begin:end]`, which has HEADROOM free bytes before
+        `begin`."""
         rest, self._rest = self._rest, np.empty(0, np.uint8)
         if len(rest):
             begin -= len(rest)
@@ -108,7 +110,8 @@ class Wire:
         return self._whole
 
     def mark_read(self) -> None:
-        """Note that the loop read all whole events of the input from `next`, and keep the rest."""
+        """Note that the loop read all whole events of the input from `next`, and keep
+        the rest."""
         if self._whole is not None:
             self._whole = None
             return
@@ -176,8 +179,8 @@ class Nested:
     def refill(self) -> bool:
         """Append the next pieces to the unread bytes; return False if there are none.
 
-        Each call at least doubles the unread bytes, so that a large event is copied only a few
-        times. DamagedEvent if an event declares more than MAX_EVENT_BYTES.
+        Each call at least doubles the unread bytes, so that a large event is copied
+        only a few times. DamagedEvent if an event declares more than MAX_EVENT_BYTES.
         """
         unread = self.input.data[self.input.at : self.input.stop]
         declared = int.from_bytes(unread[_SIZE_AT : _SIZE_AT + 4].tobytes(), "little")
@@ -202,10 +205,11 @@ def _too_large() -> DamagedEvent:
 
 
 def events(dump: Iterable[Received]) -> Iterator[bytes]:
-    """Yield a dump's events one by one, without checking them, for callers that need only a few.
+    """Yield a dump's events one by one, without checking them, for callers that need
+    only a few.
 
-    Ends where the server ends the log. Raises the server's error if it refuses the dump, and
-    DamagedEvent for an event without a whole header.
+    Ends where the server ends the log. Raises the server's error if it refuses the
+    dump, and DamagedEvent for an event without a whole header.
     """
     event = _LargeEvent()
     for received in dump:
@@ -244,8 +248,8 @@ def refusal(text: str) -> LockstepError:
             hint="choose a start that SHOW BINARY LOGS covers",
         )
     if "cannot replicate" in lowered and "transaction when" in lowered:
-        # With gtid_mode ON a server sends only transactions with a GTID, with OFF only those
-        # without one.
+        # With gtid_mode ON a server sends only transactions with a GTID, with OFF only
+        # those without one.
         return TransactionsWithoutGtid(
             f"the server does not send a transaction that its gtid_mode forbids: {text}",
             hint="set global gtid_mode = ON_PERMISSIVE (from OFF by way of OFF_PERMISSIVE), run "
@@ -266,13 +270,14 @@ _NO_BOUNDARY = ("max_allowed_packet", "truncated in the middle", "bogus data", "
 
 
 def is_end(packet: bytes) -> bool:
-    """Return whether a packet without an event is an EOF packet, which marks the end of the log."""
+    """Return whether a packet without an event is an EOF packet, which marks the end of
+    the log."""
     return packet[:1] == b"\xfe" and len(packet) < _EOF_MAX_BYTES
 
 
 def refused_by(packet: bytes) -> LockstepError:
-    """Return the error for an error packet, which a server may send at any point of a stream:
-    0xFF, errno 2, `#` and SQL state 5, text."""
+    """Return the error for an error packet, which a server may send at any point of a
+    stream: 0xFF, errno 2, `#` and SQL state 5, text."""
     if packet[:1] != b"\xff":
         return DamagedEvent(
             f"the server's stream holds a packet that begins with {packet[:1].hex() or 'nothing'}",

@@ -1,8 +1,8 @@
-"""The registers: the state that the compiled loop (`stream`) keeps between calls, as an array of
-integers.
+"""The registers: the state that the compiled loop (`stream`) keeps between calls, as an
+array of integers.
 
-The loop copies the row events of whole transactions into a ring buffer, and indexes the events and
-the transactions (`ring`).
+The loop copies the row events of whole transactions into a ring buffer, and indexes the
+events and the transactions (`ring`).
 """
 
 from __future__ import annotations
@@ -43,17 +43,19 @@ from lockstep.pipeline.binlog.stream.rules import Phase
     SERVER_ID,
 ) = range(26)
 COUNT: Final = 26
-"""AT: the next unread byte of the input. EVENT_AT, EVENT_SIZE, EVENT_CRC: the current event's first
-byte, its bytes (checksum included) and its CRC32. NEXT: the byte after it. PHASE: the buffer's
-state (`rules`). CHECKSUM: 1 if the log has CRC32s, 0 if not, -1 before its format description.
-SEQUENCE: sequence number of the next packet. FILE, OFFSET: the place in the log of the event at AT.
-STATEMENT: number of the statement whose table maps are valid now. PUT, GET, ACK: the ring's
-sequences. EVENTS, TRANSACTIONS: rows used in the indexes. COMPLETE_EVENTS: how many of the events
-belong to complete transactions. STOP_…: limits; reading stops at the end of the first transaction
-that reaches one. ALL_…: counts that are compared with the limits. ALONE: 1 if the open transaction
-must be handed out as a group of its own, because a file has some of its rows. TEXTS, TEXT_PUT: rows
-used in the index of statements' texts, and bytes that the texts use. SERVER_ID: id of the server
-that wrote the log, -1 before its format description."""
+"""AT: the next unread byte of the input. EVENT_AT, EVENT_SIZE, EVENT_CRC: the current
+event's first byte, its bytes (checksum included) and its CRC32. NEXT: the byte after
+it. PHASE: the buffer's state (`rules`). CHECKSUM: 1 if the log has CRC32s, 0 if not, -1
+before its format description. SEQUENCE: sequence number of the next packet. FILE,
+OFFSET: the place in the log of the event at AT. STATEMENT: number of the statement
+whose table maps are valid now. PUT, GET, ACK: the ring's sequences. EVENTS,
+TRANSACTIONS: rows used in the indexes. COMPLETE_EVENTS: how many of the events belong
+to complete transactions. STOP_…: limits; reading stops at the end of the first
+transaction that reaches one. ALL_…: counts that are compared with the limits. ALONE: 1
+if the open transaction must be handed out as a group of its own, because a file has
+some of its rows. TEXTS, TEXT_PUT: rows used in the index of statements' texts, and
+bytes that the texts use. SERVER_ID: id of the server that wrote the log, -1 before its
+format description."""
 
 _NEVER: Final = int(np.iinfo(np.int64).max)
 """A limit that no count and no offset reaches."""
@@ -75,8 +77,8 @@ class _Register:
 
 
 class Registers:
-    """The registers of one dump. The compiled loop works on `array`; all other code reads and sets
-    the registers by name."""
+    """The registers of one dump. The compiled loop works on `array`; all other code
+    reads and sets the registers by name."""
 
     __slots__ = ("array",)
 
@@ -131,19 +133,21 @@ class Registers:
     # -- where reading stops ---------------------------------------------------------
 
     def count_from_here(self, transactions: int | None, log_bytes: int | None) -> None:
-        """Stop after this many transactions or bytes of the log, counted from now. None is no
-        limit."""
+        """Stop after this many transactions or bytes of the log, counted from now. None
+        is no limit."""
         self.array[ALL_TRANSACTIONS] = self.array[ALL_BYTES] = 0
         self.array[STOP_TRANSACTIONS] = transactions or _NEVER
         self.array[STOP_BYTES] = log_bytes or _NEVER
 
     def count_transaction(self, log_bytes: int) -> None:
-        """Count a complete transaction of `log_bytes` bytes, which the loop did not count."""
+        """Count a complete transaction of `log_bytes` bytes, which the loop did not
+        count."""
         self.array[ALL_TRANSACTIONS] += 1
         self.array[ALL_BYTES] += log_bytes
 
     def stop_at(self, offset: int | None) -> None:
-        """Stop at the first end of a transaction at or after `offset` of the current file."""
+        """Stop at the first end of a transaction at or after `offset` of the current
+        file."""
         self.array[STOP_OFFSET] = _NEVER if offset is None else offset
 
     def stop_here(self) -> None:
@@ -153,13 +157,14 @@ class Registers:
     # -- the ring's room -------------------------------------------------------------
 
     def cut_open(self, events: int = 0, put: int | None = None) -> None:
-        """Keep only the first `events` events of the open transaction. `put`: the ring's sequence
-        after the last of them."""
+        """Keep only the first `events` events of the open transaction. `put`: the
+        ring's sequence after the last of them."""
         self.array[EVENTS] = self.array[COMPLETE_EVENTS] + events
         self.array[PUT] = self.array[GET] if put is None else put
 
     def empty_ring(self) -> None:
-        """Free the ring after all its events, those of the open transaction, went to a file."""
+        """Free the ring after all its events, those of the open transaction, went to a
+        file."""
         self.array[EVENTS] = 0
         self.array[GET] = self.array[ACK] = self.array[PUT]
         self.array[ALONE] = 1

@@ -1,11 +1,12 @@
-"""The ring buffer of row events, its two indexes (events and transactions), and the groups of whole
-transactions that are handed out, with the texts of their statements.
+"""The ring buffer of row events, its two indexes (events and transactions), and the
+groups of whole transactions that are handed out, with the texts of their statements.
 
-Each byte has a sequence number: the number of bytes that were put before it. Bytes before `ack` may
-be overwritten. Bytes from `ack` to `get` belong to complete transactions and may be read. Bytes
-from `get` to `put` belong to the open transaction. A byte's place is its sequence number modulo the
-ring's size, a power of two. An event never wraps: if it does not fit before the ring's end, it is
-put at the ring's beginning, and the bytes before the end stay unused.
+Each byte has a sequence number: the number of bytes that were put before it. Bytes
+before `ack` may be overwritten. Bytes from `ack` to `get` belong to complete
+transactions and may be read. Bytes from `get` to `put` belong to the open transaction.
+A byte's place is its sequence number modulo the ring's size, a power of two. An event
+never wraps: if it does not fit before the ring's end, it is put at the ring's
+beginning, and the bytes before the end stay unused.
 """
 
 from __future__ import annotations
@@ -27,10 +28,11 @@ Integers = npt.NDArray[np.int64]
 # Columns of the index of events, one row each.
 AT, SIZE, MAP, TYPE, TIMESTAMP, SERVER_ID, OFFSET, TRANSACTION, FLAGS = range(9)
 EVENT_COLUMNS: Final = 9
-"""AT: place in the data. SIZE: bytes of header and body, without checksum. MAP: number of the
-event's table map (`maps`). TYPE, TIMESTAMP (seconds), SERVER_ID: from the header. OFFSET: offset in
-the log file, for an event inside a payload that of the payload. TRANSACTION: row in the index of
-transactions. FLAGS: those of the row event."""
+"""AT: place in the data. SIZE: bytes of header and body, without checksum. MAP: number
+of the event's table map (`maps`). TYPE, TIMESTAMP (seconds), SERVER_ID: from the
+header. OFFSET: offset in the log file, for an event inside a payload that of the
+payload. TRANSACTION: row in the index of transactions. FLAGS: those of the row
+event."""
 
 # Columns of the index of transactions.
 (
@@ -54,28 +56,32 @@ transactions. FLAGS: those of the row event."""
     TIME,
 ) = range(18)
 TRANSACTION_COLUMNS: Final = 18
-"""FIRST_EVENT, END_EVENT: the transaction's rows in the index of events, END_EVENT excluded. FILE:
-index into a group's `files`. BEGIN_OFFSET, END_OFFSET: offsets in that file. GTID_HIGH, GTID_LOW:
-halves of the UUID; for MariaDB, domain and server id; for a tagged GTID, an index into a group's
-`sources`, and 0. COMMITTED_AT: commit time at the first server (`original_commit_timestamp`, which
-a session can set), in microseconds since the epoch, or 0. TIME: the commit time in this log
-(`commit_times`), in microseconds, or 0. LAST_…: the last event's offset, bytes, CRC32 and seconds.
-LOG_BYTES: the transaction's bytes in the log. SERVER: id of the server that executed it first.
-TEXT_BYTES: size of its statements' texts, more than `MOST_TEXT_BYTES` if some were cut off."""
+"""FIRST_EVENT, END_EVENT: the transaction's rows in the index of events, END_EVENT
+excluded. FILE: index into a group's `files`. BEGIN_OFFSET, END_OFFSET: offsets in that
+file. GTID_HIGH, GTID_LOW: halves of the UUID; for MariaDB, domain and server id; for a
+tagged GTID, an index into a group's `sources`, and 0. COMMITTED_AT: commit time at the
+first server (`original_commit_timestamp`, which a session can set), in microseconds
+since the epoch, or 0. TIME: the commit time in this log (`commit_times`), in
+microseconds, or 0. LAST_…: the last event's offset, bytes, CRC32 and seconds.
+LOG_BYTES: the transaction's bytes in the log. SERVER: id of the server that executed it
+first. TEXT_BYTES: size of its statements' texts, more than `MOST_TEXT_BYTES` if some
+were cut off."""
 
 TAKEN, INSPECTED = 1, 2
-"""A table's row events are put into the ring (TAKEN), handed to Python one by one (INSPECTED), or
-skipped (0)."""
+"""A table's row events are put into the ring (TAKEN), handed to Python one by one
+(INSPECTED), or skipped (0)."""
 
 ANONYMOUS, MYSQL, TAGGED, MARIADB = range(4)
 """Values of GTID_KIND."""
 
 MOST_TEXT_BYTES: Final = 64 << 10
-"""Most bytes of text that are kept for one transaction. Each text counts one byte more than it has.
+"""Most bytes of text that are kept for one transaction. Each text counts one byte more
+than it has.
 """
 
 TEXT_OWNER, TEXT_AT, TEXT_SIZE = range(3)
-"""Columns of the index of texts: the text's row in the index of transactions, its offset and bytes.
+"""Columns of the index of texts: the text's row in the index of transactions, its
+offset and bytes.
 """
 
 
@@ -83,8 +89,8 @@ TEXT_OWNER, TEXT_AT, TEXT_SIZE = range(3)
 class Block:
     """Row events in order: their bytes and their index (n x EVENT_COLUMNS).
 
-    The bytes are always read-only, because bytes from a file or payload are: numba would compile
-    each function a second time for writable bytes.
+    The bytes are always read-only, because bytes from a file or payload are: numba
+    would compile each function a second time for writable bytes.
     """
 
     data: npt.NDArray[np.uint8]
@@ -99,18 +105,21 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Texts:
-    """The texts of a group's statements: their bytes, one after another, and their index (n x 3) in
-    the order of the log. A text whose transaction was removed from the group has row -1.
+    """The texts of a group's statements: their bytes, one after another, and their
+    index (n x 3) in the order of the log. A text whose transaction was removed from the
+    group has row -1.
 
-    A server logs a statement's text before its rows if `binlog_rows_query_log_events` (MySQL) or
-    `binlog_annotate_row_events` (MariaDB) is set: the bytes that the client sent, without the name
-    of their character set. ROLLBACK and ROLLBACK TO remove texts together with the rows."""
+    A server logs a statement's text before its rows if `binlog_rows_query_log_events`
+    (MySQL) or `binlog_annotate_row_events` (MariaDB) is set: the bytes that the client
+    sent, without the name of their character set. ROLLBACK and ROLLBACK TO remove texts
+    together with the rows."""
 
     data: npt.NDArray[np.uint8]
     index: Integers
 
     def selected(self, keep: npt.NDArray[np.bool_], new_rows: Integers) -> Texts:
-        """Return the texts for a group in which the transactions in `keep` have `new_rows`."""
+        """Return the texts for a group in which the transactions in `keep` have
+        `new_rows`."""
         index, old = self.index.copy(), self.index[:, TEXT_OWNER]
         index[:, TEXT_OWNER] = np.where(keep[old], new_rows[old], -1)
         return replace(self, index=index)
@@ -141,8 +150,8 @@ class Texts:
 
 @dataclass(frozen=True, slots=True)
 class MergeTableRows:
-    """A statement's row events name `table`, a MERGE table, but its rows may be stored in one of
-    the underlying tables, `others`, of which the log has only table maps."""
+    """A statement's row events name `table`, a MERGE table, but its rows may be stored
+    in one of the underlying tables, `others`, of which the log has only table maps."""
 
     table: TableName
     others: frozenset[TableName]
@@ -152,12 +161,13 @@ class MergeTableRows:
 class TransactionGroup:
     """Complete transactions, in the order of the log.
 
-    `transactions`: the index, n x TRANSACTION_COLUMNS. `sources`: the `uuid:tag` of tagged GTIDs.
-    `statements`: QUERYs that may change a table's structure, or that were logged instead of rows,
-    each after its transaction's row in the index. `blocks`: the row events, to be read once, and
-    before the next `ack`. There is more than one block only if the group is a single transaction
-    from a file (`from_file`). `texts`: of the statements that changed rows, if the server logs
-    them. `elsewhere`: the changes through MERGE tables, each after its transaction's row.
+    `transactions`: the index, n x TRANSACTION_COLUMNS. `sources`: the `uuid:tag` of
+    tagged GTIDs. `statements`: QUERYs that may change a table's structure, or that were
+    logged instead of rows, each after its transaction's row in the index. `blocks`: the
+    row events, to be read once, and before the next `ack`. There is more than one block
+    only if the group is a single transaction from a file (`from_file`). `texts`: of the
+    statements that changed rows, if the server logs them. `elsewhere`: the changes
+    through MERGE tables, each after its transaction's row.
     """
 
     transactions: Integers
@@ -190,8 +200,9 @@ class Ring:
 
     @classmethod
     def of(cls, size: int, *, events: int, transactions: int) -> Ring:
-        """Return a ring of `size` bytes, with room for so many events and transactions. One row for
-        transactions is always that of the open one. ValueError if `size` is no power of two."""
+        """Return a ring of `size` bytes, with room for so many events and transactions.
+        One row for transactions is always that of the open one. ValueError if `size` is
+        no power of two."""
         if size <= 0 or size & size - 1:
             raise ValueError(f"{size} is not a power of two")
         if events < 1 or transactions < 2:
@@ -201,7 +212,8 @@ class Ring:
             np.empty((events, EVENT_COLUMNS), np.int64),
             np.empty((transactions, TRANSACTION_COLUMNS), np.int64),
         )
-        # `open_transaction` clears each row, but events may come before the first transaction.
+        # `open_transaction` clears each row, but events may come before the first
+        # transaction.
         ring.transactions[0] = 0
         return ring
 

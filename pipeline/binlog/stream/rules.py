@@ -1,5 +1,5 @@
-"""The rules of the transaction buffer, as prose and as the table that the code runs. They say what
-the buffer does with each event in each of its phases.
+"""The rules of the transaction buffer, as prose and as the table that the code runs.
+They say what the buffer does with each event in each of its phases.
 
 A transaction begins with a GTID event, real or anonymous. One of these follows:
 
@@ -10,18 +10,19 @@ A transaction begins with a GTID event, real or anonymous. One of these follows:
   phase commits at once.
 - TRANSACTION_PAYLOAD: all events of a transaction, compressed, to which the same rules apply.
 
-CREATE TABLE … AS SELECT stands inside BEGIN, before the rows that it inserts. Any other statement
-inside BEGIN was logged in statement format, instead of its rows. It is kept even if its transaction
-is rolled back: a server logs such a transaction only because it changed a table whose engine has no
-transactions. Events with values for a statement (INTVAR, RAND, …) are ignored. SAVEPOINT marks a
-place inside a transaction, and ROLLBACK TO drops the events after that place. ROWS_QUERY and
-ANNOTATE_ROWS have the text of the statement whose rows follow, and are kept. MariaDB's GTID event
-is also the BEGIN (or XA START), unless a statement that commits by itself follows. ROTATE,
-PREVIOUS_GTIDS and the like stand between transactions and only move the position; heartbeats
-change nothing.
+CREATE TABLE … AS SELECT stands inside BEGIN, before the rows that it inserts. Any other
+statement inside BEGIN was logged in statement format, instead of its rows. It is kept
+even if its transaction is rolled back: a server logs such a transaction only because it
+changed a table whose engine has no transactions. Events with values for a statement
+(INTVAR, RAND, …) are ignored. SAVEPOINT marks a place inside a transaction, and
+ROLLBACK TO drops the events after that place. ROWS_QUERY and ANNOTATE_ROWS have the
+text of the statement whose rows follow, and are kept. MariaDB's GTID event is also the
+BEGIN (or XA START), unless a statement that commits by itself follows. ROTATE,
+PREVIOUS_GTIDS and the like stand between transactions and only move the position;
+heartbeats change nothing.
 
-Nothing leaves the buffer before the last event of its transaction has arrived. An event that
-no rule allows in the present phase is refused, and the buffer stays as it was.
+Nothing leaves the buffer before the last event of its transaction has arrived. An event
+that no rule allows in the present phase is refused, and the buffer stays as it was.
 """
 
 from __future__ import annotations

@@ -1,16 +1,17 @@
 """The compiled loop that reads every event of the log.
 
-The loop finds the next event, checks its header and checksum, and applies the rules (`rules`) to
-the events that make up nearly all of a log: GTIDs, BEGIN, table maps, rows, texts of statements
-and commits. It copies row events into a ring buffer and indexes events and transactions (`ring`).
-It returns to Python (`EVENT`) for every other event, which `transactions` handles, and for a table
-map that it has not met before (`maps`). `rows` decodes the rows.
+The loop finds the next event, checks its header and checksum, and applies the rules
+(`rules`) to the events that make up nearly all of a log: GTIDs, BEGIN, table maps,
+rows, texts of statements and commits. It copies row events into a ring buffer and
+indexes events and transactions (`ring`). It returns to Python (`EVENT`) for every other
+event, which `transactions` handles, and for a table map that it has not met before
+(`maps`). `rows` decodes the rows.
 
 Formats: MySQL manual, "Binary Log Event Header"; `Rows_event` and `Gtid_event` in
-`libs/mysql/binlog/event` of MySQL's source; `Gtid_log_event` in `sql/log_event.h` of MariaDB's
-source. The texts of statements: `Rows_query_event` in `rows_event.h` of MySQL's source, the length
-modulo 256 in 1 byte and the text up to the event's end; `Annotate_rows_log_event` of MariaDB's, the
-text alone.
+`libs/mysql/binlog/event` of MySQL's source; `Gtid_log_event` in `sql/log_event.h` of
+MariaDB's source. The texts of statements: `Rows_query_event` in `rows_event.h` of
+MySQL's source, the length modulo 256 in 1 byte and the text up to the event's end;
+`Annotate_rows_log_event` of MariaDB's, the text alone.
 """
 
 from __future__ import annotations
@@ -81,12 +82,13 @@ from lockstep.pipeline.values.errors import DamagedEvent
 from lockstep.pipeline.values.position import Coordinates
 
 MORE, EVENT, FULL, STOPPED, PACKET, LARGE, NEW_MAP, EMITTED, HUGE = range(9)
-"""Why the loop returned. MORE: the input is used up, or ends within an event. EVENT: Python has to
-handle the event. FULL: the ring or an index is full. STOPPED: a limit is reached (the registers
-STOP_…). PACKET: a packet without an event. LARGE: the first of several packets of one event.
-NEW_MAP: a table map that is new to the loop. EMITTED: a transaction is complete that the register
-ALONE marks. HUGE: a row event larger than the ring; the next free row of the index of events
-describes it, with AT as its offset in the input."""
+"""Why the loop returned. MORE: the input is used up, or ends within an event. EVENT:
+Python has to handle the event. FULL: the ring or an index is full. STOPPED: a limit is
+reached (the registers STOP_…). PACKET: a packet without an event. LARGE: the first of
+several packets of one event. NEW_MAP: a table map that is new to the loop. EMITTED: a
+transaction is complete that the register ALONE marks. HUGE: a row event larger than the
+ring; the next free row of the index of events describes it, with AT as its offset in
+the input."""
 
 # Outcomes for a damaged event, by the kind of damage.
 NO_HEADER, WRONG_SIZE, WRONG_CHECKSUM, WRONG_OFFSET, WRONG_PACKET, NO_MAP, SHORT = range(10, 17)
@@ -107,7 +109,8 @@ _QUERY_HEAD: Final = 13
 """Bytes before a QUERY's status variables, its database and its statement."""
 
 _MAP_HEAD: Final = 8
-"""Table id 6, flags 2. The bytes after these identify a map, because table ids are reused."""
+"""Table id 6, flags 2. The bytes after these identify a map, because table ids are
+reused."""
 
 _DUMMY_TABLE: Final = 0xFFFFFF
 """The table id of a row event without rows, which only ends a statement."""
@@ -140,13 +143,14 @@ def scan(
     texts: Bytes,
     text_index: Integers,
 ) -> int:
-    """Process events of `wire` from `state[AT]` up to `stop`; return why it ended (`MORE` …).
+    """Process events of `wire` from `state[AT]` up to `stop`; return why it ended
+    (`MORE` …).
 
-    `mode`: the form of the input (`framing`). `state`: the registers. `ids`: a hash table of (table
-    id, number of its map, number of the statement in which the map is valid). `map_places`: for
-    each map its offset and length in `maps`, and whether its rows are taken. `rules`: see
-    `compiled_table`. `text_index`: for each text its transaction, and its offset and length in
-    `texts`.
+    `mode`: the form of the input (`framing`). `state`: the registers. `ids`: a hash
+    table of (table id, number of its map, number of the statement in which the map is
+    valid). `map_places`: for each map its offset and length in `maps`, and whether its
+    rows are taken. `rules`: see `compiled_table`. `text_index`: for each text its
+    transaction, and its offset and length in `texts`.
     """
     while True:
         outcome = _find_event(wire, stop, mode, state)
@@ -154,7 +158,8 @@ def scan(
             return outcome
         event, size = state[EVENT_AT], state[EVENT_SIZE]
         code = u8(wire, event + 4)
-        # Python verifies these two, because their checksums have rules of their own (`framing`).
+        # Python verifies these two, because their checksums have rules of their own
+        # (`framing`).
         if code == EventType.FORMAT_DESCRIPTION or code == EventType.ROTATE:
             return EVENT
         if mode != NESTED and state[CHECKSUM] < 0:
@@ -198,7 +203,8 @@ def scan(
 
 @part
 def _find_event(wire: Bytes, stop: int, mode: int, state: Integers) -> int:
-    """Set the place and size of the next event; return NONE, or why there is no whole event."""
+    """Set the place and size of the next event; return NONE, or why there is no whole
+    event."""
     at = state[AT]
     if mode == WIRE:
         if stop - at < _PACKET_HEAD:
@@ -235,7 +241,8 @@ def _find_event(wire: Bytes, stop: int, mode: int, state: Integers) -> int:
 
 @part
 def _check_event(wire: Bytes, event: int, size: int, code: int, mode: int, state: Integers) -> int:
-    """Check the event's checksum and the end offset in its header; return NONE if both fit."""
+    """Check the event's checksum and the end offset in its header; return NONE if both
+    fit."""
     if mode == NESTED:
         return NONE
     if state[CHECKSUM] == 1:
@@ -298,8 +305,8 @@ def _keep(
     maps: Bytes,
     map_places: Integers,
 ) -> int:
-    """Register a table map for the current statement, or put a row event into the ring if its
-    table is captured. Return NONE, or why the loop has to stop."""
+    """Register a table map for the current statement, or put a row event into the ring
+    if its table is captured. Return NONE, or why the loop has to stop."""
     body = event + HEADER_BYTES
     if end - body < 8:
         return SHORT
@@ -360,8 +367,8 @@ def _put(
     ring: Bytes,
     events: Integers,
 ) -> int:
-    """Copy an event into the ring and index it. Return NONE, FULL if the ring or the index has no
-    room, or HUGE."""
+    """Copy an event into the ring and index it. Return NONE, FULL if the ring or the
+    index has no room, or HUGE."""
     if state[EVENTS] == len(events):
         return FULL
     if size > len(ring):
@@ -398,7 +405,8 @@ def _advance(
     state: Integers,
     transactions: Integers,
 ) -> None:
-    """Move the input past the event, and the log's offset too if the event is in the log."""
+    """Move the input past the event, and the log's offset too if the event is in the
+    log."""
     state[AT] = state[NEXT]
     if mode == WIRE:
         state[SEQUENCE] += 1
@@ -426,7 +434,8 @@ def _begin_transaction(
     row[columns.GTID_HIGH] = b64(wire, body + 1)
     row[columns.GTID_LOW] = b64(wire, body + 9)
     row[columns.GTID_NUMBER] = i64(wire, body + 17)
-    # A logical clock of 1 + 16 bytes (since 5.7), then commit times of 7 bytes each (since 8.0).
+    # A logical clock of 1 + 16 bytes (since 5.7), then commit times of 7 bytes each
+    # (since 8.0).
     if end - body >= 49 and u8(wire, body + 25) == _LOGICAL_CLOCK:
         moment = _u56(wire, body + 42)
         immediate = original = moment & _55_BITS
@@ -454,8 +463,9 @@ def _keep_text(
     data: Bytes,
     index: Integers,
 ) -> int:
-    """Copy a statement's text, cut off at the transaction's limit (`MOST_TEXT_BYTES`). Return NONE,
-    or FULL if the arrays have no room. `row`: the transaction's index row."""
+    """Copy a statement's text, cut off at the transaction's limit (`MOST_TEXT_BYTES`).
+    Return NONE, or FULL if the arrays have no room. `row`: the transaction's index
+    row."""
     begin = event + HEADER_BYTES + (1 if code == EventType.ROWS_QUERY else 0)
     size = max(end - begin, 0)
     room = MOST_TEXT_BYTES - row[columns.TEXT_BYTES]
@@ -490,7 +500,8 @@ def _cut_text(wire: Bytes, begin: int, size: int) -> int:
 
 
 def open_transaction(state: Integers, row: Integers) -> None:
-    """Initialise the index row of a transaction that begins at the log's current offset."""
+    """Initialise the index row of a transaction that begins at the log's current
+    offset."""
     row[:] = 0
     row[columns.FIRST_EVENT] = state[EVENTS]
     row[columns.FILE] = state[FILE]
@@ -498,8 +509,9 @@ def open_transaction(state: Integers, row: Integers) -> None:
 
 
 def emit(state: Integers, transactions: Integers, timestamp: int, size: int) -> None:
-    """Complete the open transaction. `timestamp`, `size`: seconds and bytes of its last event in
-    the log; `size` is 0 if that event came out of a payload, which is counted by itself."""
+    """Complete the open transaction. `timestamp`, `size`: seconds and bytes of its last
+    event in the log; `size` is 0 if that event came out of a payload, which is counted
+    by itself."""
     row = transactions[state[TRANSACTIONS]]
     row[columns.END_EVENT] = state[EVENTS]
     row[columns.END_OFFSET] = state[OFFSET]
@@ -548,16 +560,17 @@ def damage(code: int, at: Coordinates) -> DamagedEvent:
 
 @dataclass(frozen=True, slots=True)
 class TextBuffer:
-    """The memory for texts of statements and their index (n x 3). The registers TEXTS and TEXT_PUT
-    say how much is in use."""
+    """The memory for texts of statements and their index (n x 3). The registers TEXTS
+    and TEXT_PUT say how much is in use."""
 
     data: npt.NDArray[np.uint8]
     index: Integers
 
     @classmethod
     def of(cls, size: int) -> TextBuffer:
-        """Return a buffer of `size` bytes, or more if one transaction's texts may need more. It has
-        room for the most texts of a transaction, because each counts one byte at least."""
+        """Return a buffer of `size` bytes, or more if one transaction's texts may need
+        more. It has room for the most texts of a transaction, because each counts one
+        byte at least."""
         return cls(
             np.empty(max(size, MOST_TEXT_BYTES), np.uint8), np.empty((MOST_TEXT_BYTES, 3), np.int64)
         )
@@ -578,7 +591,8 @@ class TextBuffer:
         return Texts(self.data[: self._end(texts)].copy(), self.index[:texts].copy())
 
     def drop(self, registers: Registers, transactions: int) -> None:
-        """Remove the texts of the first `transactions` transactions; the others move up."""
+        """Remove the texts of the first `transactions` transactions; the others move
+        up."""
         texts, end = self.count_before(registers, transactions), registers.texts
         begin, put = self._end(texts), registers.text_put
         if end:

@@ -2,13 +2,15 @@
 
     put(bytes) ──▶ get() ──▶ a group of whole transactions ──▶ ack() ──▶ get() …
 
-`get` returns None when all bytes that were put are used up. Until a group is acknowledged it
-occupies the ring, and a full ring makes the reader of the socket wait. A transaction that is
-larger than the ring goes through a scratch file and is a group of its own.
+`get` returns None when all bytes that were put are used up. Until a group is
+acknowledged it occupies the ring, and a full ring makes the reader of the socket wait.
+A transaction that is larger than the ring goes through a scratch file and is a group of
+its own.
 
-The compiled loop (`stream`) reads the bytes. This module gives it the next bytes, acts on the
-reason for which it returns, hands out groups, and keeps the position that they reach. It leaves out
-the transactions that were read before (`pipeline.start` says which).
+The compiled loop (`stream`) reads the bytes. This module gives it the next bytes, acts
+on the reason for which it returns, hands out groups, and keeps the position that they
+reach. It leaves out the transactions that were read before (`pipeline.start` says
+which).
 """
 
 from __future__ import annotations
@@ -61,18 +63,19 @@ TRANSACTIONS: Final = 1 << 16
 class TransactionBuffer:
     """Reads one dump that begins at `start`, a place between two transactions.
 
-    `wants`: returns whether a table's rows are captured; called once per table map. `spool`: has
-    files for transactions that are prepared or larger than the ring. `prepared`: the XA
-    transactions that are prepared in earlier batches and still open. `begins`: where the dump
-    begins, if that is before `start`; the transactions before `start` are left out. `leave_out`:
-    transactions that were read before, perhaps from another server; they are not handed out again.
-    `keeps`: keep all rows of an XA transaction until it is committed, and call `wants` again then.
-    `elsewhere`: returns whether rows of a table that is not captured may be stored in other tables
-    (MERGE). `created`: when the first file was created (seconds since the epoch), or 0. `events`,
-    `transactions`: rows of the indexes.
+    `wants`: returns whether a table's rows are captured; called once per table map.
+    `spool`: has files for transactions that are prepared or larger than the ring.
+    `prepared`: the XA transactions that are prepared in earlier batches and still open.
+    `begins`: where the dump begins, if that is before `start`; the transactions before
+    `start` are left out. `leave_out`: transactions that were read before, perhaps from
+    another server; they are not handed out again. `keeps`: keep all rows of an XA
+    transaction until it is committed, and call `wants` again then. `elsewhere`: returns
+    whether rows of a table that is not captured may be stored in other tables (MERGE).
+    `created`: when the first file was created (seconds since the epoch), or 0.
+    `events`, `transactions`: rows of the indexes.
 
-    `ended`: the server's end of log was read, or `end` was called, or `stop` before `start` was
-    reached. `stopped`: one of the limits was reached.
+    `ended`: the server's end of log was read, or `end` was called, or `stop` before
+    `start` was reached. `stopped`: one of the limits was reached.
     """
 
     def __init__(
@@ -101,7 +104,8 @@ class TransactionBuffer:
         self._group_bytes = group_bytes
         self._out = False
         self._reached: tuple[Coordinates, Anchor | None] = start, None
-        """The end of the last group that was handed out, and the anchor of the event before it."""
+        """The end of the last group that was handed out, and the anchor of the event
+        before it."""
         self._leave_out = TransactionFilter(leave_out) if leave_out else None
         self.prepared = PreparedTransactions(source, spool, prepared)
         self.prepared.before_start = self._skip_to is not None
@@ -139,35 +143,38 @@ class TransactionBuffer:
 
     @property
     def at(self) -> Coordinates:
-        """The position that is reached once all groups handed out are recorded: the end of the
-        last transaction, or of the events between transactions that follow it."""
+        """The position that is reached once all groups handed out are recorded: the end
+        of the last transaction, or of the events between transactions that follow
+        it."""
         return self._place()[0]
 
     @property
     def anchor(self) -> Anchor | None:
-        """Describes the event that ends at `at`, so that a later run can recognise it; None if no
-        event was read."""
+        """Describes the event that ends at `at`, so that a later run can recognise it;
+        None if no event was read."""
         return self._place()[1]
 
     def _place(self) -> tuple[Coordinates, Anchor | None]:
         event = self._log.last
         if event is None or self._transactions.count or event.after < self._reached[0]:
             return self._reached
-        # After a ROTATE the position is the next file's beginning, not the ROTATE's own end.
+        # After a ROTATE the position is the next file's beginning, not the ROTATE's own
+        # end.
         between = self.phase is Phase.BETWEEN
         return (self._log.at if between else event.after), self._log.anchor(event)
 
     @property
     def complete(self) -> Coordinates:
-        """The end of the last complete transaction, even if it is not handed out yet, or of the
-        events between transactions that follow it."""
+        """The end of the last complete transaction, even if it is not handed out yet,
+        or of the events between transactions that follow it."""
         if self.phase is Phase.BETWEEN:
             return self._log.at
         return place_of(self._loop.open_row, BEGIN_OFFSET, self._log.files)
 
     @property
     def out_of_order(self) -> int:
-        """Number of transactions that were left out although the log has them after new ones."""
+        """Number of transactions that were left out although the log has them after new
+        ones."""
         return 0 if self._leave_out is None else self._leave_out.out_of_order
 
     # -- bytes in, groups out ----------------------------------------------------------
@@ -189,8 +196,8 @@ class TransactionBuffer:
         self._stop_between()
 
     def get(self) -> TransactionGroup | None:
-        """Return complete transactions if there are enough of them, or if reading has ended. Return
-        None if more bytes are needed, or if nothing is left."""
+        """Return complete transactions if there are enough of them, or if reading has
+        ended. Return None if more bytes are needed, or if nothing is left."""
         if self._out:
             raise RuntimeError("a group is out; ack it first")
         while True:
@@ -213,8 +220,10 @@ class TransactionBuffer:
                 return group
 
     def _skip(self, start: Coordinates) -> None:
-        """Drop the transactions before `start`; at `start`, begin to count towards the limits."""
-        # A payload's transaction must stay until its end is set, after the payload was read.
+        """Drop the transactions before `start`; at `start`, begin to count towards the
+        limits."""
+        # A payload's transaction must stay until its end is set, after the payload was
+        # read.
         ends_nested = self._rare.nested is not None and self.phase is Phase.BETWEEN
         if self._transactions.count and not ends_nested:
             self._transactions.free()
@@ -260,7 +269,8 @@ class TransactionBuffer:
     # -- what the loop returns for ------------------------------------------------------
 
     def _read(self, current: InputBytes) -> bool:
-        """Run the loop once; return whether it can only continue after a group is handed out."""
+        """Run the loop once; return whether it can only continue after a group is
+        handed out."""
         code = self._loop.scan(current)
         match code:
             case stream.MORE:
@@ -299,7 +309,8 @@ class TransactionBuffer:
             self.stopped = True
 
     def _more(self, current: InputBytes) -> None:
-        """Note that the loop has used up its input, and finish the event that the input was."""
+        """Note that the loop has used up its input, and finish the event that the input
+        was."""
         nested = self._rare.nested
         if nested is None:
             if current.mode == WHOLE:
@@ -316,8 +327,8 @@ class TransactionBuffer:
         self._stop_between()
 
     def _take(self) -> bool:
-        """Handle the current event. Return False, without handling it, if a group has to be handed
-        out first."""
+        """Handle the current event. Return False, without handling it, if a group has
+        to be handed out first."""
         if not self._rare.take(self._loop.event(self._log.at)):
             return False
         if self._transactions.alone:
@@ -329,8 +340,9 @@ class TransactionBuffer:
 class TransactionFilter:
     """Removes the transactions of a GTID set from each group.
 
-    `out_of_order` counts removed transactions that follow a new one in this log. They were read
-    from another server before, so the lake has them in another order than this server.
+    `out_of_order` counts removed transactions that follow a new one in this log. They
+    were read from another server before, so the lake has them in another order than
+    this server.
     """
 
     def __init__(self, gtids: GtidSet) -> None:

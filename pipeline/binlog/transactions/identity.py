@@ -1,5 +1,5 @@
-"""The GTIDs of transactions: read from events into numbers of the index of transactions (`ring`),
-and returned from it as texts and as sets."""
+"""The GTIDs of transactions: read from events into numbers of the index of transactions
+(`ring`), and returned from it as texts and as sets."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ _64 = (1 << 64) - 1
 
 
 def read_identity(event: Event, sources: list[str], server_id: int) -> Identity:
-    """Return the values of the columns IDENTITY for a GTID event of any kind. `sources`: the list
-    to which the `uuid:tag` of a tagged GTID is added. `server_id`: the server that wrote the log.
-    DamagedEvent if a value has more than 63 bits."""
+    """Return the values of the columns IDENTITY for a GTID event of any kind.
+    `sources`: the list to which the `uuid:tag` of a tagged GTID is added. `server_id`:
+    the server that wrote the log. DamagedEvent if a value has more than 63 bits."""
     identity = _read(event, sources, own=event.server_id == server_id)
     if max(identity) >> 63:
         raise damaged("a GTID event has an impossible number or time", event.at)
@@ -68,9 +68,9 @@ def _read(event: Event, sources: list[str], *, own: bool) -> Identity:
 
 
 def _read_untagged(event: Event) -> tuple[int, int, int, int, int]:
-    """Read a GTID or ANONYMOUS_GTID event (sizes in bytes): flags 1, UUID 16, number 8; since 5.7 a
-    logical clock, 1 + 16; since 8.0 commit timestamps, 7 each. Return the UUID's halves, the
-    number, and the immediate and original commit timestamps."""
+    """Read a GTID or ANONYMOUS_GTID event (sizes in bytes): flags 1, UUID 16, number 8;
+    since 5.7 a logical clock, 1 + 16; since 8.0 commit timestamps, 7 each. Return the
+    UUID's halves, the number, and the immediate and original commit timestamps."""
     reader = Reader(event.body, "a GTID event")
     reader.take(1)
     high, low = (int.from_bytes(reader.take(8), "big", signed=True) for _ in range(2))
@@ -88,7 +88,8 @@ def _read_untagged(event: Event) -> tuple[int, int, int, int, int]:
 
 
 def source_text(kind: int, high: int, low: int, sources: Sequence[str]) -> str:
-    """Return the part of a GTID before its number: `uuid:`, `uuid:tag:`, or `domain-server-`."""
+    """Return the part of a GTID before its number: `uuid:`, `uuid:tag:`, or
+    `domain-server-`."""
     if kind == TAGGED:
         return f"{sources[high]}:"
     if kind == MARIADB:
@@ -106,7 +107,8 @@ _COLUMNS = (GTID_KIND, GTID_HIGH, GTID_LOW, GTID_NUMBER)
 
 
 def gtid_texts(transactions: Integers, sources: Sequence[str]) -> pa.Array:
-    """Return the GTID of each transaction as an Arrow string, null for an anonymous one."""
+    """Return the GTID of each transaction as an Arrow string, null for an anonymous
+    one."""
     if not len(transactions):
         return pa.array([], pa.string())
     identities, source = _identities(transactions)
@@ -120,16 +122,16 @@ def gtid_texts(transactions: Integers, sources: Sequence[str]) -> pa.Array:
 
 
 def gtid_set(transactions: Integers, sources: Sequence[str]) -> GtidSet:
-    """Return the GTIDs as a set. For MariaDB a GTID stands for all up to its number. DamagedEvent
-    for a number below 1, or for GTIDs of both flavours."""
+    """Return the GTIDs as a set. For MariaDB a GTID stands for all up to its number.
+    DamagedEvent for a number below 1, or for GTIDs of both flavours."""
     read = GtidCollector()
     read.add(transactions, sources)
     return read.set()
 
 
 class GtidCollector:
-    """Collects the GTIDs of many transactions. Merging them into a set is costly, so that is done
-    rarely."""
+    """Collects the GTIDs of many transactions. Merging them into a set is costly, so
+    that is done rarely."""
 
     def __init__(self) -> None:
         self._set = GtidSet()
@@ -138,8 +140,8 @@ class GtidCollector:
         self._count = 0
 
     def add(self, transactions: Integers, sources: Sequence[str]) -> None:
-        """Add the GTIDs of an index of transactions. If `sources` is the same list as before, it
-        may only have grown."""
+        """Add the GTIDs of an index of transactions. If `sources` is the same list as
+        before, it may only have grown."""
         named = transactions[transactions[:, GTID_KIND] != ANONYMOUS]
         if sources is not self._sources:
             self.set()
@@ -162,8 +164,8 @@ _MANY = 1 << 18
 
 
 def _as_set(identities: Integers, sources: Sequence[str]) -> GtidSet:
-    """Return the set of GTIDs (columns `_COLUMNS`). They are sorted first, so that each source has
-    few intervals even if sources alternate."""
+    """Return the set of GTIDs (columns `_COLUMNS`). They are sorted first, so that each
+    source has few intervals even if sources alternate."""
     order = np.lexsort(identities.T[::-1])
     ordered = identities[order]
     numbers = ordered[:, 3]
@@ -184,8 +186,8 @@ def _as_set(identities: Integers, sources: Sequence[str]) -> GtidSet:
 
 
 def union(gtids: GtidSet, other: GtidSet) -> GtidSet:
-    """Return the union; DamagedEvent if one set is MySQL's and the other MariaDB's, because no
-    server writes both flavours into one log."""
+    """Return the union; DamagedEvent if one set is MySQL's and the other MariaDB's,
+    because no server writes both flavours into one log."""
     if gtids and other and gtids.flavour != other.flavour:
         raise damaged(_MIXED)
     return gtids.union(other)
@@ -218,8 +220,8 @@ def members(
 
 
 def _identities(transactions: Integers) -> tuple[Integers, Integers]:
-    """Return the distinct GTID sources as rows of (kind, high, low), and for each transaction the
-    number of its row."""
+    """Return the distinct GTID sources as rows of (kind, high, low), and for each
+    transaction the number of its row."""
     columns = transactions[:, [GTID_KIND, GTID_HIGH, GTID_LOW]]
     if (columns == columns[0]).all():
         return columns[:1], np.zeros(len(columns), np.int64)

@@ -1,5 +1,6 @@
-"""The Python side of the compiled loop (`stream`): the arrays that the loop works on, the steps
-over events that Python handles itself, and the place in the log that reading has reached."""
+"""The Python side of the compiled loop (`stream`): the arrays that the loop works on,
+the steps over events that Python handles itself, and the place in the log that reading
+has reached."""
 
 from __future__ import annotations
 
@@ -40,8 +41,8 @@ _PACKET_HEAD: Final = 4
 
 
 class Loop:
-    """The loop's registers and arrays. The arrays have the complete transactions first, then the
-    open one."""
+    """The loop's registers and arrays. The arrays have the complete transactions first,
+    then the open one."""
 
     def __init__(self, offset: int, ring: Ring, maps: TableMaps, texts: TextBuffer) -> None:
         self.registers = Registers(offset)
@@ -84,14 +85,16 @@ class Loop:
         return read_event(packet, at, checksum=checksum and not nested)
 
     def bind_map(self) -> None:
-        """Register the current table map, so that the loop itself handles the same map later."""
+        """Register the current table map, so that the loop itself handles the same map
+        later."""
         has_checksum = self._input.mode != NESTED and self.registers.checksum
         packet = self._bytes(CHECKSUM_BYTES if has_checksum else 0)
         table_map = read_table_map(packet, self.maps.writer)
         self.maps.bind(table_map.table_id, self.maps.add(table_map))
 
     def large_rows(self) -> Block:
-        """Return the current row event, which is larger than the ring, as a block of the input."""
+        """Return the current row event, which is larger than the ring, as a block of
+        the input."""
         row = self.registers.events
         return Block(self._input.data, self.ring.events[row : row + 1].copy())
 
@@ -107,8 +110,8 @@ class Loop:
     # -- stepping over the current event ---------------------------------------------
 
     def enter(self) -> None:
-        """Step over the current event in the input, but not in the log: the position moves when the
-        events inside it are read."""
+        """Step over the current event in the input, but not in the log: the position
+        moves when the events inside it are read."""
         registers = self.registers
         registers.at = self._input.at = registers.next
         if self._input.mode == WIRE:
@@ -140,28 +143,32 @@ class Loop:
         return row
 
     def begin(self) -> Integers:
-        """Open a transaction at the current offset; return its index row, still without GTID."""
+        """Open a transaction at the current offset; return its index row, still without
+        GTID."""
         stream.open_transaction(self.registers.array, self.open_row)
         return self.open_row
 
     def finish(self, timestamp: int, size: int, crc32: int) -> None:
-        """Complete the open transaction. `timestamp`, `size`, `crc32`: of its last event, in
-        seconds and in bytes of the log. The caller has stepped over that event."""
+        """Complete the open transaction. `timestamp`, `size`, `crc32`: of its last
+        event, in seconds and in bytes of the log. The caller has stepped over that
+        event."""
         self.registers.event_crc = crc32
         stream.emit(self.registers.array, self.ring.transactions, timestamp, size)
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The limits of a reading. It stops at the first place between transactions at or after `end`,
-    or after this number of transactions or of bytes of the log. None means no limit."""
+    """The limits of a reading. It stops at the first place between transactions at or
+    after `end`, or after this number of transactions or of bytes of the log. None means
+    no limit."""
 
     end: Coordinates | None = None
     transactions: int | None = None
     log_bytes: int | None = None
 
     def offset_in(self, file: LogFile) -> int | None:
-        """Return the offset of `end` in a file; 0 if the end is before it, None if after it."""
+        """Return the offset of `end` in a file; 0 if the end is before it, None if
+        after it."""
         if self.end is None or file.number < self.end.file.number:
             return None
         return self.end.offset if file.number == self.end.file.number else 0
@@ -170,9 +177,9 @@ class Limits:
 class LogPlace:
     """The place in the log that reading has reached.
 
-    `files`: all files so far, in order; the index of transactions refers to them by number.
-    `created`: when the current file was created (seconds since the epoch), 0 if unknown. `last`:
-    the newest event of the log that stands between transactions."""
+    `files`: all files so far, in order; the index of transactions refers to them by
+    number. `created`: when the current file was created (seconds since the epoch), 0 if
+    unknown. `last`: the newest event of the log that stands between transactions."""
 
     def __init__(
         self, start: Coordinates, registers: Registers, limits: Limits, created: int
@@ -189,12 +196,13 @@ class LogPlace:
         return Coordinates(self.files[self._registers.file], self._registers.offset)
 
     def anchor(self, event: Event) -> Anchor:
-        """Return the anchor of an event between transactions, which a later run recognises."""
+        """Return the anchor of an event between transactions, which a later run
+        recognises."""
         return Anchor(event.offset, event.size, event.crc32, "", self.created)
 
     def changes_writer(self, event: Event) -> bool:
-        """Return whether another version of a server wrote the log from this event on. Everything
-        before it has to be decoded by the old version's rules first."""
+        """Return whether another version of a server wrote the log from this event on.
+        Everything before it has to be decoded by the old version's rules first."""
         if event.type is not EventType.FORMAT_DESCRIPTION or self.description is None:
             return False
         return read_description(event).version != self.description.version
@@ -211,12 +219,13 @@ class LogPlace:
         return description
 
     def move(self, event: Event) -> None:
-        """Move the place past an event between transactions, which the loop has stepped over."""
+        """Move the place past an event between transactions, which the loop has stepped
+        over."""
         if event.type is EventType.ROTATE:
             to = read_rotate(event.body, event.at)
             if event.artificial and to.file == self.at.file:
-                # A dump begins with this event. Its offset may have wrapped, so it is ignored: the
-                # reading is at the place for which the dump was asked.
+                # A dump begins with this event. Its offset may have wrapped, so it is
+                # ignored: the reading is at the place for which the dump was asked.
                 return
             if to.file != self.files[-1]:
                 self.files.append(to.file)

@@ -37,13 +37,14 @@ _XA_ACTIONS: Final = frozenset(
     {BufferAction.PREPARE, BufferAction.EMIT_PREPARED, BufferAction.FORGET_PREPARED}
 )
 _ROWS: Final = ROWS | {EventType.PARTIAL_UPDATE_ROWS}
-"""Row events. The compiled loop hands over only those of MERGE tables, whose rows are stored in
-other tables than the event names."""
+"""Row events. The compiled loop hands over only those of MERGE tables, whose rows are
+stored in other tables than the event names."""
 
 
 class RareEvents:
-    """Applies the rules (`stream.rules`) to rare events. `nested`: the events inside a compressed
-    event, which the caller reads next, or None. `again`: transactions that were read before."""
+    """Applies the rules (`stream.rules`) to rare events. `nested`: the events inside a
+    compressed event, which the caller reads next, or None. `again`: transactions that
+    were read before."""
 
     def __init__(
         self,
@@ -64,12 +65,13 @@ class RareEvents:
 
     @property
     def between(self) -> bool:
-        """True if reading is between two transactions, and not inside a compressed event."""
+        """True if reading is between two transactions, and not inside a compressed
+        event."""
         return self.nested is None and self._loop.registers.phase is Phase.BETWEEN
 
     def take(self, event: Event) -> bool:
-        """Apply the rules to an event. Return False if complete transactions have to be handed out
-        first; the caller then passes the same event again."""
+        """Apply the rules to an event. Return False if complete transactions have to be
+        handed out first; the caller then passes the same event again."""
         if event.type is EventType.MARIADB_QUERY_COMPRESSED:
             event = plain_query(event)
         role, query = classify(event)
@@ -95,8 +97,8 @@ class RareEvents:
     def _act(
         self, action: BufferAction, event: Event, role: EventRole, query: Query | None
     ) -> None:
-        """Carry out an action and move the position past the event. A transaction begins before
-        this move and ends after it, so that the event is part of it."""
+        """Carry out an action and move the position past the event. A transaction
+        begins before this move and ends after it, so that the event is part of it."""
         if action is BufferAction.UNPACK:
             self._enter(event, Nested(payload_pieces(event)))
             return
@@ -124,8 +126,9 @@ class RareEvents:
             self._emit(event)
 
     def _note_elsewhere(self, event: Event) -> bool:
-        """Note that the rows of a MERGE table are stored in other tables. The transaction has to be
-        the first of its group, so return False if others have to be handed out before it."""
+        """Note that the rows of a MERGE table are stored in other tables. The
+        transaction has to be the first of its group, so return False if others have to
+        be handed out before it."""
         if self._transactions.count:
             return False
         self._transactions.note_elsewhere(int.from_bytes(event.body[:6], "little"))
@@ -164,7 +167,8 @@ class RareEvents:
                 pass
 
     def finish(self) -> None:
-        """Complete the compressed event after all events inside it (`nested`) have been read."""
+        """Complete the compressed event after all events inside it (`nested`) have been
+        read."""
         holder, self._holder, self.nested = self._holder, None, None
         assert holder is not None, "nested events are inside an event"
         if holder.type is not EventType.TRANSACTION_PAYLOAD:
@@ -185,9 +189,10 @@ class RareEvents:
 
 
 def _comes_alone(action: BufferAction, role: EventRole) -> bool:
-    """Return whether the transactions before this event have to be handed out first. A group of its
-    own has each statement that may change a structure, and each transaction whose rows are in a
-    file. A statement that was logged instead of rows is in the first transaction of its group."""
+    """Return whether the transactions before this event have to be handed out first. A
+    group of its own has each statement that may change a structure, and each
+    transaction whose rows are in a file. A statement that was logged instead of rows is
+    in the first transaction of its group."""
     if role is EventRole.STATEMENT and action is BufferAction.KEEP:
         return True
     statement = action is BufferAction.EMIT and role in (EventRole.STATEMENT, EventRole.CREATE)
@@ -260,8 +265,8 @@ def classify(event: Event) -> tuple[EventRole, Query | None]:
 
 
 def classify_statement(text: str) -> EventRole:
-    """Return a statement's role. In row format the server itself writes these words, so they have
-    only one spelling."""
+    """Return a statement's role. In row format the server itself writes these words, so
+    they have only one spelling."""
     words = text[:80].upper().split()
     if (statement := tuple(words)) in _STATEMENTS:
         return _STATEMENTS[statement]

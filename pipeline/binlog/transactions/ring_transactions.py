@@ -1,8 +1,8 @@
-"""The transactions in the arrays of the compiled loop (`loop`): first the complete ones that are
-not handed out yet, then the open one, which may have rows in a file.
+"""The transactions in the arrays of the compiled loop (`loop`): first the complete ones
+that are not handed out yet, then the open one, which may have rows in a file.
 
-A transaction with rows in a file is a group of its own: the loop stops at its end, so that the file
-never has rows of another transaction.
+A transaction with rows in a file is a group of its own: the loop stops at its end, so
+that the file never has rows of another transaction.
 """
 
 from __future__ import annotations
@@ -23,8 +23,9 @@ from lockstep.pipeline.values.position import Coordinates
 
 
 class RingTransactions:
-    """The transactions that were read and not yet freed, in the order of the log. `sources`: the
-    `uuid:tag` of all tagged GTIDs so far, to which the index refers by number."""
+    """The transactions that were read and not yet freed, in the order of the log.
+    `sources`: the `uuid:tag` of all tagged GTIDs so far, to which the index refers by
+    number."""
 
     def __init__(self, loop: Loop, log: LogPlace, spool: Spool) -> None:
         self.sources: list[str] = []
@@ -34,8 +35,9 @@ class RingTransactions:
         self._spool = spool
         self._statements: list[tuple[int, Query]] = []
         self._elsewhere: list[tuple[int, MergeTableRows]] = []
-        """`_statements` may change a structure, or were logged instead of rows. `_elsewhere` are
-        changes through MERGE tables. Each comes after its transaction's row in the index."""
+        """`_statements` may change a structure, or were logged instead of rows.
+        `_elsewhere` are changes through MERGE tables. Each comes after its
+        transaction's row in the index."""
         self._prepared_rows: Iterator[Block] | None = None
         self._spill: Spill | None = None
         self._savepoints: dict[str, Savepoint] = {}
@@ -66,13 +68,14 @@ class RingTransactions:
         return any(transaction == self.count - 1 for transaction, _ in self._statements)
 
     def add(self, last: Event, size: int, blocks: Iterator[Block] | None = None) -> None:
-        """Complete the open transaction. `size`: bytes of its last event in the log. `blocks`: its
-        rows, if it commits a prepared XA transaction."""
+        """Complete the open transaction. `size`: bytes of its last event in the log.
+        `blocks`: its rows, if it commits a prepared XA transaction."""
         self._prepared_rows = blocks
         self._loop.finish(last.timestamp, size, last.crc32)
 
     def end_payload(self, payload: Event) -> None:
-        """Set the end of the newest complete transaction to the end of its payload in the log."""
+        """Set the end of the newest complete transaction to the end of its payload in
+        the log."""
         size = payload.size
         self._registers.offset += size
         offset = self._registers.offset
@@ -102,7 +105,8 @@ class RingTransactions:
         )
 
     def free(self) -> None:
-        """Free the room of the complete transactions and move the open one to the beginning."""
+        """Free the room of the complete transactions and move the open one to the
+        beginning."""
         registers, ring = self._registers, self._loop.ring
         count, first, end = self.count, registers.complete_events, registers.events
         if self._spill is not None and registers.alone:
@@ -135,13 +139,14 @@ class RingTransactions:
         return bool(members(row, self.sources, gtids)[0])
 
     def keep(self, query: Query) -> None:
-        """Keep a statement that may change a structure, or that was logged instead of rows."""
+        """Keep a statement that may change a structure, or that was logged instead of
+        rows."""
         self._statements.append((self.count, query))
 
     def note_elsewhere(self, table_id: int) -> None:
-        """Note that rows of this MERGE table may be stored in the other tables of its statement. A
-        rollback does not remove the note, because those are MyISAM tables, which have no
-        transactions and keep the rows."""
+        """Note that rows of this MERGE table may be stored in the other tables of its
+        statement. A rollback does not remove the note, because those are MyISAM tables,
+        which have no transactions and keep the rows."""
         maps = self._loop.maps
         table = maps.table_of(table_id)
         tables = frozenset(maps.tables_of(self._registers.statement) - {table})
@@ -166,8 +171,8 @@ class RingTransactions:
         places[name] = place
 
     def drop_to(self, name: str, at: Coordinates) -> None:
-        """Drop the rows, texts and savepoints after a savepoint. DamagedEvent if the transaction
-        does not have it. `at`: the place of the ROLLBACK TO in the log."""
+        """Drop the rows, texts and savepoints after a savepoint. DamagedEvent if the
+        transaction does not have it. `at`: the place of the ROLLBACK TO in the log."""
         places = self._places()
         if name not in places:
             raise damaged(
@@ -182,8 +187,8 @@ class RingTransactions:
             self._spill.cut(mark.blocks, mark.events)
             self._registers.cut_open()
         else:
-            # If no event precedes the savepoint, its `put` may be outdated, because the ring may
-            # have skipped the bytes before its end since.
+            # If no event precedes the savepoint, its `put` may be outdated, because the
+            # ring may have skipped the bytes before its end since.
             self._registers.cut_open(mark.events, mark.put if mark.events else None)
 
     def roll_back(self) -> None:
@@ -195,8 +200,8 @@ class RingTransactions:
         self._forget()
 
     def take_open(self) -> Block | Spill | None:
-        """Remove the row events of the open transaction and return them; None if it has none. The
-        transaction stays open, and keeps its texts."""
+        """Remove the row events of the open transaction and return them; None if it has
+        none. The transaction stays open, and keeps its texts."""
         first, end = self._registers.complete_events, self._registers.events
         block = packed(self._loop.ring.block(first, end)) if end > first else None
         if self._spill is not None and block is not None:
@@ -207,8 +212,9 @@ class RingTransactions:
         return taken
 
     def _places(self) -> dict[str, Savepoint]:
-        """Return the open transaction's savepoints by name, in the order of the log. Savepoints of
-        an earlier transaction are cleared here, because the loop does not report its end."""
+        """Return the open transaction's savepoints by name, in the order of the log.
+        Savepoints of an earlier transaction are cleared here, because the loop does not
+        report its end."""
         row = self._loop.open_row
         transaction = int(row[columns.FILE]), int(row[columns.BEGIN_OFFSET])
         if transaction != self._saved_in:
@@ -224,8 +230,8 @@ class RingTransactions:
         """Forget the open transaction's file, savepoints and statements."""
         self._spill = None
         self._savepoints.clear()
-        # Statements logged instead of rows stay: they may have changed tables of an engine without
-        # transactions, which a rollback does not undo.
+        # Statements logged instead of rows stay: they may have changed tables of an
+        # engine without transactions, which a rollback does not undo.
         self._statements = [
             kept for kept in self._statements if kept[0] < self.count or kept[1].for_rows
         ]
@@ -234,15 +240,16 @@ class RingTransactions:
     # -- the open transaction: its file ------------------------------------------------
 
     def spill(self) -> None:
-        """Move the open transaction's row events to its file. To be called only while the ring has
-        no complete transaction."""
+        """Move the open transaction's row events to its file. To be called only while
+        the ring has no complete transaction."""
         if self._spill is None:
             self._spill = Spill(self._spool.scratch())
         self._spill_ring(self._spill)
         self._registers.empty_ring()
 
     def spill_rows(self, rows: Block) -> None:
-        """Append one event, which is too large for the ring, to the open transaction's file."""
+        """Append one event, which is too large for the ring, to the open transaction's
+        file."""
         self.spill()
         assert self._spill is not None, "spill() opens the file"
         self._spill.add(rows, self._loop.maps)
@@ -260,9 +267,9 @@ class RingTransactions:
 
 @dataclass(frozen=True, slots=True)
 class Savepoint:
-    """A savepoint's place in the open transaction: the number of blocks in the transaction's file,
-    of its events in the ring, and of its texts with their bytes, all before the savepoint. `put`:
-    the ring's sequence number at the savepoint."""
+    """A savepoint's place in the open transaction: the number of blocks in the
+    transaction's file, of its events in the ring, and of its texts with their bytes,
+    all before the savepoint. `put`: the ring's sequence number at the savepoint."""
 
     blocks: int
     events: int

@@ -1,13 +1,16 @@
-"""Row events that are kept outside the ring buffer: those of transactions larger than the ring, in
-files; and those of prepared XA transactions until XA COMMIT, in files or in memory.
+"""Row events that are kept outside the ring buffer: those of transactions larger than
+the ring, in files; and those of prepared XA transactions until XA COMMIT, in files or
+in memory.
 
-A file is a sequence of blocks. A block has the counts of its table maps, events and bytes (3 x 8
-bytes, little-endian); for each table map its number, its length (8 bytes each) and the whole event;
-the events' index (EVENT_COLUMNS x 8 bytes for each); and the events' bytes. The table maps are
-included because a later run may read the rows of a prepared transaction without having read them.
-A spool creates, keeps and opens such files. A batch is the part of the log that one run read.
+A file is a sequence of blocks. A block has the counts of its table maps, events and
+bytes (3 x 8 bytes, little-endian); for each table map its number, its length (8 bytes
+each) and the whole event; the events' index (EVENT_COLUMNS x 8 bytes for each); and the
+events' bytes. The table maps are included because a later run may read the rows of a
+prepared transaction without having read them. A spool creates, keeps and opens such
+files. A batch is the part of the log that one run read.
 
-An XID is open from its prepare to its commit or rollback, after which it may be used again.
+An XID is open from its prepare to its commit or rollback, after which it may be used
+again.
 """
 
 from __future__ import annotations
@@ -46,7 +49,8 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """A block's offset in its file, and the number of its events that were not rolled back."""
+    """A block's offset in its file, and the number of its events that were not rolled
+    back."""
 
     at: int
     events: int
@@ -67,8 +71,8 @@ class Spill:
         return len(self._places)
 
     def add(self, block: Block, maps: TableMaps) -> None:
-        """Append the events of a block. There are always three writes (counts and table maps,
-        index, bytes), which `SummarisedFile` relies on."""
+        """Append the events of a block. There are always three writes (counts and table
+        maps, index, bytes), which `SummarisedFile` relies on."""
         gapless = packed(block)
         used = [(n, maps.maps[n].raw) for n in np.unique(gapless.events[:, MAP]).tolist()]
         self.maps.update(number for number, _ in used)
@@ -80,21 +84,24 @@ class Spill:
             self._end += len(piece)
 
     def cut(self, blocks: int, events: int) -> None:
-        """Keep only the first `blocks` blocks, and the first `events` events of the next one."""
+        """Keep only the first `blocks` blocks, and the first `events` events of the
+        next one."""
         if blocks < len(self._places):
             self._places[blocks:] = [replace(self._places[blocks], events=events)]
 
     def read(self) -> Iterator[Block]:
-        """Yield the blocks in the order in which they were added; only one is in memory."""
+        """Yield the blocks in the order in which they were added; only one is in
+        memory."""
         for place in self._places:
             _, block = read_block(self.file, place.at)
             yield Block(block.data, block.events[: place.events])
 
 
 def read_prepared(file: EventFile, size: int, maps: TableMaps) -> Iterator[Block]:
-    """Yield the blocks of a file that an earlier run may have written, with table maps numbered as
-    in `maps`; close the file after the last. The rows are decoded as rows of the server version
-    that commits them, because no server can be upgraded while transactions are prepared."""
+    """Yield the blocks of a file that an earlier run may have written, with table maps
+    numbered as in `maps`; close the file after the last. The rows are decoded as rows
+    of the server version that commits them, because no server can be upgraded while
+    transactions are prepared."""
     at = 0
     while at < size:
         table_maps, block = read_block(file, at)
@@ -118,7 +125,8 @@ def tables_in(file: EventFile, size: int) -> set[TableName]:
 
 
 def _read_head(file: EventFile, at: int) -> tuple[list[tuple[int, TableMap]], int, int, int]:
-    """Return a block's table maps, its counts of events and bytes, and its index's offset."""
+    """Return a block's table maps, its counts of events and bytes, and its index's
+    offset."""
     maps, events, count = _HEAD.unpack(file.read(at, _HEAD.size))
     at += _HEAD.size
     table_maps = []
@@ -158,12 +166,12 @@ class RefusingSpool:
 
 
 class SummarisingSpool(Generic[T]):
-    """A spool that stores summaries instead of rows. `seen` makes the summary of each block that is
-    written to a scratch file. When the block is read again, `came_out` gets the summary, and the
-    reader gets a block without events.
+    """A spool that stores summaries instead of rows. `seen` makes the summary of each
+    block that is written to a scratch file. When the block is read again, `came_out`
+    gets the summary, and the reader gets a block without events.
 
-    Files of earlier batches are read from `recorded`. A summary is of the whole block, even if
-    ROLLBACK TO removed its end.
+    Files of earlier batches are read from `recorded`. A summary is of the whole block,
+    even if ROLLBACK TO removed its end.
     """
 
     def __init__(
@@ -183,8 +191,8 @@ class SummarisingSpool(Generic[T]):
 
 
 class SummarisedFile(Generic[T]):
-    """The `EventFile` of a `Spill` in a `SummarisingSpool`. A `Spill` writes a block in three
-    pieces."""
+    """The `EventFile` of a `Spill` in a `SummarisingSpool`. A `Spill` writes a block in
+    three pieces."""
 
     def __init__(self, seen: Callable[[Block], T], came_out: Callable[[T], None]) -> None:
         self._seen = seen
@@ -221,8 +229,8 @@ MEMORY_BYTES: Final = 32 << 20
 
 @dataclass(frozen=True, slots=True)
 class _Waiting:
-    """A transaction that was prepared at `at`, in this reading. Its row events are in memory or in
-    a scratch file."""
+    """A transaction that was prepared at `at`, in this reading. Its row events are in
+    memory or in a scratch file."""
 
     at: Coordinates
     events: Block | Spill | None
@@ -234,8 +242,8 @@ class _Waiting:
 
 @dataclass(frozen=True, slots=True)
 class CommittedRows:
-    """The rows that an XA COMMIT brought: their tables, the place of the prepare, and the `batch`
-    that read the prepare, None for the current one."""
+    """The rows that an XA COMMIT brought: their tables, the place of the prepare, and
+    the `batch` that read the prepare, None for the current one."""
 
     tables: frozenset[TableName]
     prepared: Coordinates
@@ -243,10 +251,11 @@ class CommittedRows:
 
 
 class PreparedTransactions:
-    """The XA transactions of one source that are prepared, and neither committed nor rolled back.
+    """The XA transactions of one source that are prepared, and neither committed nor
+    rolled back.
 
-    `recorded`: those of earlier batches. `ended`: those of earlier batches that this reading saw
-    end.
+    `recorded`: those of earlier batches. `ended`: those of earlier batches that this
+    reading saw end.
     """
 
     def __init__(
@@ -259,7 +268,8 @@ class PreparedTransactions:
         self._bytes = 0
         self.ended: list[Ended] = []
         self.before_start = False
-        """The log before the start is being read, whose transactions earlier batches recorded."""
+        """The log before the start is being read, whose transactions earlier batches
+        recorded."""
         self.recorded_before = False
         """An earlier batch recorded the current transaction."""
         self.statements_only = False
@@ -274,7 +284,8 @@ class PreparedTransactions:
 
     @property
     def waiting(self) -> bool:
-        """True if this reading has read the prepare of a transaction that is still open."""
+        """True if this reading has read the prepare of a transaction that is still
+        open."""
         return bool(self._waiting)
 
     @property
@@ -285,8 +296,9 @@ class PreparedTransactions:
     def keep(
         self, xid: Xid, at: Coordinates, events: Block | Spill | None, maps: TableMaps
     ) -> None:
-        """Keep the rows of a prepared transaction, whose last event is at `at`. A block must be
-        packed. An open transaction of the same XID is dropped: its end was not logged."""
+        """Keep the rows of a prepared transaction, whose last event is at `at`. A block
+        must be packed. An open transaction of the same XID is dropped: its end was not
+        logged."""
         self.seen.add(xid)
         self.forget(xid)
         if self._ignores_rows:
@@ -331,12 +343,14 @@ class PreparedTransactions:
         return _at_commit(read_prepared(file, prepared.file.size, maps), at)
 
     def take_committed(self) -> CommittedRows | None:
-        """Return what the newest group committed, if that was a prepared transaction, else None."""
+        """Return what the newest group committed, if that was a prepared transaction,
+        else None."""
         committed, self._committed = self._committed, None
         return committed
 
     def forget(self, xid: Xid) -> None:
-        """Drop a transaction that was rolled back; do nothing if its prepare was never read."""
+        """Drop a transaction that was rolled back; do nothing if its prepare was never
+        read."""
         waiting = self._waiting.pop(xid, None)
         if waiting is not None:
             self._bytes -= waiting.bytes
@@ -345,8 +359,8 @@ class PreparedTransactions:
             self._end(xid, committed=False)
 
     def seal(self, batch: int, maps: TableMaps) -> tuple[Prepared, ...]:
-        """Make the rows of open transactions durable, and return what the ledger (the database of
-        batches) has to record of them with the batch."""
+        """Make the rows of open transactions durable, and return what the ledger (the
+        database of batches) has to record of them with the batch."""
         sealed = []
         for number, (xid, waiting) in enumerate(self._waiting.items(), start=1):
             file = None
@@ -390,7 +404,8 @@ def _blocks(waiting: _Waiting) -> Iterator[Block]:
 
 
 def _at_commit(blocks: Iterator[Block], at: Coordinates) -> Iterator[Block]:
-    """Yield the blocks, with the commit's offset and in the only transaction of their group."""
+    """Yield the blocks, with the commit's offset and in the only transaction of their
+    group."""
     for block in blocks:
         block.events[:, OFFSET] = at.offset
         block.events[:, TRANSACTION] = 0

@@ -1,5 +1,6 @@
-"""Decoders in compiled code: each makes an Arrow array of a column's values as the log stores them.
+"""Decoders in compiled code: each makes an Arrow array of a column's values as the log
+stores them.
 
-There is one module for each family of types. `rows.images` finds the place of each value,
-`rows.table_map` the type of each column.
+There is one module for each family of types. `rows.images` finds the place of each
+value, `rows.table_map` the type of each column.
 """

@@ -1,11 +1,12 @@
-"""MySQL's tables of character codes, as differences from the codecs of Python's standard library.
+"""MySQL's tables of character codes, as differences from the codecs of Python's
+standard library.
 
-Source: `CONVERT(… USING utf8mb4)` on MySQL 9.7 and MariaDB 10.11, which agree; the tests compare
-every code below with both. In MySQL's source the tables are `share/charsets/*.xml` and
-`strings/ctype-*.cc`.
+Source: `CONVERT(… USING utf8mb4)` on MySQL 9.7 and MariaDB 10.11, which agree; the
+tests compare every code below with both. In MySQL's source the tables are
+`share/charsets/*.xml` and `strings/ctype-*.cc`.
 
-Characters beyond ASCII are written as escapes, because an editor that normalises text would replace
-some of them (compatibility ideographs).
+Characters beyond ASCII are written as escapes, because an editor that normalises text
+would replace some of them (compatibility ideographs).
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ NOTHING: Final = "\uffff"
 class CodeTable:
     """A Python codec, and the differences of MySQL's table from it.
 
-    `changes`: a code → the characters of this code and of the codes after it, which count up in the
-    last byte. `character`: a regular expression for one character of two or more bytes, only for
-    multi-byte tables with changes.
+    `changes`: a code → the characters of this code and of the codes after it, which
+    count up in the last byte. `character`: a regular expression for one character of
+    two or more bytes, only for multi-byte tables with changes.
     """
 
     codec: str
@@ -184,7 +185,8 @@ MULTI_BYTE: Final[dict[str, CodeTable]] = {
         | {b"\xf9\xd6": "\u7881\u92b9\u88cf\u58bb\u6052\u7ca7\u5afa"},
         rb"[\xa1-\xf9][\x40-\x7e\xa1-\xfe]",
     ),
-    # Python assigns private-use characters to bytes that are neither lead bytes nor katakana.
+    # Python assigns private-use characters to bytes that are neither lead bytes nor
+    # katakana.
     "cp932": CodeTable(
         "cp932", {b"\x80": NOTHING, b"\xa0": NOTHING, b"\xfd": NOTHING * 3}, _SHIFTED
     ),
@@ -192,7 +194,8 @@ MULTI_BYTE: Final[dict[str, CodeTable]] = {
         "euc-jp", _MICROSOFT_SIGNS | _NEC_ROW_13 | _IBM_EXTENSIONS | _USER_DEFINED, _EUC
     ),
     "euckr": CodeTable("cp949"),
-    # GB 18030 of 2005 swapped the characters of these two codes; Python's table is of 2000.
+    # GB 18030 of 2005 swapped the characters of these two codes; Python's table is of
+    # 2000.
     "gb18030": CodeTable(
         "gb18030",
         {b"\xa8\xbc": "\u1e3f", b"\x81\x35\xf4\x37": "\ue7c7"},
@@ -207,4 +210,5 @@ MULTI_BYTE: Final[dict[str, CodeTable]] = {
     "utf32": CodeTable("utf-32-be"),
     "utf8mb4": CodeTable("utf-8"),
 }
-"""`ucs2` and `utf8mb3` are missing: `charsets` reads them by other sets' codecs, up to U+FFFF."""
+"""`ucs2` and `utf8mb3` are missing: `charsets` reads them by other sets' codecs, up to
+U+FFFF."""

@@ -1,19 +1,20 @@
-"""Decoding of text in MySQL's and MariaDB's character sets, and the different values of a column
-that become the same text.
+"""Decoding of text in MySQL's and MariaDB's character sets, and the different values of
+a column that become the same text.
 
-The text is the result of the server's `CONVERT(column USING utf8mb4)`. Two kinds of bytes are
-refused instead: codes without a character, for which the server returns `?`; and lone surrogates,
-which no Unicode text may contain (MySQL drops them; MariaDB keeps them, from utf8mb3, utf8mb4, ucs2
-and utf32). `ucs2` and `utf8mb3` end at U+FFFF. A surrogate pair is a character only in `utf16` and
-`utf16le`.
+The text is the result of the server's `CONVERT(column USING utf8mb4)`. Two kinds of
+bytes are refused instead: codes without a character, for which the server returns `?`;
+and lone surrogates, which no Unicode text may contain (MySQL drops them; MariaDB keeps
+them, from utf8mb3, utf8mb4, ucs2 and utf32). `ucs2` and `utf8mb3` end at U+FFFF. A
+surrogate pair is a character only in `utf16` and `utf16le`.
 
-Some values are different for MySQL, but become one text in the lake. Some character sets have
-several codes for a character. Two members of an ENUM may have the same name. The '' of an ENUM may
-be a member, or stand for an invalid value. Such values are called ambiguous, and one of them is
-canonical: the code that a server chooses when it converts the character into the set (`CONVERT(…
-USING …)`; MySQL 9.7 and MariaDB 10.11 agree), or the first number with the name. A key may have
-canonical values only. Then a key's text, encoded again, gives the same bytes, so different keys
-stay different. The tests compare every character that has several codes with both servers.
+Some values are different for MySQL, but become one text in the lake. Some character
+sets have several codes for a character. Two members of an ENUM may have the same name.
+The '' of an ENUM may be a member, or stand for an invalid value. Such values are called
+ambiguous, and one of them is canonical: the code that a server chooses when it converts
+the character into the set (`CONVERT(… USING …)`; MySQL 9.7 and MariaDB 10.11 agree), or
+the first number with the name. A key may have canonical values only. Then a key's text,
+encoded again, gives the same bytes, so different keys stay different. The tests compare
+every character that has several codes with both servers.
 """
 
 from __future__ import annotations
@@ -41,7 +42,8 @@ Decoder = Callable[[bytes], str]
 _BEYOND_UCS2: Final = "a character beyond U+FFFF"
 _NO_CHARACTER: Final = "no character has this code"
 
-# Characters of a set that are cached: more than a text uses, but far fewer than some sets have.
+# Characters of a set that are cached: more than a text uses, but far fewer than some
+# sets have.
 _CACHED: Final = 1 << 14
 
 # codecs.charmap_decode refuses a byte that a mapping gives this character.
@@ -50,10 +52,11 @@ _REFUSED: Final = "\ufffe"
 
 @cache
 def text_decoder(charset: str) -> Decoder:
-    """Return the function that decodes bytes of `charset`, in MySQL's names since 8.0.30.
+    """Return the function that decodes bytes of `charset`, in MySQL's names since
+    8.0.30.
 
-    The function raises UnicodeDecodeError with the range of the first invalid bytes. TableError for
-    an unknown name, and for `binary`.
+    The function raises UnicodeDecodeError with the range of the first invalid bytes.
+    TableError for an unknown name, and for `binary`.
     """
     table = single_byte(charset)
     if table is not None:
@@ -71,7 +74,8 @@ def text_decoder(charset: str) -> Decoder:
 
 @cache
 def single_byte(charset: str) -> str | None:
-    """Return a single-byte set as 256 characters, indexed by byte; None for a multi-byte set.
+    """Return a single-byte set as 256 characters, indexed by byte; None for a
+    multi-byte set.
 
     U+FFFF marks an undefined byte. TableError for an unknown name.
     """
@@ -112,14 +116,17 @@ _FOUR_BYTES: Final = b"\xf0\xf1\xf2\xf3\xf4"
 _CUT_OFF: Final[dict[str, Decoder]] = {"ucs2": _ucs2, "utf8mb3": _utf8mb3}
 
 CHARACTER_SETS: Final = frozenset({*SINGLE_BYTE, *MULTI_BYTE, *_CUT_OFF})
-"""Every character set of MySQL 9.7 and MariaDB 10.11 except `binary`, which is not text."""
+"""Every character set of MySQL 9.7 and MariaDB 10.11 except `binary`, which is not
+text."""
 
 
 def _changed(table: CodeTable, plain: Decoder) -> Decoder:
-    """Return a decoder that uses Python's codec for a whole value. Only a value that may have one
-    of the table's changes is decoded character by character, which is slow."""
+    """Return a decoder that uses Python's codec for a whole value. Only a value that
+    may have one of the table's changes is decoded character by character, which is
+    slow."""
     changes = dict(_each(table.changes))
-    # Changed codes that Python's codec refuses need no pattern: the codec raises an error.
+    # Changed codes that Python's codec refuses need no pattern: the codec raises an
+    # error.
     misread = re.compile(any_of(code for code in changes if _reads(plain, code)))
     each = _one_by_one(re.compile(b"(?:" + table.character + b")|.", re.DOTALL), changes, plain)
 
@@ -146,8 +153,8 @@ def _reads(plain: Decoder, code: bytes) -> bool:
 def _one_by_one(
     character: re.Pattern[bytes], changes: Mapping[bytes, str], plain: Decoder
 ) -> Decoder:
-    """Return a decoder that splits a value by `character`, and decodes each one by `changes` or
-    else by `plain`."""
+    """Return a decoder that splits a value by `character`, and decodes each one by
+    `changes` or else by `plain`."""
 
     @lru_cache(_CACHED)
     def read(code: bytes) -> str:
@@ -168,8 +175,8 @@ def _one_by_one(
 def _placed(
     error: UnicodeDecodeError, data: bytes, characters: Iterator[re.Match[bytes]]
 ) -> UnicodeDecodeError:
-    """Return the error for a single character as an error for the whole value, with the place of
-    the first such character."""
+    """Return the error for a single character as an error for the whole value, with the
+    place of the first such character."""
     start, end = next(match.span() for match in characters if match[0] == error.object)
     return UnicodeDecodeError(error.encoding, data, start, end, error.reason)
 
@@ -191,15 +198,18 @@ def any_of(codes: Iterable[bytes]) -> bytes:
 
 
 UNKNOWN: Final = "\ufffd"
-"""The character that the server's tables of two sets have for codes without a character."""
+"""The character that the server's tables of two sets have for codes without a
+character."""
 
 WITH_UNKNOWN: Final = frozenset({"big5", "tis620"})
 
 _LARGEST: Final = {"big5": UNKNOWN, "sjis": "\\", "tis620": UNKNOWN}
-"""The characters whose canonical code is the largest; for all others it is the smallest."""
+"""The characters whose canonical code is the largest; for all others it is the
+smallest."""
 
 _SELECTED: Final = (b"\xed", b"\xee")
-"""First bytes of NEC's selection of IBM's characters in cp932, whose codes are never canonical."""
+"""First bytes of NEC's selection of IBM's characters in cp932, whose codes are never
+canonical."""
 
 _SEVERAL: Final[Mapping[str, int]] = {
     "armscii8": 1,
@@ -224,7 +234,8 @@ def is_ambiguous(charset: str) -> bool:
 
 @cache
 def is_unambiguous(charset: str) -> bool:
-    """Return whether every value that a server stores in this set is valid and unambiguous."""
+    """Return whether every value that a server stores in this set is valid and
+    unambiguous."""
     table = None if charset in _UTF8 else single_byte(charset)
     whole = charset in _UTF8 or (table is not None and NOTHING not in table)
     return whole and not is_ambiguous(charset)
@@ -232,8 +243,8 @@ def is_unambiguous(charset: str) -> bool:
 
 @cache
 def twins(charset: str) -> frozenset[bytes]:
-    """Return the set's codes that are not canonical: each has a canonical twin, the code that the
-    server chooses for the same character."""
+    """Return the set's codes that are not canonical: each has a canonical twin, the
+    code that the server chooses for the same character."""
     read, codes = text_decoder(charset), defaultdict[str, list[bytes]](list)
     for code in _codes(charset):
         try:
@@ -271,7 +282,8 @@ def _codes(charset: str) -> Iterable[bytes]:
 
 @cache
 def is_canonical(charset: str) -> Callable[[bytes], bool]:
-    """Return the function that returns True for a valid value with canonical codes only."""
+    """Return the function that returns True for a valid value with canonical codes
+    only."""
     ambiguous = twins(charset)
     if not ambiguous:
         return lambda _: True
@@ -281,16 +293,17 @@ def is_canonical(charset: str) -> Callable[[bytes], bool]:
     character = re.compile(b"(?:" + MULTI_BYTE[charset].character + b")|.", re.DOTALL)
 
     def canonical(data: bytes) -> bool:
-        # A match may span two characters, so only the characters prove that the value has a twin.
+        # A match may span two characters, so only the characters prove that the value
+        # has a twin.
         return candidate.search(data) is None or ambiguous.isdisjoint(character.findall(data))
 
     return canonical
 
 
 def is_canonical_number(column: Column, number: int) -> bool:
-    """Return whether `number` is the first number of an ENUM or SET with its text. Several have the
-    same text if a name is used twice, or if a member is '': in an ENUM an invalid value is '', too,
-    and in a SET a first '' does not show."""
+    """Return whether `number` is the first number of an ENUM or SET with its text.
+    Several have the same text if a name is used twice, or if a member is '': in an ENUM
+    an invalid value is '', too, and in a SET a first '' does not show."""
     members = column.members
     if column.type == "enum":
         name = members[number - 1] if number else ""
@@ -308,7 +321,8 @@ def may_be_ambiguous(column: Column) -> bool:
 
 
 def ambiguous_key(column: Column, where: str) -> TableError:
-    """Return the error for a key column with an ambiguous value. `where`: its place, in words."""
+    """Return the error for a key column with an ambiguous value. `where`: its place, in
+    words."""
     name = "`" + column.name.replace("`", "``") + "`"
     if column.type in TEXT_TYPES:
         reason = f"{column.charset} has more than one code for some characters"

@@ -1,10 +1,10 @@
 """Printing of integers and doubles as decimal digits, at an address, in compiled code.
 
-A double is printed as the shortest decimal that reads back as the same double, as do MySQL
-(`dtoa` in mode 4, strings/dtoa.cc) and Python's `repr`. The algorithm is Raffaello Giulietti, "The
-Schubfach way to render doubles" (2020): all numbers that round to a double form an interval. For
-some power of ten, its width is at least one unit and less than ten, so the result is one of four
-multiples of that power.
+A double is printed as the shortest decimal that reads back as the same double, as do
+MySQL (`dtoa` in mode 4, strings/dtoa.cc) and Python's `repr`. The algorithm is
+Raffaello Giulietti, "The Schubfach way to render doubles" (2020): all numbers that
+round to a double form an interval. For some power of ten, its width is at least one
+unit and less than ten, so the result is one of four multiples of that power.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ _LEAST_POWER: Final = -292
 _GREATEST_POWER: Final = 324
 """Powers of ten that the algorithm needs for all doubles."""
 
-# With more zeros after the point or digits before it, my_gcvt (strings/dtoa.cc) uses an exponent.
+# With more zeros after the point or digits before it, my_gcvt (strings/dtoa.cc) uses an
+# exponent.
 _MOST_ZEROS: Final = 14
 _MOST_WHOLE: Final = 15
 
@@ -48,7 +49,8 @@ TENS: Final = np.array([10**power for power in range(19)], np.int64)
 
 @part
 def put_digits(at: int, value: int, count: int) -> None:
-    """Write the last `count` digits of `value` ≥ 0, with leading zeros, at address `at`."""
+    """Write the last `count` digits of `value` ≥ 0, with leading zeros, at address
+    `at`."""
     last = at + count
     while last - at >= 2:
         rest = value // 100
@@ -76,7 +78,8 @@ def count_digits(value: int) -> int:
 def put_unsigned(at: int, value: int) -> int:
     """Write the 64 bits of `value` as an unsigned number; return the address after it."""
     if value < 0:
-        # 2**63 or more as unsigned: half of the number fits a signed integer, a tenth does, too.
+        # 2**63 or more as unsigned: half of the number fits a signed integer, a tenth
+        # does, too.
         tenth = (value >> 1 & 0x7FFFFFFFFFFFFFFF) // 5
         count = count_digits(tenth)
         put_digits(at, tenth, count)
@@ -88,8 +91,8 @@ def put_unsigned(at: int, value: int) -> int:
 
 
 def _powers_of_ten() -> npt.NDArray[np.int64]:
-    """Return the first 128 bits, rounded up, of 10**power for each power in ascending order, in two
-    columns: the upper and the lower 64 bits."""
+    """Return the first 128 bits, rounded up, of 10**power for each power in ascending
+    order, in two columns: the upper and the lower 64 bits."""
     table = np.empty((_GREATEST_POWER - _LEAST_POWER + 1, 2), np.uint64)
     for row, power in enumerate(range(_LEAST_POWER, _GREATEST_POWER + 1)):
         if power < 0:
@@ -106,7 +109,8 @@ POWERS: Final = _powers_of_ten()
 
 @part
 def shortest(bits: int) -> tuple[int, int]:
-    """Return (digits, power) such that ±digits·10**power reads back as the double with these bits.
+    """Return (digits, power) such that ±digits·10**power reads back as the double with
+    these bits.
 
     `digits` is 0 for zeros and otherwise does not end with 0. For finite doubles only.
     """
@@ -138,7 +142,8 @@ def _nearest(significand: int, exponent: int) -> tuple[int, int]:
 
     `value`, `first`, `last` and `half` are in quarters of 10**power.
     """
-    # At a power of two, the next lower double is only half as far away as the next higher one.
+    # At a power of two, the next lower double is only half as far away as the next
+    # higher one.
     narrow = significand == _HIDDEN and exponent != _LEAST
     # floor(log10(2**exponent)), or floor(log10(3/4·2**exponent)) if `narrow`; then
     # floor(log2(10**-power)).
@@ -150,7 +155,8 @@ def _nearest(significand: int, exponent: int) -> tuple[int, int]:
     value = scaled(upper, lower, middle << shift)
     first = scaled(upper, lower, middle - (1 if narrow else 2) << shift)
     last = scaled(upper, lower, middle + 2 << shift)
-    # The interval's ends belong to it only if the significand is even, because ties round to even.
+    # The interval's ends belong to it only if the significand is even, because ties
+    # round to even.
     first += significand & 1
     last -= significand & 1
     digits = value >> 2
@@ -214,7 +220,8 @@ def _put_zeros(at: int, count: int) -> int:
 
 @part
 def _put_scientific(at: int, digits: int, count: int, exponent: int) -> int:
-    """Write one digit, the others after a point, and an exponent without plus or leading zeros."""
+    """Write one digit, the others after a point, and an exponent without plus or
+    leading zeros."""
     if count == 1:
         put_digits(at, digits, 1)
         at += 1

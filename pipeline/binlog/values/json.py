@@ -1,19 +1,22 @@
 """From MySQL's binary JSON to the text that SELECT prints, as Arrow strings.
 
-Formats, in MySQL's source: sql-common/json_binary.h, and `parse_array_or_object`, `parse_scalar`,
-`Value::element` and `Value::key` in json_binary.cc; text: `wrapper_to_string` and `double_quote` in
-json_dom.cc, `base64_encode` in mysys/base64.cc.
+Formats, in MySQL's source: sql-common/json_binary.h, and `parse_array_or_object`,
+`parse_scalar`, `Value::element` and `Value::key` in json_binary.cc; text:
+`wrapper_to_string` and `double_quote` in json_dom.cc, `base64_encode` in
+mysys/base64.cc.
 
-An object or array consists of its number of elements; its size in bytes; for each key of an object
-its offset and length; for each element its type, and either its value or the value's offset; then
-the keys and values. Offsets count from its first byte. "Small" objects and arrays have two bytes
-for counts, sizes and offsets, "large" ones four. Decimals and temporal values, as in
-`json_object('price', price, 'at', created_at)`, are stored in the formats of SQL.
+An object or array consists of its number of elements; its size in bytes; for each key
+of an object its offset and length; for each element its type, and either its value or
+the value's offset; then the keys and values. Offsets count from its first byte. "Small"
+objects and arrays have two bytes for counts, sizes and offsets, "large" ones four.
+Decimals and temporal values, as in `json_object('price', price, 'at', created_at)`, are
+stored in the formats of SQL.
 
-Compiled functions take addresses. A value may use the bytes from `at` to `stop`, and its document
-ends at `end`. The text is written at `place`, and must not reach `limit`. Functions return the
-address after the text; or FULL or DAMAGED, which are negative. When a function is called, SLACK
-bytes are free before `limit`, or fewer by the length of a comma or colon.
+Compiled functions take addresses. A value may use the bytes from `at` to `stop`, and
+its document ends at `end`. The text is written at `place`, and must not reach `limit`.
+Functions return the address after the text; or FULL or DAMAGED, which are negative.
+When a function is called, SLACK bytes are free before `limit`, or fewer by the length
+of a comma or colon.
 """
 
 from __future__ import annotations
@@ -68,8 +71,8 @@ LENGTH_BYTES: Final = 5
 """Most bytes of the length before a string: seven bits per byte, the lowest first."""
 
 MOST_PRECISION, MOST_SCALE = 81, 30
-"""Largest precision and scale of a decimal: 81 digits instead of 65, because JSON counts the digits
-before the point in whole groups of nine."""
+"""Largest precision and scale of a decimal: 81 digits instead of 65, because JSON
+counts the digits before the point in whole groups of nine."""
 
 MOST_HOURS: Final = 838
 MONTHS: Final = 13
@@ -79,19 +82,20 @@ MOST_DEPTH: Final = 100
 """Deepest nesting of objects and arrays."""
 
 TEXT_FACTOR, TEXT_EXTRA = 8, 64
-"""A document whose text is longer than `TEXT_FACTOR * bytes + TEXT_EXTRA` is damaged: its values
-overlap, and its text might grow without bounds. A valid byte becomes at most six bytes of text (a
-control character)."""
+"""A document whose text is longer than `TEXT_FACTOR * bytes + TEXT_EXTRA` is damaged:
+its values overlap, and its text might grow without bounds. A valid byte becomes at most
+six bytes of text (a control character)."""
 
 SLACK: Final = 64
 """Bytes that must be free after the text, because compiled code stores whole words."""
 
 FULL, DAMAGED = -1, -2
-"""Returned instead of an address. FULL: there is no room for the text. DAMAGED: the bytes are not a
-valid document."""
+"""Returned instead of an address. FULL: there is no room for the text. DAMAGED: the
+bytes are not a valid document."""
 
 _LONGEST: Final = MOST_PRECISION + 3
-"""Most bytes of a decimal's text, with sign, zero and point. Temporal values have at most 28."""
+"""Most bytes of a decimal's text, with sign, zero and point. Temporal values have at
+most 28."""
 
 _BASE64_HEAD: Final = int.from_bytes(b'"base64:', "little")
 _BASE64_TYPE: Final = int.from_bytes(b"type", "little")
@@ -137,11 +141,12 @@ _MOST_BYTES: Final = (1 << 31) - 1
 def json_array(
     data: Bytes, at: Integers, length: Integers, *, bare_doubles: bool = False
 ) -> pa.Array:
-    """Return the documents `data[at[i] : at[i] + length[i]]` as strings; NULL if length[i] < 0.
-    `bare_doubles`: as in `Layout`.
+    """Return the documents `data[at[i] : at[i] + length[i]]` as strings; NULL if
+    length[i] < 0. `bare_doubles`: as in `Layout`.
 
-    An empty document is the JSON null. DamagedEvent if a document is malformed; TableError if one
-    has bytes that are not UTF-8, or if their texts have more than 2 GiB together.
+    An empty document is the JSON null. DamagedEvent if a document is malformed;
+    TableError if one has bytes that are not UTF-8, or if their texts have more than 2
+    GiB together.
     """
     text = _Text(len(at), int(np.maximum(length, 0).sum()))
     stack = np.empty(_STACK_BYTES, np.uint8)
@@ -210,8 +215,9 @@ def _write(
     stack: Bytes,
     bare_doubles: bool,
 ) -> tuple[int, int, int]:
-    """Write the documents from `first` on. Return the outcome (_DONE, FULL or DAMAGED), the
-    document at which it ended, and the number of bytes written before that document."""
+    """Write the documents from `first` on. Return the outcome (_DONE, FULL or DAMAGED),
+    the document at which it ended, and the number of bytes written before that
+    document."""
     source, target, frames = data.ctypes.data, out.ctypes.data, stack.ctypes.data
     place = int(offsets[first])
     for index in range(first, len(at)):
@@ -221,7 +227,8 @@ def _write(
                 return DAMAGED, index, place
             begin, to = source + at[index], target + place
             most = TEXT_FACTOR * size + TEXT_EXTRA
-            # If the buffer does not end first, only a text longer than `most` reaches this limit.
+            # If the buffer does not end first, only a text longer than `most` reaches
+            # this limit.
             limit = to + min(most + 4 * SLACK, len(out) - place)
             end = _document(begin, begin + size, to, limit, frames, bare_doubles)
             if end == FULL:
@@ -246,10 +253,11 @@ _COMMA: Final = int.from_bytes(b", ", "little")
 _COLON: Final = int.from_bytes(b": ", "little")
 _BRACE, _END_BRACE, _BRACKET, _END_BRACKET = b"{}[]"
 
-# Fields of a frame, which describes an open object or array; each has eight bytes. _BASE: address
-# of its first byte. _BODY: address after its entries. _STOP: address after it. _LEFT: number of
-# elements still to be written. _FIRST: 1 before the first element. _KEY, _VALUE: addresses of the
-# next key's entry (0 in an array) and the next value's. _WIDTH: bytes of its numbers, 2 or 4.
+# Fields of a frame, which describes an open object or array; each has eight bytes.
+# _BASE: address of its first byte. _BODY: address after its entries. _STOP: address
+# after it. _LEFT: number of elements still to be written. _FIRST: 1 before the first
+# element. _KEY, _VALUE: addresses of the next key's entry (0 in an array) and the next
+# value's. _WIDTH: bytes of its numbers, 2 or 4.
 _BASE, _BODY, _STOP, _LEFT, _FIRST, _KEY, _VALUE, _WIDTH = range(0, 64, 8)
 _FRAME: Final = 64
 
@@ -260,8 +268,8 @@ _STACK_BYTES: Final = MOST_DEPTH * _FRAME
 def _document(begin: int, end: int, place: int, limit: int, stack: int, bare_doubles: bool) -> int:
     """Write the text of the document from address `begin` to `end`, which is not empty.
 
-    `stack` has _STACK_BYTES for the frames, which replace recursion. `bare_doubles`: as in
-    `Layout`.
+    `stack` has _STACK_BYTES for the frames, which replace recursion. `bare_doubles`: as
+    in `Layout`.
     """
     if limit - place < SLACK:
         return FULL
@@ -306,7 +314,8 @@ def _number(at: int, width: int) -> int:
 
 @part
 def _open(kind: int, at: int, stop: int, frame: int) -> bool:
-    """Fill the frame for the object or array at `at`. Return False if that ends after `stop`."""
+    """Fill the frame for the object or array at `at`. Return False if that ends after
+    `stop`."""
     width = 4 if kind in (LARGE_OBJECT, LARGE_ARRAY) else 2
     if stop - at < 2 * width:
         return False
@@ -344,8 +353,8 @@ def _key(frame: int, end: int, place: int, limit: int) -> int:
 
 @part
 def _element(frame: int) -> tuple[int, int, int]:
-    """Return (type, first byte, end of the bytes that it may use) of the next element. The type is
-    _NO_TYPE if its offset is invalid."""
+    """Return (type, first byte, end of the bytes that it may use) of the next element.
+    The type is _NO_TYPE if its offset is invalid."""
     entry, width, stop = i64(frame + _VALUE), i64(frame + _WIDTH), i64(frame + _STOP)
     put64(frame + _VALUE, entry + 1 + width)
     kind = u8(entry)
@@ -361,7 +370,8 @@ def _element(frame: int) -> tuple[int, int, int]:
 def _scalar(
     kind: int, at: int, stop: int, end: int, place: int, limit: int, bare_doubles: bool
 ) -> int:
-    """Write a value of any type except objects and arrays. `bare_doubles`: as in `Layout`."""
+    """Write a value of any type except objects and arrays. `bare_doubles`: as in
+    `Layout`."""
     room = stop - at
     if kind == STRING:
         first, length = _counted(at, stop)
@@ -411,8 +421,8 @@ def _literal(place: int, which: int) -> int:
 
 @part
 def _counted(at: int, stop: int) -> tuple[int, int]:
-    """Read a length of variable size. Return (first byte after it, length), or length -1 if that is
-    invalid."""
+    """Read a length of variable size. Return (first byte after it, length), or length
+    -1 if that is invalid."""
     length = shift = 0
     while at < stop and shift < 7 * LENGTH_BYTES:
         byte = u8(at)
@@ -452,7 +462,8 @@ def _string(at: int, length: int, end: int, place: int, limit: int) -> int:
         word = i64(at) if end - at >= 8 else _word(at, count)
         # The shift removes the flags of bytes after the string.
         if _special(word) << 64 - 8 * count == 0:
-            # Bytes after the string are stored too; the text that follows overwrites them.
+            # Bytes after the string are stored too; the text that follows overwrites
+            # them.
             put64(place, word)
             place += count
         else:
@@ -476,7 +487,8 @@ def _word(at: int, count: int) -> int:
 def _special(word: int) -> int:
     """Return zero if no byte of the word needs an escape.
 
-    Otherwise the lowest bit that is set is the highest bit of the first byte that needs one.
+    Otherwise the lowest bit that is set is the highest bit of the first byte that needs
+    one.
     """
     quotes, backslashes = word ^ _QUOTES, word ^ _BACKSLASHES
     controls = word - _CONTROLS & ~word
@@ -531,8 +543,8 @@ def _of_sql(kind: int, at: int, length: int, place: int) -> int:
 
 @part
 def _moment(kind: int, packed: int, place: int) -> int:
-    """Write a temporal value. Its bits, from the highest: 13 * year + month, day 5, hour 5 (10 for
-    TIME), minute 6, second 6, microsecond 24."""
+    """Write a temporal value. Its bits, from the highest: 13 * year + month, day 5,
+    hour 5 (10 for TIME), minute 6, second 6, microsecond 24."""
     if packed < 0:
         put8(place, _MINUS)
         place += 1

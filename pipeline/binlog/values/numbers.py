@@ -1,11 +1,12 @@
-"""Decoders of integers, YEAR, BIT, FLOAT and DOUBLE, whose bytes in the log are nearly those of
-Arrow; and of DECIMAL, exact numbers of up to 65 digits in a column, up to 81 in a JSON document.
+"""Decoders of integers, YEAR, BIT, FLOAT and DOUBLE, whose bytes in the log are nearly
+those of Arrow; and of DECIMAL, exact numbers of up to 65 digits in a column, up to 81
+in a JSON document.
 
-Formats: integers are little-endian, two's complement (`Field_tiny` … `Field_longlong`); BIT is
-big-endian; YEAR is the years since 1900 in one byte, 0 for the year 0. A decimal (`bin2decimal` in
-MySQL's `strings/decimal.cc`) is groups of nine digits in four bytes, big-endian; the first and last
-digits, if fewer than nine, take fewer bytes. Its first bit is set for a positive number; a negative
-number has all bits inverted.
+Formats: integers are little-endian, two's complement (`Field_tiny` … `Field_longlong`);
+BIT is big-endian; YEAR is the years since 1900 in one byte, 0 for the year 0. A decimal
+(`bin2decimal` in MySQL's `strings/decimal.cc`) is groups of nine digits in four bytes,
+big-endian; the first and last digits, if fewer than nine, take fewer bytes. Its first
+bit is set for a positive number; a negative number has all bits inverted.
 """
 
 from __future__ import annotations
@@ -43,8 +44,8 @@ from lockstep.pipeline.values.table import Column
 
 
 def integers(column: Column, cells: Cells) -> pa.Array:
-    """TINYINT to BIGINT → the smallest signed Arrow integer that holds them, or decimal(20,0);
-    FLOAT → float32, DOUBLE → float64, by copying their bits."""
+    """TINYINT to BIGINT → the smallest signed Arrow integer that holds them, or
+    decimal(20,0); FLOAT → float32, DOUBLE → float64, by copying their bits."""
     kind = arrow_type(column)
     buffer, out = room(len(cells), kind.bit_width // 8)
     # Unsigned integers become a wider type, but an unsigned FLOAT does not.
@@ -226,9 +227,9 @@ def _texts(data: Bytes, at: Places, precision: int, scale: int, out: Bytes, ends
 
 @part
 def put_decimal(at: int, precision: int, scale: int, place: int) -> int:
-    """Write the decimal at address `at` to address `place` as MySQL prints it: with at least one
-    digit before the point, and `scale` digits after it. Return the address after the text; -1 if a
-    group of digits is too large."""
+    """Write the decimal at address `at` to address `place` as MySQL prints it: with at
+    least one digit before the point, and `scale` digits after it. Return the address
+    after the text; -1 if a group of digits is too large."""
     flip = 0 if u8_at(at) & _POSITIVE else 0xFF
     if flip:
         put8_at(place, _MINUS)

@@ -1,17 +1,17 @@
-"""Decoders of CHAR to LONGTEXT, BINARY to LONGBLOB, GEOMETRY and VECTOR, which the log has as a
-length and bytes; and of ENUM and SET, which it has as numbers.
+"""Decoders of CHAR to LONGTEXT, BINARY to LONGBLOB, GEOMETRY and VECTOR, which the log
+has as a length and bytes; and of ENUM and SET, which it has as numbers.
 
-Text is stored in the column's character set. UTF-8 is copied and validated. Single-byte sets are
-converted by a table in compiled code, and all other sets by `charsets`, value by value. The log
-lacks the trailing zero bytes of a BINARY(n); they are added again.
+Text is stored in the column's character set. UTF-8 is copied and validated. Single-byte
+sets are converted by a table in compiled code, and all other sets by `charsets`, value
+by value. The log lacks the trailing zero bytes of a BINARY(n); they are added again.
 
-A geometry is stored as its SRID (4 bytes) and WKB. It becomes EWKB, the format of PostGIS: if the
-SRID is not 0, the type has the flag 0x20000000 and the SRID follows the type. A VECTOR is stored as
-floats of 4 bytes.
+A geometry is stored as its SRID (4 bytes) and WKB. It becomes EWKB, the format of
+PostGIS: if the SRID is not 0, the type has the flag 0x20000000 and the SRID follows the
+type. A VECTOR is stored as floats of 4 bytes.
 
-An ENUM is the number of a member, from 1, in one or two bytes; 0 is the empty string that MySQL
-stores instead of an invalid value. A SET is a bit for each member in one to eight bytes. Both are
-little-endian. The table's structure has the members' names.
+An ENUM is the number of a member, from 1, in one or two bytes; 0 is the empty string
+that MySQL stores instead of an invalid value. A SET is a bit for each member in one to
+eight bytes. Both are little-endian. The table's structure has the members' names.
 """
 
 from __future__ import annotations
@@ -51,12 +51,14 @@ _HIGH_BITS: Final = -0x7F7F7F7F7F7F7F80
 
 _HAS_SRID: Final = 0x20000000
 _GEOMETRY_HEAD: Final = 9
-"""Size of a geometry's header in bytes: 4 for the SRID, 1 for the byte order, 4 for the type."""
+"""Size of a geometry's header in bytes: 4 for the SRID, 1 for the byte order, 4 for the
+type."""
 
 
 def texts(column: Column, cells: Cells) -> pa.Array:
-    """Return the values of a CHAR, VARCHAR or TEXT column as strings. TableError for bytes that are
-    not valid in the column's character set. Sets `cells.ambiguous` and `cells.unknown`."""
+    """Return the values of a CHAR, VARCHAR or TEXT column as strings. TableError for
+    bytes that are not valid in the column's character set. Sets `cells.ambiguous` and
+    `cells.unknown`."""
     charset = column.charset or "utf8mb4"
     array = _text(column, cells, charset)
     if is_ambiguous(charset):
@@ -82,8 +84,8 @@ def _text(column: Column, cells: Cells, charset: str) -> pa.Array:
 
 
 def binaries(column: Column, cells: Cells) -> pa.Array:
-    """Return the values of a BINARY, VARBINARY or BLOB column as bytes. Those of BINARY are padded
-    with 0x00 to the column's length."""
+    """Return the values of a BINARY, VARBINARY or BLOB column as bytes. Those of BINARY
+    are padded with 0x00 to the column's length."""
     pad = cells.layout.width if column.type == "binary" else 0
     return _copied(column, cells, pa.binary(), pad)
 
@@ -96,8 +98,9 @@ def _undecodable(column: Column) -> TableError:
 
 
 def spans(column: Column, cells: Cells, pad: int = 0) -> tuple[Integers, pa.Buffer, int]:
-    """Return the place of each image's bytes (-1 if it has no value), the offsets of an Arrow
-    array, and the total number of bytes. With `pad`, shorter values count as `pad` bytes."""
+    """Return the place of each image's bytes (-1 if it has no value), the offsets of an
+    Arrow array, and the total number of bytes. With `pad`, shorter values count as
+    `pad` bytes."""
     places = np.empty(len(cells), np.int64)
     offsets, ends = room(len(cells) + 1, 4)
     size = -cells.layout.size
@@ -151,9 +154,9 @@ def _copy(data: Bytes, places: Integers, size: int, ends: Places, out: Bytes) ->
 
 @cache
 def _table(charset: str) -> Integers | None:
-    """Return the table that converts a single-byte set to UTF-8; None for a multi-byte set. Each of
-    its 256 rows has the number of UTF-8 bytes of the character, 0 for an undefined byte, and these
-    bytes as a little-endian integer."""
+    """Return the table that converts a single-byte set to UTF-8; None for a multi-byte
+    set. Each of its 256 rows has the number of UTF-8 bytes of the character, 0 for an
+    undefined byte, and these bytes as a little-endian integer."""
     characters = single_byte(charset)
     if characters is None:
         return None
@@ -198,8 +201,8 @@ def _ascii(data: Bytes, at: int, length: int) -> bool:
 def _measure(
     data: Bytes, places: Integers, size: int, table: Integers, plain: bool, ends: Places
 ) -> int:
-    """Set the ends of the values after conversion to UTF-8. Return their total bytes, or -1 if a
-    value is invalid. `plain`: bytes below 0x80 are ASCII in this set."""
+    """Set the ends of the values after conversion to UTF-8. Return their total bytes,
+    or -1 if a value is invalid. `plain`: bytes below 0x80 are ASCII in this set."""
     total = 0
     for i in range(len(places)):
         place = places[i]
@@ -247,8 +250,8 @@ def _decoded(column: Column, cells: Cells, charset: str) -> pa.Array:
 
 
 def _first_ambiguous(column: Column, cells: Cells, charset: str) -> int:
-    """Return the first image whose value is not canonical (`charsets`), so that another value may
-    become the same text; -1 if there is none."""
+    """Return the first image whose value is not canonical (`charsets`), so that another
+    value may become the same text; -1 if there is none."""
     canonical = is_canonical(charset)
     values = enumerate(_values(column, cells))
     return next((at for at, value in values if value is not None and not canonical(value)), -1)
@@ -263,7 +266,8 @@ def _values(column: Column, cells: Cells) -> Iterator[bytes | None]:
 
 
 def geometries(column: Column, cells: Cells) -> pa.Array:
-    """Return geometries of any kind as EWKB. DamagedEvent for a value shorter than its header."""
+    """Return geometries of any kind as EWKB. DamagedEvent for a value shorter than its
+    header."""
     places, offsets, total = spans(column, cells)
     ends = np.frombuffer(offsets, np.int32)
     buffer, out = room(total, 1)
@@ -309,7 +313,8 @@ def _geometries(data: Bytes, places: Integers, ends: Places, out: Bytes) -> bool
 
 
 def vectors(column: Column, cells: Cells) -> pa.Array:
-    """Return VECTORs as lists of float32. DamagedEvent if a length is not a multiple of 4."""
+    """Return VECTORs as lists of float32. DamagedEvent if a length is not a multiple of
+    4."""
     values = _copied(column, cells, pa.binary(), 0)
     validity, offsets, data = values.buffers()
     ends = np.frombuffer(offsets, np.int32)
@@ -323,7 +328,8 @@ def vectors(column: Column, cells: Cells) -> pa.Array:
 
 
 def enums(column: Column, cells: Cells) -> pa.Array:
-    """Return the member's name of each ENUM, '' for number 0. TableError for an unknown number."""
+    """Return the member's name of each ENUM, '' for number 0. TableError for an unknown
+    number."""
     numbers = _numbers(cells)
     names = pa.array(["", *column.members], pa.string())
     if len(numbers) and int(numbers.max()) >= len(names):
@@ -335,8 +341,8 @@ def enums(column: Column, cells: Cells) -> pa.Array:
 
 
 def sets(column: Column, cells: Cells) -> pa.Array:
-    """Return the members' names of each SET in the order of the definition, separated by commas.
-    TableError for an unknown member."""
+    """Return the members' names of each SET in the order of the definition, separated
+    by commas. TableError for an unknown member."""
     numbers = _numbers(cells)
     distinct, number_of = np.unique(numbers, return_inverse=True)
     texts = []
@@ -353,8 +359,8 @@ def sets(column: Column, cells: Cells) -> pa.Array:
 
 
 def _listed(members: Iterable[str]) -> str:
-    """Join names as `Field_set::val_str` of MySQL's source does: a comma is added only to a text
-    that is not empty, so a first member '' does not show."""
+    """Join names as `Field_set::val_str` of MySQL's source does: a comma is added only
+    to a text that is not empty, so a first member '' does not show."""
     text = ""
     for member in members:
         text = f"{text},{member}" if text else member
@@ -362,7 +368,8 @@ def _listed(members: Iterable[str]) -> str:
 
 
 def _note_ambiguous(cells: Cells, numbers: Integers, ambiguous: Sequence[int]) -> None:
-    """Note the first cell with one of the numbers `ambiguous`, which share a text with others."""
+    """Note the first cell with one of the numbers `ambiguous`, which share a text with
+    others."""
     if ambiguous:
         images = np.flatnonzero(np.isin(numbers, ambiguous) & (cells.at >= 0))
         cells.ambiguous = int(images[0]) if len(images) else -1

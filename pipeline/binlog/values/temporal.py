@@ -1,11 +1,12 @@
-"""Decoders of DATE, DATETIME, TIMESTAMP and TIME with fractions, in the formats since MySQL 5.6 and
-before it.
+"""Decoders of DATE, DATETIME, TIMESTAMP and TIME with fractions, in the formats since
+MySQL 5.6 and before it.
 
-Formats: `my_datetime_packed_from_binary` and similar functions in MySQL's `mysys/my_time.cc`:
-packed, big-endian, offset by half the range, with a byte for two digits of a fraction. The formats
-before 5.6 (`Field_newdate`, `Field_datetime`, `Field_timestamp`, `Field_time`) are decimal numbers.
-Only MySQL has zero and partial dates (year, month or day is 0): they become NULL and are counted.
-An invalid date (February 31) raises a TableError, so that the table is stopped and others go on.
+Formats: `my_datetime_packed_from_binary` and similar functions in MySQL's
+`mysys/my_time.cc`: packed, big-endian, offset by half the range, with a byte for two
+digits of a fraction. The formats before 5.6 (`Field_newdate`, `Field_datetime`,
+`Field_timestamp`, `Field_time`) are decimal numbers. Only MySQL has zero and partial
+dates (year, month or day is 0): they become NULL and are counted. An invalid date
+(February 31) raises a TableError, so that the table is stopped and others go on.
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ from lockstep.pipeline.values.errors import TableError
 from lockstep.pipeline.values.table import Column
 
 _GOOD, _SOFT, _WRONG, _BROKEN = range(4)
-"""The quality of a value, from good to worst. _SOFT: a zero or partial date, which becomes NULL.
-_WRONG: an invalid date. _BROKEN: bytes that are no such value."""
+"""The quality of a value, from good to worst. _SOFT: a zero or partial date, which
+becomes NULL. _WRONG: an invalid date. _BROKEN: bytes that are no such value."""
 
 _DAY: Final = 86_400_000_000
 _OLD: Final = frozenset({7, 11, 12})
@@ -68,8 +69,8 @@ def timestamps(column: Column, cells: Cells) -> pa.Array:
 
 
 def _finish(column: Column, cells: Cells, outcome: tuple[int, int]) -> None:
-    """Store the number of values that became NULL, and raise the error for the worst quality.
-    `outcome`: both numbers."""
+    """Store the number of values that became NULL, and raise the error for the worst
+    quality. `outcome`: both numbers."""
     cells.softened, worst = outcome
     if worst == _WRONG:
         raise TableError(
@@ -109,7 +110,8 @@ def _days(year: int, month: int, day: int) -> int:
 
 @kernel
 def _dates(data: Bytes, at: Places, out: Bytes) -> tuple[int, int]:
-    """Write days since 1970; return the number of values that became NULL and the worst quality."""
+    """Write days since 1970; return the number of values that became NULL and the worst
+    quality."""
     soft = worst = 0
     for i in range(len(at)):
         value = 0
@@ -141,8 +143,8 @@ def _fraction(data: Bytes, at: int, scale: int) -> int:
 
 @kernel
 def _datetimes(data: Bytes, at: Places, old: bool, scale: int, out: Bytes) -> tuple[int, int]:
-    """Write microseconds since 1970; return what `_dates` does. The old format is YYYYMMDDhhmmss as
-    a number of eight bytes, little-endian."""
+    """Write microseconds since 1970; return what `_dates` does. The old format is
+    YYYYMMDDhhmmss as a number of eight bytes, little-endian."""
     soft = worst = 0
     for i in range(len(at)):
         value = 0
@@ -174,8 +176,9 @@ def _datetimes(data: Bytes, at: Places, old: bool, scale: int, out: Bytes) -> tu
 
 @kernel
 def _timestamps(data: Bytes, at: Places, old: bool, scale: int, out: Bytes) -> tuple[int, int]:
-    """Write microseconds since 1970; return what `_dates` does. A value is seconds since 1970,
-    big-endian (little-endian in the old format). All zeros are the zero date."""
+    """Write microseconds since 1970; return what `_dates` does. A value is seconds
+    since 1970, big-endian (little-endian in the old format). All zeros are the zero
+    date."""
     soft = worst = 0
     for i in range(len(at)):
         value = 0
@@ -216,7 +219,8 @@ def _two(out: Bytes, at: int, value: int) -> int:
 
 @part
 def _packed_time(data: Bytes, at: int, scale: int) -> int:
-    """Return hours << 36 | minutes << 30 | seconds << 24 | microseconds, with the value's sign."""
+    """Return hours << 36 | minutes << 30 | seconds << 24 | microseconds, with the
+    value's sign."""
     if scale > 4:
         return (b24(data, at) << 24 | b24(data, at + 3)) - 0x800000000000
     whole = b24(data, at) - 0x800000
@@ -234,7 +238,8 @@ def _packed_time(data: Bytes, at: int, scale: int) -> int:
 
 @kernel
 def _times(data: Bytes, at: Places, old: bool, scale: int, out: Bytes, ends: Places) -> int:
-    """Write texts and where each ends. Return _BROKEN at the first invalid time, else _GOOD."""
+    """Write texts and where each ends. Return _BROKEN at the first invalid time, else
+    _GOOD."""
     total = 0
     ends[0] = 0
     for i in range(len(at)):

@@ -1,1 +1,2 @@
-"""Checks that a ledger and its lake agree: claims on folders, Delta logs, and changelogs' files."""
+"""Checks that a ledger and its lake agree: claims on folders, Delta logs, and
+changelogs' files."""

@@ -1,10 +1,10 @@
-"""Checks that changelogs (the Delta tables with all changes of a table) list exactly the files that
-the ledger recorded, and corrects them.
+"""Checks that changelogs (the Delta tables with all changes of a table) list exactly
+the files that the ledger recorded, and corrects them.
 
-Recorded files stay in the folder until a VACUUM deletes them. So whatever another program did to
-the table, one commit of metadata corrects it. If recorded files are lost, their rows may be in
-files that were not recorded. Then nothing is changed, because listing the remaining recorded files
-would duplicate rows or lose them.
+Recorded files stay in the folder until a VACUUM deletes them. So whatever another
+program did to the table, one commit of metadata corrects it. If recorded files are
+lost, their rows may be in files that were not recorded. Then nothing is changed,
+because listing the remaining recorded files would duplicate rows or lose them.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ _ALL = 1 << 62
 
 @dataclass(frozen=True, slots=True)
 class ChangelogTable:
-    """One changelog of a table, or one of the source's own tables. `generation`: its number among
-    the changelogs that the table has had."""
+    """One changelog of a table, or one of the source's own tables. `generation`: its
+    number among the changelogs that the table has had."""
 
     folder: str
     app_id: str
@@ -96,7 +96,8 @@ def all_changelogs(work: Workplace) -> Iterator[ChangelogTable]:
 def recorded_batches(
     work: Workplace, changelog: ChangelogTable
 ) -> dict[int, tuple[SegmentFile, ...]]:
-    """Return the files of each captured batch, oldest first, without batches that were given up."""
+    """Return the files of each captured batch, oldest first, without batches that were
+    given up."""
     source, table = work.source.name, changelog.table
     files: dict[int, tuple[SegmentFile, ...]] = {}
     if isinstance(table, SourceTable):
@@ -118,8 +119,8 @@ def recorded_batches(
 
 
 def recorded_files(work: Workplace, changelog: ChangelogTable) -> RecordedFiles:
-    """Return the files that the changelog should list. A captured batch's files belong there once
-    the batch is published."""
+    """Return the files that the changelog should list. A captured batch's files belong
+    there once the batch is published."""
     source = work.source.name
     table = changelog.table if isinstance(changelog.table, TableName) else None
     forgotten = work.ledger.forgotten(source, table).through
@@ -143,8 +144,8 @@ def listing_difference(
     recorded: RecordedFiles,
     foreign: ForeignFiles | None = None,
 ) -> Difference:
-    """Return how the changelog's list differs from the recorded files; an empty difference if the
-    changelog does not exist."""
+    """Return how the changelog's list differs from the recorded files; an empty
+    difference if the changelog does not exist."""
     listed = work.changelog.listed(changelog.folder)
     if listed is None:
         return Difference()
@@ -166,7 +167,8 @@ def batches_of(work: Workplace, folder: str, path: str) -> frozenset[int]:
 def lost_files(
     work: Workplace, changelog: ChangelogTable, files: Iterable[SegmentFile]
 ) -> dict[str, str]:
-    """Return the files that are missing or differ from what was recorded, each with the reason."""
+    """Return the files that are missing or differ from what was recorded, each with the
+    reason."""
     return {
         file.path: reason
         for file in files
@@ -179,11 +181,12 @@ def lost_files(
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """The result of checking one changelog. `found`: how its list differed from the recorded files.
-    `error`: what another program did to it. `left`: a sentence on why it still does not list the
-    recorded files. `commits`: the versions that corrected it. `revised`: a replay's revision
-    corrected it. `version`: the newest version of its log that was examined; None if there is none
-    or if the log ends before the version of the last look."""
+    """The result of checking one changelog. `found`: how its list differed from the
+    recorded files. `error`: what another program did to it. `left`: a sentence on why
+    it still does not list the recorded files. `commits`: the versions that corrected
+    it. `revised`: a replay's revision corrected it. `version`: the newest version of
+    its log that was examined; None if there is none or if the log ends before the
+    version of the last look."""
 
     changelog: ChangelogTable
     found: Difference = field(default_factory=Difference)
@@ -214,8 +217,8 @@ class Agreement:
 
 
 def error_of_agreement(agreement: Agreement) -> TableError | None:
-    """Return the error for which a run quarantines (stops) the table. Return None if rows had only
-    been moved to other files and the recorded files are listed again."""
+    """Return the error for which a run quarantines (stops) the table. Return None if
+    rows had only been moved to other files and the recorded files are listed again."""
     error, left, table = agreement.error, agreement.left, agreement.changelog.table
     if left is not None:
         reason = left if error is None else f"{error.reason}: {left}"
@@ -231,15 +234,17 @@ def error_of_agreement(agreement: Agreement) -> TableError | None:
 def correct_changelog(
     work: Workplace, lease: Lease | None, changelog: ChangelogTable, looked: int | None
 ) -> Agreement:
-    """Judge the commits after version `looked`, and make the changelog list the recorded files. If
-    another program changed its columns, properties or single rows, version `looked` is restored
-    first. Without a lease nothing is written. Raise `ForeignCommit` for an error that concerns the
-    whole source, `CommitConflict` if other programs keep committing."""
+    """Judge the commits after version `looked`, and make the changelog list the
+    recorded files. If another program changed its columns, properties or single rows,
+    version `looked` is restored first. Without a lease nothing is written. Raise
+    `ForeignCommit` for an error that concerns the whole source, `CommitConflict` if
+    other programs keep committing."""
     agreement = Agreement(changelog)
     for _ in PUBLISH.tries():
         before = agreement.commits
         agreement = _once(work, lease, changelog, looked, agreement)
-        # After a commit of ours, look again: another program may have committed just before it.
+        # After a commit of ours, look again: another program may have committed just
+        # before it.
         if agreement.commits == before or agreement.left is not None:
             return agreement
     raise CommitConflict(
@@ -255,8 +260,8 @@ def _once(
     looked: int | None,
     so_far: Agreement,
 ) -> Agreement:
-    """Examine the changelog once, and correct it by at most one commit. `so_far`: the result of
-    earlier rounds."""
+    """Examine the changelog once, and correct it by at most one commit. `so_far`: the
+    result of earlier rounds."""
     folder, commits = changelog.folder, so_far.commits
     look = LogAbove(None) if looked is None else work.changelog.look(folder, looked)
     error = so_far.error
@@ -299,9 +304,9 @@ def _once(
 
 
 def correct_changelogs(work: Workplace, lease: Lease) -> Iterator[Agreement]:
-    """Correct the changelogs to which another program committed since the last look, or that list
-    files without a captured file's name. Yield the results. The examined versions are not recorded,
-    so that the next run reports the commits."""
+    """Correct the changelogs to which another program committed since the last look, or
+    that list files without a captured file's name. Yield the results. The examined
+    versions are not recorded, so that the next run reports the commits."""
     looked = work.ledger.looked(work.source.name)
     for changelog in all_changelogs(work):
         folder = changelog.folder
@@ -319,8 +324,8 @@ def _is_in_doubt(work: Workplace, folder: str, looked: int) -> bool:
 def why_not_corrected(
     work: Workplace, changelog: ChangelogTable, surplus: Sequence[str], lost: Mapping[str, str]
 ) -> str | None:
-    """Return why a commit cannot correct a changelog, or None if it can. It cannot if surplus files
-    may hold the only copy of some changes."""
+    """Return why a commit cannot correct a changelog, or None if it can. It cannot if
+    surplus files may hold the only copy of some changes."""
     if not lost or not surplus:
         return None
     batches = {batch for path in surplus for batch in batches_of(work, changelog.folder, path)}
@@ -340,7 +345,8 @@ def _listed_again(
     surplus: Sequence[str],
     back: Sequence[SegmentFile],
 ) -> int:
-    """List recorded files (`back`) and stop listing `surplus` in one commit; return its version."""
+    """List recorded files (`back`) and stop listing `surplus` in one commit; return its
+    version."""
     work.progress.note(
         f"{changelog.folder} lists the captured files again: {len(back)} of them were not listed, "
         f"and {len(surplus)} files of somebody else were"

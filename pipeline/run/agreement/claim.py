@@ -1,5 +1,6 @@
-"""Checks that a source's folder in the lake belongs to this ledger, before anything is read or
-written. The claim is a file in the folder that names the owning ledger and its newest batch."""
+"""Checks that a source's folder in the lake belongs to this ledger, before anything is
+read or written. The claim is a file in the folder that names the owning ledger and its
+newest batch."""
 
 from __future__ import annotations
 
@@ -18,14 +19,15 @@ _NEWEST = 50
 
 
 def require_agreement(work: Workplace) -> None:
-    """Raise `ForeignCommit` if the folder belongs to another ledger, or if its history differs from
-    the ledger's; nothing is written."""
+    """Raise `ForeignCommit` if the folder belongs to another ledger, or if its history
+    differs from the ledger's; nothing is written."""
     if (error := disagreement(work)) is not None:
         raise error
 
 
 def require_claim(work: Workplace) -> None:
-    """Raise as `require_agreement` does. Claim the folder for this ledger if nobody has yet."""
+    """Raise as `require_agreement` does. Claim the folder for this ledger if nobody has
+    yet."""
     folder = work.claims.read(work.source.name)
     if (error := disagreement(work, folder)) is not None:
         raise error
@@ -34,7 +36,8 @@ def require_claim(work: Workplace) -> None:
 
 
 def disagreement(work: Workplace, folder: Claim | Unclaimed | None = None) -> LockstepError | None:
-    """Return why the ledger may not continue with the folder, or None; nothing is written."""
+    """Return why the ledger may not continue with the folder, or None; nothing is
+    written."""
     source = work.source.name
     folder = work.claims.read(source) if folder is None else folder
     batches = work.ledger.batches(source, limit=_NEWEST)
@@ -65,13 +68,15 @@ def disagreement(work: Workplace, folder: Claim | Unclaimed | None = None) -> Lo
 
 
 def lake_trouble(work: Workplace) -> LockstepError | None:
-    """Return the error with which the next run would refuse the source; nothing is written."""
+    """Return the error with which the next run would refuse the source; nothing is
+    written."""
     return disagreement(work) or changelog_disagreement(work)
 
 
 def contradicted(work: Workplace, folder: Claim | Unclaimed) -> list[BatchSpan]:
-    """Return the spans of batches that the folder declares void although this ledger still has
-    them. Either a recovery did not finish, or this ledger was given up for another one."""
+    """Return the spans of batches that the folder declares void although this ledger
+    still has them. Either a recovery did not finish, or this ledger was given up for
+    another one."""
 
     def has_batches(span: BatchSpan) -> bool:
         batches = work.ledger.live_batches(work.source.name, span.after + 1, span.through)
@@ -83,8 +88,8 @@ def contradicted(work: Workplace, folder: Claim | Unclaimed) -> list[BatchSpan]:
 
 
 def claim_of(work: Workplace, ledger: str) -> Claim:
-    """Return the folder's claim. If it does not exist or cannot be read, return one for `ledger`
-    without batches."""
+    """Return the folder's claim. If it does not exist or cannot be read, return one for
+    `ledger` without batches."""
     source = work.source.name
     try:
         folder = work.claims.read(source)
@@ -96,7 +101,8 @@ def claim_of(work: Workplace, ledger: str) -> Claim:
 
 
 def claim_folder(work: Workplace) -> Claim:
-    """Write a claim of the folder for this ledger, and return it. Void batches stay void."""
+    """Write a claim of the folder for this ledger, and return it. Void batches stay
+    void."""
     source, ledger = work.source.name, work.ledger.identity()
     before = claim_of(work, ledger)
     claim = Claim(source, ledger, work.clock(), void=before.void, complete=before.complete)
@@ -109,26 +115,29 @@ def claim_folder(work: Workplace) -> Claim:
 
 
 def claim_up_to(work: Workplace, batch: Batch) -> None:
-    """Record a batch in the folder's claim, before the tables have anything of it. A restored
-    ledger that does not know the batch is then recognized as being behind its lake. Raise
-    `ForeignCommit` if the folder was meanwhile claimed for a batch that this ledger does not know.
+    """Record a batch in the folder's claim, before the tables have anything of it. A
+    restored ledger that does not know the batch is then recognized as being behind its
+    lake. Raise `ForeignCommit` if the folder was meanwhile claimed for a batch that
+    this ledger does not know.
     """
     folder = work.claims.read(work.source.name)
     assert isinstance(folder, Claim), "a run claims its folder before it publishes"
     claim = folder.at(batch)
     if claim == folder:
         return
-    # A run with another copy of this ledger (a restored backup) takes its lock there, not here.
+    # A run with another copy of this ledger (a restored backup) takes its lock there,
+    # not here.
     if (error := disagreement(work, folder)) is not None:
         raise error
-    # Tables are merged one by one, so a later batch may already be claimed: its claim stays.
+    # Tables are merged one by one, so a later batch may already be claimed: its claim
+    # stays.
     if folder.batch is None or batch.id >= folder.batch:
         work.claims.write(claim)
 
 
 def _expects_tables(work: Workplace) -> bool:
-    """Return whether the ledger records any table in the lake. Batches without captured rows may be
-    acknowledged although no table exists."""
+    """Return whether the ledger records any table in the lake. Batches without captured
+    rows may be acknowledged although no table exists."""
     source = work.source.name
     states = work.ledger.table_states(source).values()
     return bool(work.ledger.looked(source)) or any(state.mirror_version for state in states)

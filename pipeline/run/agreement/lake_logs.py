@@ -1,9 +1,10 @@
-"""Examines the commits to a source's tables in the lake since the last look. The ledger records a
-look as the Delta version up to which a table's log was examined.
+"""Examines the commits to a source's tables in the lake since the last look. The ledger
+records a look as the Delta version up to which a table's log was examined.
 
-A commit of another program quarantines (stops) one table. So does a mirror (the table with the
-current rows) that is missing or ends too early. A commit of Lockstep that this ledger does not know
-concerns the whole source: ledger or lake was restored, or two ledgers write to one lake.
+A commit of another program quarantines (stops) one table. So does a mirror (the table
+with the current rows) that is missing or ends too early. A commit of Lockstep that this
+ledger does not know concerns the whole source: ledger or lake was restored, or two
+ledgers write to one lake.
 """
 
 from __future__ import annotations
@@ -55,12 +56,13 @@ def judge_mirror(
     replaced: bool = False,
     newest: NewestWrites | None = None,
 ) -> int | None:
-    """Judge the commits to a mirror since the last look, and return its newest version; None if the
-    mirror does not exist. `looked`: the version of the last look. `intent`: an open write, whose
-    commit is expected. `replaced`: as in `judge`. `newest`: the mirror's writes, if the caller has
-    them from the ledger.
+    """Judge the commits to a mirror since the last look, and return its newest version;
+    None if the mirror does not exist. `looked`: the version of the last look. `intent`:
+    an open write, whose commit is expected. `replaced`: as in `judge`. `newest`: the
+    mirror's writes, if the caller has them from the ledger.
 
-    Raise `TableError` for what concerns the table, `ForeignCommit` for what concerns the source.
+    Raise `TableError` for what concerns the table, `ForeignCommit` for what concerns
+    the source.
     """
     relation = judged_mirror(work, state, looked, intent, replaced=replaced, newest=newest)
     if isinstance(relation, AllExpected):
@@ -77,8 +79,8 @@ def judged_mirror(
     replaced: bool = False,
     newest: NewestWrites | None = None,
 ) -> Judgement:
-    """Return the judgement on the commits to a mirror since the last look. Arguments: as in
-    `judge_mirror`."""
+    """Return the judgement on the commits to a mirror since the last look. Arguments:
+    as in `judge_mirror`."""
     source = work.source.name
     app_id = application_id(source, state, "mirror")
     if newest is None:
@@ -96,8 +98,8 @@ def judged_mirror(
 
 
 def judged_changelog(work: Workplace, look: LogAbove, looked: int) -> Judgement:
-    """Return the judgement on the commits to a changelog, or to one of the source's own tables,
-    since the last look."""
+    """Return the judgement on the commits to a changelog, or to one of the source's own
+    tables, since the last look."""
     source = work.source.name
     numbers = {
         commit.said["batches"][-1]
@@ -117,8 +119,9 @@ def judged_changelog(work: Workplace, look: LogAbove, looked: int) -> Judgement:
 def changelog_error(
     work: Workplace, folder: str, relation: Judgement, table: TableName | SourceTable | None = None
 ) -> TableError | ForeignCommit | None:
-    """Return a `TableError` for what concerns only a changelog's table, a `ForeignCommit` for what
-    concerns the whole source, and None if the commits are harmless."""
+    """Return a `TableError` for what concerns only a changelog's table, a
+    `ForeignCommit` for what concerns the whole source, and None if the commits are
+    harmless."""
     source = work.source.name
     keep = f"`lockstep resume {table} --reason …` goes on with the changelog as it is"
     replay = replay_hint(table)
@@ -155,8 +158,8 @@ def replay_hint(table: TableName | SourceTable | None) -> str:
 
 
 def disagreeing_tables(work: Workplace) -> list[DisagreeingTable]:
-    """Return the tables whose mirrors have commits of Lockstep that the ledger does not know, or
-    lack commits that it knows."""
+    """Return the tables whose mirrors have commits of Lockstep that the ledger does not
+    know, or lack commits that it knows."""
     source = work.source.name
     looked = work.ledger.looked(source)
     intents = {intent.table: intent for intent in work.ledger.open_intents(source)}
@@ -170,17 +173,17 @@ def disagreeing_tables(work: Workplace) -> list[DisagreeingTable]:
 
 
 def changelog_disagreement(work: Workplace) -> ForeignCommit | None:
-    """Return the first disagreement of a changelog, or of one of the source's own tables, that
-    concerns the whole source; None without one."""
+    """Return the first disagreement of a changelog, or of one of the source's own
+    tables, that concerns the whole source; None without one."""
     moved = _changelogs_moved(work)
     errors = (changelog_error(work, folder, relation) for folder, relation in moved)
     return next((error for error in errors if isinstance(error, ForeignCommit)), None)
 
 
 def unknown_batches(work: Workplace) -> ForeignCommit | None:
-    """Return why the ledger may not claim a source's folder, or None if it may. It may not if the
-    newest commit to a changelog, or to one of the source's own tables, names a batch that the
-    ledger does not know."""
+    """Return why the ledger may not claim a source's folder, or None if it may. It may
+    not if the newest commit to a changelog, or to one of the source's own tables, names
+    a batch that the ledger does not know."""
     if (error := changelog_disagreement(work)) is not None:
         return error
     source = work.source.name
@@ -198,8 +201,8 @@ def unknown_batches(work: Workplace) -> ForeignCommit | None:
 
 
 def _changelogs_moved(work: Workplace) -> Iterator[tuple[str, Judgement]]:
-    """Yield the changelogs, and the source's own tables, with commits after the last look, and the
-    judgement on these commits."""
+    """Yield the changelogs, and the source's own tables, with commits after the last
+    look, and the judgement on these commits."""
     mirrors = {state.mirror for state in work.ledger.table_states(work.source.name).values()}
     for folder, looked in work.ledger.looked(work.source.name).items():
         if folder not in mirrors and not work.changelog.ends_at(folder, looked):
@@ -207,8 +210,8 @@ def _changelogs_moved(work: Workplace) -> Iterator[tuple[str, Judgement]]:
 
 
 def moved_mirrors(work: Workplace, looked: Mapping[str, int]) -> list[TableState]:
-    """Return the complete tables whose mirrors have commits after the last look, or were never
-    examined."""
+    """Return the complete tables whose mirrors have commits after the last look, or
+    were never examined."""
     complete = [
         state
         for state in work.ledger.table_states(work.source.name).values()
@@ -220,9 +223,9 @@ def moved_mirrors(work: Workplace, looked: Mapping[str, int]) -> list[TableState
 
 
 def changed_mirrors(work: Workplace) -> list[DisagreeingTable]:
-    """Return the tables that the next run would quarantine because of commits to their mirrors.
-    Include the tables that it would quarantine because of commits to their changelogs once it
-    publishes there."""
+    """Return the tables that the next run would quarantine because of commits to their
+    mirrors. Include the tables that it would quarantine because of commits to their
+    changelogs once it publishes there."""
     looked = work.ledger.looked(work.source.name)
     changed = []
     for state in moved_mirrors(work, looked):
@@ -240,9 +243,9 @@ def changed_mirrors(work: Workplace) -> list[DisagreeingTable]:
 
 
 def moved_changelogs(work: Workplace) -> list[DisagreeingTable]:
-    """Return the changelogs whose rows another program moved to other files without changing them,
-    as a compaction does. A replay, or the next run that publishes there, lists the captured files
-    again."""
+    """Return the changelogs whose rows another program moved to other files without
+    changing them, as a compaction does. A replay, or the next run that publishes there,
+    lists the captured files again."""
     tables = _changelogs_of(work, frozenset(TableCondition))
     return [
         DisagreeingTable(
@@ -330,9 +333,9 @@ _COMMITS: Final = 50
 
 
 def foreign_mirrors(work: Workplace, tables: Iterable[TableName]) -> dict[TableName, str]:
-    """Return the new tables that are left out, each with a sentence that says why: another program
-    has a Delta table in the folder of their mirror, or that folder cannot be read. A table that a
-    person ordered to be reloaded is not left out."""
+    """Return the new tables that are left out, each with a sentence that says why:
+    another program has a Delta table in the folder of their mirror, or that folder
+    cannot be read. A table that a person ordered to be reloaded is not left out."""
     source = work.source.name
     captured = work.ledger.table_states(source).keys()
     looked = work.ledger.looked(source)
@@ -355,8 +358,8 @@ def foreign_mirrors(work: Workplace, tables: Iterable[TableName]) -> dict[TableN
 
 
 def _is_foreign(work: Workplace, folder: str) -> bool:
-    """Return whether a folder has a Delta table and none of its newest `_COMMITS` commits is
-    Lockstep's."""
+    """Return whether a folder has a Delta table and none of its newest `_COMMITS`
+    commits is Lockstep's."""
     if work.mirrors.version(folder) is None:
         return False
     return not any(commit.ours for commit in islice(work.mirrors.history(folder), _COMMITS))

@@ -1,5 +1,5 @@
-"""The state from which the log is read: the start and the bounds of the reading, and the tables,
-structures and prepared XA transactions at the start."""
+"""The state from which the log is read: the start and the bounds of the reading, and
+the tables, structures and prepared XA transactions at the start."""
 
 from __future__ import annotations
 
@@ -22,8 +22,9 @@ from lockstep.pipeline.values.table import TableName, past_ranges
 
 @dataclass(frozen=True, slots=True)
 class Basis:
-    """The state with which a reading of the log begins. `bounds`: where it ends. `prepared`: the XA
-    transactions that are prepared and not yet committed at the start."""
+    """The state with which a reading of the log begins. `bounds`: where it ends.
+    `prepared`: the XA transactions that are prepared and not yet committed at the
+    start."""
 
     work: Workplace
     run_start: RunStart
@@ -41,8 +42,8 @@ def basis_of(
     taken_up: Collection[TableName],
     base: int = 0,
 ) -> Basis:
-    """Return the basis of an ordinary batch. `taken_up`: stopped tables that it captures again.
-    `base`: the sequence number before the batch's first change."""
+    """Return the basis of an ordinary batch. `taken_up`: stopped tables that it
+    captures again. `base`: the sequence number before the batch's first change."""
     return Basis(
         work,
         run_start,
@@ -57,8 +58,9 @@ def basis_of(
 
 
 def bounds_of(work: Workplace, run_start: RunStart) -> RunBounds:
-    """Return the bounds of a run with this start. Their end is fixed before the first event is
-    read: the place that the user chose (`until`), or the present end of the log."""
+    """Return the bounds of a run with this start. Their end is fixed before the first
+    event is read: the place that the user chose (`until`), or the present end of the
+    log."""
     until = work.source.until
     if until is None:
         return RunBounds.fixed(run_start.facts, work.source.budget)
@@ -81,12 +83,13 @@ def tables_of(
     base: int = 0,
     before: int | None = None,
 ) -> CapturedTables:
-    """Return the tables at the beginning of a capture. `taken_up`: tables that it captures again,
-    or begins to read from the source. `base`: the sequence number before its first change.
+    """Return the tables at the beginning of a capture. `taken_up`: tables that it
+    captures again, or begins to read from the source. `base`: the sequence number
+    before its first change.
 
-    `before`: a batch number, if the capture catches up the tables of `taken_up` and no others. It
-    reads the part of the log that this and later batches read, so their patterns do not count as
-    having left a table out."""
+    `before`: a batch number, if the capture catches up the tables of `taken_up` and no
+    others. It reads the part of the log that this and later batches read, so their
+    patterns do not count as having left a table out."""
     source = work.source.name
     states = work.ledger.table_states(source)
     loads = {load.table: load.followed is not None for load in work.ledger.open_loads(source)}

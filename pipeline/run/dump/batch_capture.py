@@ -1,5 +1,5 @@
-"""The capture of one batch: the log is read into segments (the Parquet files of each table), and
-then the record for the ledger and the report for people are made."""
+"""The capture of one batch: the log is read into segments (the Parquet files of each
+table), and then the record for the ledger and the report for people are made."""
 
 from __future__ import annotations
 
@@ -21,9 +21,10 @@ from lockstep.pipeline.values.table import TableName
 
 
 class BatchCapture:
-    """The capture of one batch. `extents`: the tables whose earlier rows the lake lacks, at the
-    start of the batch. None for a batch that catches up single tables: it copies no renamed tables
-    and adds no rows to the source's own tables (transactions and DDL)."""
+    """The capture of one batch. `extents`: the tables whose earlier rows the lake
+    lacks, at the start of the batch. None for a batch that catches up single tables: it
+    copies no renamed tables and adds no rows to the source's own tables (transactions
+    and DDL)."""
 
     def __init__(self, basis: Basis, batch: Batch, extents: PartialTables | None = None) -> None:
         self.basis, self._batch, self._extents = basis, batch, extents
@@ -45,8 +46,8 @@ class BatchCapture:
         self.reading = LogReading(basis, self.segmenter, keeps_all_prepared=True)
 
     def rewrite(self, origins: Mapping[TableName, ChangelogOrigin]) -> None:
-        """Record that the mirrors of these tables are rewritten from their changelogs. The origin
-        says with which version, or none, the new mirror begins."""
+        """Record that the mirrors of these tables are rewritten from their changelogs.
+        The origin says with which version, or none, the new mirror begins."""
         for table, origin in sorted(origins.items()):
             self.basis.work.progress.note(f"the mirror of {table} is rewritten {origin.told}")
             self.segmenter.rewrite(table, origin)
@@ -105,9 +106,9 @@ class BatchCapture:
         start_seconds: float = 0.0,
         repaired: tuple[str, ...] = (),
     ) -> CaptureReport:
-        """Return the report. `began`: the value of `perf_counter` when the capture began.
-        `start_seconds`: the time that it took to find the start. `repaired`: sentences about
-        repairs before the capture."""
+        """Return the report. `began`: the value of `perf_counter` when the capture
+        began. `start_seconds`: the time that it took to find the start. `repaired`:
+        sentences about repairs before the capture."""
         run_start, batch = self.basis.run_start, self._batch
         source = self.basis.work.source
         loads = self.basis.work.ledger.open_loads(source.name)

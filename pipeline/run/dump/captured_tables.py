@@ -1,9 +1,9 @@
-"""The tables of one capture (the reading of one part of the binlog): which of their changes are
-taken, their states and events, and their rows.
+"""The tables of one capture (the reading of one part of the binlog): which of their
+changes are taken, their states and events, and their rows.
 
-Rows wait in memory until they fill a row group of a Parquet file. The files of a table under one
-version of its structure are its segment of the batch; a merge later applies them to the mirror
-(the Delta table with the current rows).
+Rows wait in memory until they fill a row group of a Parquet file. The files of a table
+under one version of its structure are its segment of the batch; a merge later applies
+them to the mirror (the Delta table with the current rows).
 """
 
 from __future__ import annotations
@@ -50,14 +50,15 @@ from lockstep.pipeline.values.segment import ChangeType, RowCounts, Segment
 from lockstep.pipeline.values.table import PastRange, TableName, hole
 
 HELD_BYTES = 128 << 20
-"""Largest size in bytes of the rows in memory, over all tables. Once it is reached, the tables
-with the most rows in memory are written to their files."""
+"""Largest size in bytes of the rows in memory, over all tables. Once it is reached, the
+tables with the most rows in memory are written to their files."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReturningTable:
-    """A stopped table that a person ordered to be followed again. `low`: the place in the log where
-    it stopped. `version`: the version of its structure there; None if none was recorded."""
+    """A stopped table that a person ordered to be followed again. `low`: the place in
+    the log where it stopped. `version`: the version of its structure there; None if
+    none was recorded."""
 
     order: TableOrder
     low: Coordinates
@@ -98,8 +99,9 @@ class TableSegment:
 
 @dataclass(frozen=True, slots=True)
 class _Totals:
-    """A segment before a transaction that is captured in parts: its number of complete files and
-    its totals. If the table stops inside the transaction, the segment is set back to this."""
+    """A segment before a transaction that is captured in parts: its number of complete
+    files and its totals. If the table stops inside the transaction, the segment is set
+    back to this."""
 
     files: int
     counts: RowCounts
@@ -109,7 +111,8 @@ class _Totals:
 
 @dataclass(slots=True)
 class CapturedTable:
-    """One table of a capture: which of its changes are taken, its state, and its segments.
+    """One table of a capture: which of its changes are taken, its state, and its
+    segments.
 
     - `captured`: the patterns of the capture match the table.
     - `state`: its state after the last change so far; None if the table is new. `touched`: the
@@ -156,7 +159,8 @@ class CapturedTable:
 
     @property
     def wanted(self) -> bool:
-        """True if changes of the table are taken, now or from a later place in the log on."""
+        """True if changes of the table are taken, now or from a later place in the log
+        on."""
         if not self.captured or self.stopped is not None or self.unread:
             return False
         return self.state is None or not self.state.has_stopped
@@ -166,8 +170,8 @@ class CapturedTable:
         return self.wanted and (self.begins is None or self.begins <= at)
 
     def taken(self, group: TransactionGroup, events: Integers) -> Integers | slice:
-        """Return an index that selects the events whose changes are taken. `events`: the table's
-        events in `group`, one row each."""
+        """Return an index that selects the events whose changes are taken. `events`:
+        the table's events in `group`, one row each."""
         if not self.wanted:
             return slice(0)
         if self.begins is None:
@@ -175,19 +179,21 @@ class CapturedTable:
         rows = group.transactions[events[:, columns.TRANSACTION]]
         ends = rows[:, columns.END_OFFSET]
         numbers = np.array([file.number for file in group.files])[rows[:, columns.FILE]]
-        # `begins` is a boundary: a transaction that ends after it begins there or later.
+        # `begins` is a boundary: a transaction that ends after it begins there or
+        # later.
         file, offset = self.begins.file.number, self.begins.offset
         return np.flatnonzero((numbers > file) | ((numbers == file) & (ends > offset)))
 
     @property
     def is_known(self) -> bool:
-        """True if the ledger or this capture has a state of the table, so that rows of it may be in
-        the lake."""
+        """True if the ledger or this capture has a state of the table, so that rows of
+        it may be in the lake."""
         return self.state is not None
 
     @property
     def loading(self) -> bool:
-        """True if the table's rows are being read from the source and its changes are taken."""
+        """True if the table's rows are being read from the source and its changes are
+        taken."""
         return self.state is not None and self.state.loading and self.wanted
 
 
@@ -228,7 +234,8 @@ class CapturedTables:
     ) -> None:
         self.batch, self._base = batch, base
         self.changes = 0
-        """Number of changes so far: row images, and marks that stand for all rows of a table."""
+        """Number of changes so far: row images, and marks that stand for all rows of a
+        table."""
         self.policies_of = policies_of
         self.events: list[TableEvent] = []
         self.snapshots: list[SnapshotPart] = []
@@ -240,8 +247,8 @@ class CapturedTables:
         self._captured, self._states, self._loading = captured, states, loading or {}
         self._tables: dict[TableName, CapturedTable] = {}
         self.taken_up: dict[TableName, CapturedTable] = {}
-        """Tables whose capture, load or read rows begin or end at a place that the log has yet to
-        reach."""
+        """Tables whose capture, load or read rows begin or end at a place that the log
+        has yet to reach."""
         self._segments: list[TableSegment] = []
         """The segments of all tables, in the order in which they began."""
         self._unwritten_bytes = 0
@@ -311,8 +318,8 @@ class CapturedTables:
     # -- what happens to a table ----------------------------------------------------------
 
     def load_begins(self, version: SchemaVersion) -> None:
-        """Note that the table's changes are taken from here on. They are merged once all of its
-        rows were read."""
+        """Note that the table's changes are taken from here on. They are merged once
+        all of its rows were read."""
         table = self[version.table]
         table.unread, table.read = False, True
         self._touch(version, need=Need.ROWS)
@@ -325,8 +332,9 @@ class CapturedTables:
             table.state, table.touched = table.state.started(), True
 
     def copy(self, version: SchemaVersion, origin: TableName, why: str) -> None:
-        """Record that a RENAME gave the table the rows of `origin`, after the last change so far.
-        Raise TableError if the table cannot be captured. `why`: the reason to record."""
+        """Record that a RENAME gave the table the rows of `origin`, after the last
+        change so far. Raise TableError if the table cannot be captured. `why`: the
+        reason to record."""
         table = self[version.table]
         table.read = True
         self.segment(version)
@@ -360,18 +368,19 @@ class CapturedTables:
         return stopped
 
     def missed(self, table: TableName) -> str | None:
-        """Return the end of the last part of the log in which the table's changes were not read.
-        Return None if there is no such part, or if all of its rows were determined later: by a
-        CREATE or TRUNCATE, a copy, or a reading from the source."""
+        """Return the end of the last part of the log in which the table's changes were
+        not read. Return None if there is no such part, or if all of its rows were
+        determined later: by a CREATE or TRUNCATE, a copy, or a reading from the
+        source."""
         ever, captured = hole(table, None, self._past), self[table]
         if ever is None or captured.read or captured.defined:
             return None
         return hole(table, self._first_batch(table), self._past) if captured.is_known else ever
 
     def _first_batch(self, table: TableName) -> int | None:
-        """Return the batch in which the table was created or first read; None if no version of its
-        structure was recorded. A version after an ALTER does not count: it has `columns_from`,
-        because the rows of the version before it remain."""
+        """Return the batch in which the table was created or first read; None if no
+        version of its structure was recorded. A version after an ALTER does not count:
+        it has `columns_from`, because the rows of the version before it remain."""
         batch = None
         for version in self._recorded(table):
             if version.knowledge is Knowledge.KNOWN and version.columns_from is None:
@@ -379,8 +388,8 @@ class CapturedTables:
         return batch
 
     def name_conflict(self, table: TableName) -> TableError | None:
-        """Return an error if the table is new and its mirror would have the folder of another
-        table's mirror; otherwise None."""
+        """Return an error if the table is new and its mirror would have the folder of
+        another table's mirror; otherwise None."""
         if self[table].is_known:
             return None
         other = self._holders.get(self._names.folded(table))
@@ -391,8 +400,8 @@ class CapturedTables:
     # -- rows on their way to files ---------------------------------------------------------
 
     def segment(self, version: SchemaVersion) -> TableSegment:
-        """Return the table's segment under this version, a new one if there is none. Raise
-        TableError if the table cannot be captured."""
+        """Return the table's segment under this version, a new one if there is none.
+        Raise TableError if the table cannot be captured."""
         segment = self[version.table].segments.get(version.version)
         return segment or self._first_seen(version)
 
@@ -405,8 +414,8 @@ class CapturedTables:
         committed_at: datetime,
         executed_at: datetime,
     ) -> None:
-        """Add a change that stands for all rows of the table: at `at`, it was emptied, or all of
-        its rows were replaced by rows that the log does not have."""
+        """Add a change that stands for all rows of the table: at `at`, it was emptied,
+        or all of its rows were replaced by rows that the log does not have."""
         self.changes += 1
         table = self.segment(version)
         marks = {
@@ -426,14 +435,15 @@ class CapturedTables:
         self.add(table, changelog_rows(table.schema, 1, marks))
 
     def add(self, table: TableSegment, rows: pa.RecordBatch) -> None:
-        """Keep rows in memory. Write them if they fill a row group; write the largest tables if
-        the rows of all tables reach `HELD_BYTES`."""
+        """Keep rows in memory. Write them if they fill a row group; write the largest
+        tables if the rows of all tables reach `HELD_BYTES`."""
         table.unwritten.add(rows)
         self._unwritten_bytes += rows.nbytes
         if table.unwritten.is_full:
             self._write(table)
         if self._unwritten_bytes >= HELD_BYTES:
-            # Down to half, so that not every further batch of rows causes a small row group.
+            # Down to half, so that not every further batch of rows causes a small row
+            # group.
             by_size = sorted(self._segments, key=lambda other: -other.unwritten.bytes)
             for largest in by_size:
                 if self._unwritten_bytes < HELD_BYTES // 2:
@@ -441,9 +451,9 @@ class CapturedTables:
                 self._write(largest)
 
     def begin_part(self, table: TableSegment) -> None:
-        """Note the segment's totals before a part of a transaction, so that `stop` can remove the
-        rows that are added from here on. A file is closed here, because rows of an open file
-        cannot be removed."""
+        """Note the segment's totals before a part of a transaction, so that `stop` can
+        remove the rows that are added from here on. A file is closed here, because rows
+        of an open file cannot be removed."""
         if table.before is None:
             self._write(table)
             files = table.writer.cut() if table.writer is not None else 0
@@ -451,17 +461,20 @@ class CapturedTables:
 
     @property
     def rows_in_parts(self) -> int:
-        """The number of rows of the current transaction, without those of stopped tables."""
+        """The number of rows of the current transaction, without those of stopped
+        tables."""
         parts = ((table.counts, table.before) for table in self._segments)
         return sum(now.total - before.counts.total for now, before in parts if before is not None)
 
     def end_parts(self) -> None:
-        """Note that the transaction is complete, so that its rows remain if a table stops."""
+        """Note that the transaction is complete, so that its rows remain if a table
+        stops."""
         for table in self._segments:
             table.before = None
 
     def _take_back(self, segment: TableSegment) -> None:
-        """Remove the segment's rows of the current transaction from memory and from its files."""
+        """Remove the segment's rows of the current transaction from memory and from its
+        files."""
         if (before := segment.before) is None:
             return
         self._clear(segment)
@@ -509,8 +522,8 @@ class CapturedTables:
     # -- tables seen for the first time ---------------------------------------------------
 
     def _first_seen(self, version: SchemaVersion) -> TableSegment:
-        """Begin the table's segment under this version. Raise TableError if the table cannot be
-        captured."""
+        """Begin the table's segment under this version. Raise TableError if the table
+        cannot be captured."""
         # captured_schema raises TableError for a column type that cannot be read.
         policies = self.policies_of(version.table)
         schema = captured_schema(version.shown_structure, updated=policies.updated_columns)
@@ -534,8 +547,8 @@ class CapturedTables:
         condition: TableCondition = TableCondition.FOLLOWING,
         need: Need | None = None,
     ) -> TableState:
-        """Update the table's state and return it. `need`: what the table lacks from here on. A
-        table whose rows are being read keeps the need that it has."""
+        """Update the table's state and return it. `need`: what the table lacks from
+        here on. A table whose rows are being read keeps the need that it has."""
         table, before = self[version.table], self[version.table].state
         if before is not None and before.loading and condition is TableCondition.FOLLOWING:
             need = before.need
@@ -555,7 +568,8 @@ class CapturedTables:
             return new_table(self._source, table, no_place(self._source, table))
         if self._names.rules:
             self._holders.setdefault(self._names.folded(table), table)
-        # Not a folder that another table has or had: readers of its old versions would see both.
+        # Not a folder that another table has or had: readers of its old versions would
+        # see both.
         name, fold = self._names.of(table), self._names.is_configured(table)
         mirror = free_place(self._source, name, 1, self._folders, fold=fold)
         self._folders.add(mirror)
@@ -574,8 +588,8 @@ class CapturedTables:
 
 
 def _unwritten_rows(table: TableSegment) -> pa.Table:
-    """Return the segment's rows in memory. Once a row image has left out a column, all later rows
-    of the segment also record which columns each image has."""
+    """Return the segment's rows in memory. Once a row image has left out a column, all
+    later rows of the segment also record which columns each image has."""
     count, rows = len(table.schema), table.unwritten.batches
     table.extra_columns = max([table.extra_columns, *(len(batch.schema) - count for batch in rows)])
     if not table.extra_columns:

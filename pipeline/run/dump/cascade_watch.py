@@ -1,16 +1,16 @@
-"""Parent tables of foreign keys. MySQL before 9.6 and MariaDB do not log the rows that ON
-DELETE/UPDATE CASCADE changes in child tables. So each event on a parent is inspected for its
-effects on the children.
+"""Parent tables of foreign keys. MySQL before 9.6 and MariaDB do not log the rows that
+ON DELETE/UPDATE CASCADE changes in child tables. So each event on a parent is inspected
+for its effects on the children.
 
-No row of a parent is kept. It only matters whether rows were deleted, and whether the bytes of a
-column that children refer to changed.
+No row of a parent is kept. It only matters whether rows were deleted, and whether the
+bytes of a column that children refer to changed.
 
-From 9.6 on, MySQL carries out foreign keys above its storage engines and logs the changed rows;
-each rows event of such a statement has the flag 0x10. Before 9.6, on MariaDB, and with
-`innodb_native_foreign_keys=ON`, the storage engine carries them out, and only the parent's event is
-in the log. The flag 0x02 says that the statement did not check foreign keys, so no child was
-changed (`Rows_event::enum_flag` in `libs/mysql/binlog/event/rows_event.h`; tried on MySQL 9.7.4 and
-MariaDB 10.11.19).
+From 9.6 on, MySQL carries out foreign keys above its storage engines and logs the
+changed rows; each rows event of such a statement has the flag 0x10. Before 9.6, on
+MariaDB, and with `innodb_native_foreign_keys=ON`, the storage engine carries them out,
+and only the parent's event is in the log. The flag 0x02 says that the statement did not
+check foreign keys, so no child was changed (`Rows_event::enum_flag` in
+`libs/mysql/binlog/event/rows_event.h`; tried on MySQL 9.7.4 and MariaDB 10.11.19).
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ _DELETES = (EventType.DELETE_ROWS_V1, EventType.DELETE_ROWS)
 
 @dataclass(frozen=True, slots=True)
 class UnloggedLoss:
-    """Changes of a captured table by a foreign key that are not in the log. `transaction`: the
-    index of the first such transaction in its group. `at`: the place where it begins. `reason`: a
-    sentence for people."""
+    """Changes of a captured table by a foreign key that are not in the log.
+    `transaction`: the index of the first such transaction in its group. `at`: the place
+    where it begins. `reason`: a sentence for people."""
 
     table: TableName
     transaction: int
@@ -57,8 +57,9 @@ class UnloggedLoss:
 
 
 class CascadeWatch:
-    """Inspects the events of the captured tables' parents, and finds changes of captured rows by
-    foreign keys. `captured`: returns whether rows of a table are captured."""
+    """Inspects the events of the captured tables' parents, and finds changes of
+    captured rows by foreign keys. `captured`: returns whether rows of a table are
+    captured."""
 
     def __init__(self, structures: SchemaTracker, captured: Callable[[TableName], bool]) -> None:
         self._structures = structures
@@ -69,8 +70,8 @@ class CascadeWatch:
         """Parents whose events were inspected, each with its `children`."""
 
     def refresh(self) -> bool:
-        """Read the foreign keys again after a change of structures. Return whether the set of
-        watched tables changed."""
+        """Read the foreign keys again after a change of structures. Return whether the
+        set of watched tables changed."""
         if self._references is None:
             return False
         before, self._references = self._watched, None
@@ -78,7 +79,8 @@ class CascadeWatch:
         return self._watched != before
 
     def watches(self, table: TableName) -> bool:
-        """Return whether a change of this table's rows may change rows of captured tables."""
+        """Return whether a change of this table's rows may change rows of captured
+        tables."""
         self._read_references()
         return self._structures.fold(table) in self._watched
 
@@ -92,9 +94,9 @@ class CascadeWatch:
     def lost(
         self, group: TransactionGroup, block: Block, maps: Iterable[TableMap]
     ) -> dict[TableName, UnloggedLoss]:
-        """Return the captured tables with rows that foreign keys changed, without logging, because
-        of this block's events. The value is the first such change. `maps`: all table maps, by
-        number."""
+        """Return the captured tables with rows that foreign keys changed, without
+        logging, because of this block's events. The value is the first such change.
+        `maps`: all table maps, by number."""
         unseen = np.flatnonzero(unlogged(block.events))
         if not len(unseen):
             return {}
@@ -118,14 +120,15 @@ class CascadeWatch:
         return lost
 
     def children(self, parent: TableName) -> frozenset[TableName]:
-        """Return the captured tables that foreign keys may change together with the parent."""
+        """Return the captured tables that foreign keys may change together with the
+        parent."""
         references = self._read_references()
         worst = UnloggedChange(deleted=0, updated=dict.fromkeys(references.columns_of(parent), 0))
         return frozenset(filter(self._captured, references.below(parent, worst)))
 
     def _change_of(self, mapped: TableMap, part: Block, events: Integers) -> UnloggedChange:
-        """Return how these events changed the rows of the parent itself. `events`: the numbers of
-        the events in their block."""
+        """Return how these events changed the rows of the parent itself. `events`: the
+        numbers of the events in their block."""
         deletes = np.isin(part.events[:, columns.TYPE], _DELETES)
         change = UnloggedChange(deleted=int(events[deletes][0]) if deletes.any() else None)
         wanted = self._read_references().columns_of(mapped.table)
@@ -138,9 +141,10 @@ class CascadeWatch:
     def _updated_columns(
         self, mapped: TableMap, updates: Block, wanted: Iterable[str]
     ) -> dict[str, int]:
-        """Return the wanted columns that the updates changed, each with the index of the first
-        event that changed it. If the events cannot be decoded, return all wanted columns: it is
-        better to stop a table without need than to miss a change."""
+        """Return the wanted columns that the updates changed, each with the index of
+        the first event that changed it. If the events cannot be decoded, return all
+        wanted columns: it is better to stop a table without need than to miss a
+        change."""
         version = self._structures.version(mapped.table)
         if version is None or version.knowledge is not Knowledge.KNOWN:
             return dict.fromkeys(wanted, 0)
@@ -163,8 +167,8 @@ _CHANGES_CHILDREN: Final = frozenset({"CASCADE", "SET NULL", "SET DEFAULT"})
 
 
 def unlogged(events: Integers) -> npt.NDArray[np.bool_]:
-    """Return a mask of the deletes and updates whose foreign keys the storage engine carried out.
-    They may have changed children without logging it."""
+    """Return a mask of the deletes and updates whose foreign keys the storage engine
+    carried out. They may have changed children without logging it."""
     flags = events[:, columns.FLAGS]
     writes = np.isin(events[:, columns.TYPE], _WRITES)
     mask: npt.NDArray[np.bool_] = ((flags & (_KEYS_ABOVE_ENGINE | _KEYS_UNCHECKED)) == 0) & ~writes
@@ -192,8 +196,8 @@ class UnloggedChange:
         return min(event for event in events if event is not None)
 
     def add(self, other: UnloggedChange) -> bool:
-        """Add another change of the same table. Return whether this added a deletion, a column, or
-        an earlier event."""
+        """Add another change of the same table. Return whether this added a deletion, a
+        column, or an earlier event."""
         before = self.deleted, dict(self.updated)
         deletions = [event for event in (self.deleted, other.deleted) if event is not None]
         self.deleted = min(deletions, default=None)
@@ -204,8 +208,8 @@ class UnloggedChange:
 
 
 class References:
-    """The foreign keys that change rows of children, by parent. `fold`: returns a name as the
-    server compares names (in lower case, if it ignores case)."""
+    """The foreign keys that change rows of children, by parent. `fold`: returns a name
+    as the server compares names (in lower case, if it ignores case)."""
 
     def __init__(
         self, tables: Iterable[TableSchema], fold: Callable[[TableName], TableName]
@@ -219,7 +223,8 @@ class References:
                     of_parent.append((table.name, key))
 
     def above(self, wanted: Callable[[TableName], bool]) -> frozenset[TableName]:
-        """Return the direct and indirect parents of wanted tables, by their folded names."""
+        """Return the direct and indirect parents of wanted tables, by their folded
+        names."""
         parents: set[TableName] = set()
         while new := {
             parent
@@ -231,7 +236,8 @@ class References:
         return frozenset(parents)
 
     def columns_of(self, parent: TableName) -> frozenset[str]:
-        """Return the parent's columns, in lower case, whose updates cascade to children."""
+        """Return the parent's columns, in lower case, whose updates cascade to
+        children."""
         return frozenset(
             name.lower()
             for _, key in self._keys.get(self._fold(parent), ())
@@ -242,8 +248,9 @@ class References:
     def below(
         self, parent: TableName, change: UnloggedChange
     ) -> Mapping[TableName, UnloggedChange]:
-        """Return the direct and indirect children of `parent`, each with the change that foreign
-        keys may have made in it. `change`: the change of the parent's rows."""
+        """Return the direct and indirect children of `parent`, each with the change
+        that foreign keys may have made in it. `change`: the change of the parent's
+        rows."""
         changes: dict[TableName, UnloggedChange] = {}
         names: dict[TableName, TableName] = {}
         waiting = [(self._fold(parent), change)]
@@ -255,7 +262,8 @@ class References:
                     continue
                 folded = self._fold(child)
                 names[folded] = child
-                # Foreign keys may form a cycle: a child is visited again only if its change grew.
+                # Foreign keys may form a cycle: a child is visited again only if its
+                # change grew.
                 if changes.setdefault(folded, UnloggedChange()).add(change_of_child):
                     waiting.append((folded, change_of_child))
         return {names[folded]: of_child for folded, of_child in changes.items()}
@@ -264,8 +272,8 @@ class References:
 def _passed_on(
     parent: TableName, of_parent: UnloggedChange, key: ForeignKey
 ) -> UnloggedChange | None:
-    """Return the change that a foreign key makes in the child after `of_parent`, a change of the
-    parent; None if it makes none."""
+    """Return the change that a foreign key makes in the child after `of_parent`, a
+    change of the parent; None if it makes none."""
     change, rule = UnloggedChange(), ""
     if of_parent.deleted is not None and key.on_delete in _CHANGES_CHILDREN:
         rule = f"ON DELETE {key.on_delete}"

@@ -1,24 +1,25 @@
-"""Decodes the row events of one table into row images (the rows before or after a change).
+"""Decodes the row events of one table into row images (the rows before or after a
+change).
 
-The log does not name the columns by default, so events are decoded by the structure that the table
-had at their place in the log. The structure comes from the history, which records all versions of
-each structure, and is first compared with the table map (the event that describes the columns
-before the rows).
+The log does not name the columns by default, so events are decoded by the structure
+that the table had at their place in the log. The structure comes from the history,
+which records all versions of each structure, and is first compared with the table map
+(the event that describes the columns before the rows).
 
-With `binlog_row_metadata=MINIMAL`, MySQL's default, a table map has the columns' types, widths,
-nullability, signs and character sets; with FULL also their names, members and the primary key.
-MariaDB's default has only types, widths and nullability.
+With `binlog_row_metadata=MINIMAL`, MySQL's default, a table map has the columns' types,
+widths, nullability, signs and character sets; with FULL also their names, members and
+the primary key. MariaDB's default has only types, widths and nullability.
 
-With `binlog_row_image=MINIMAL` the image of an inserted row has only the columns that got a value
-from the statement, a trigger, an expression, the clock or AUTO_INCREMENT. Every other column has
-the default that the table had at that moment: a literal, NULL, or, for NOT NULL outside of strict
-mode, the default of the type.
+With `binlog_row_image=MINIMAL` the image of an inserted row has only the columns that
+got a value from the statement, a trigger, an expression, the clock or AUTO_INCREMENT.
+Every other column has the default that the table had at that moment: a literal, NULL,
+or, for NOT NULL outside of strict mode, the default of the type.
 
-With the same setting, a column that an update leaves out was not changed on MySQL. On MariaDB this
-is not certain: it logs REPLACE as an update without the columns that were set back to their
-defaults, and ON DUPLICATE KEY UPDATE without the columns that a trigger set. Such updates look like
-all others. MariaDB then does not log virtual columns either. (Tried on MySQL 9.7.4, MariaDB
-10.11.19 and 11.4.)
+With the same setting, a column that an update leaves out was not changed on MySQL. On
+MariaDB this is not certain: it logs REPLACE as an update without the columns that were
+set back to their defaults, and ON DUPLICATE KEY UPDATE without the columns that a
+trigger set. Such updates look like all others. MariaDB then does not log virtual
+columns either. (Tried on MySQL 9.7.4, MariaDB 10.11.19 and 11.4.)
 """
 
 from __future__ import annotations
@@ -87,12 +88,13 @@ _SHOWN = 5
 
 
 def version_for(mapped: TableMap, structures: SchemaTracker, at: Coordinates) -> SchemaVersion:
-    """Return the version of the table's structure at `at`. If the history does not have the
-    structure, and the table map has column names, record a version from the map.
+    """Return the version of the table's structure at `at`. If the history does not have
+    the structure, and the table map has column names, record a version from the map.
 
-    Raise `SchemaUnknownAt` if the structure is known only from a later place on, because the run
-    starts too early. Raise `StructureUnknown` if it is not known at all. Raise `TableError` if the
-    structure cannot be shown in the lake as the settings say.
+    Raise `SchemaUnknownAt` if the structure is known only from a later place on,
+    because the run starts too early. Raise `StructureUnknown` if it is not known at
+    all. Raise `TableError` if the structure cannot be shown in the lake as the settings
+    say.
     """
     table = mapped.table
     version = structures.version(table)
@@ -126,8 +128,8 @@ def _require_shown(structures: SchemaTracker, table: TableName) -> None:
 
 
 def _structure_of(mapped: TableMap) -> TableStructure:
-    """Return the structure that the map describes. Raise `TableError` if one of its columns may
-    be a hidden column of a functional index."""
+    """Return the structure that the map describes. Raise `TableError` if one of its
+    columns may be a hidden column of a functional index."""
     structure = read_structure(mapped)
     suspects = [name for name in structure.names if may_be_hidden(name)]
     if suspects and may_log_hidden(mapped.writer):
@@ -140,18 +142,19 @@ def _structure_of(mapped: TableMap) -> TableStructure:
 
 
 def checked_hidden_columns(version: SchemaVersion, mapped: TableMap) -> tuple[int, ...]:
-    """Compare a table map with the version, and return the indexes, from 0, of the map's hidden
-    columns. MySQL 8.0 also logs the hidden column that it makes for each expression of a functional
-    index.
+    """Compare a table map with the version, and return the indexes, from 0, of the
+    map's hidden columns. MySQL 8.0 also logs the hidden column that it makes for each
+    expression of a functional index.
 
-    Raise `TableError` if map and version disagree, or if the hidden columns cannot be determined.
+    Raise `TableError` if map and version disagree, or if the hidden columns cannot be
+    determined.
     """
     if version.schema is None:
         raise ValueError(f"{version.table}: version {version.version} is {version.knowledge}")
     outlines, structure = read_outlines(mapped), logged_structure(version.schema)
     hidden = hidden_in(outlines, structure, version.schema, mapped)
-    # There are two outlines if it is unknown whether the server wrote a sign for YEAR columns; the
-    # one with fewer differences counts.
+    # There are two outlines if it is unknown whether the server wrote a sign for YEAR
+    # columns; the one with fewer differences counts.
     differences = min((disagreements(without(o, hidden), structure) for o in outlines), key=len)
     expected = len(expressions(version.schema.keys)) if logs_hidden(mapped.writer) else 0
     if not differences and len(hidden) < expected:
@@ -175,8 +178,8 @@ _AS_LOGGED: Final = {
     "varbinary": "varchar",
     "blob": "text",
 }
-"""Types of binary columns, each with the type that a table map shows for it. Only the character
-set tells the two apart, so they are treated as equal if the map has none."""
+"""Types of binary columns, each with the type that a table map shows for it. Only the
+character set tells the two apart, so they are treated as equal if the map has none."""
 
 _STRINGS: Final = frozenset({"char", "varchar", "text", "binary", "varbinary", "blob"})
 _TEMPORAL: Final = frozenset({"time", "datetime", "timestamp"})
@@ -193,8 +196,8 @@ def disagreements(outline: Outline, structure: TableStructure) -> tuple[str, ...
 
 
 def agrees(logged: Column, recorded: Column, said: frozenset[OptionalField]) -> bool:
-    """Return whether a column of the table map equals the recorded column in all attributes that
-    the map has. `said`: the optional fields of the map."""
+    """Return whether a column of the table map equals the recorded column in all
+    attributes that the map has. `said`: the optional fields of the map."""
     return all(in_log == in_history for _, in_log, in_history in _parts(logged, recorded, said))
 
 
@@ -215,8 +218,8 @@ def _disagreements(outline: Outline, structure: TableStructure) -> Iterator[str]
 def _parts(
     logged: Column, recorded: Column, said: frozenset[OptionalField]
 ) -> Iterator[tuple[str, object, object]]:
-    """Yield each attribute of a column that the table map has: its name, its value in the map, and
-    its value in the history."""
+    """Yield each attribute of a column that the table map has: its name, its value in
+    the map, and its value in the history."""
     charsets = OptionalField.CHARSETS in said
     if OptionalField.NAMES in said:
         yield "name", logged.name, recorded.name
@@ -249,28 +252,29 @@ def _width(column: Column) -> object:
 
 
 def may_log_hidden(writer: LogWriter) -> bool:
-    """Return whether a server of this version may log hidden columns. True if the version is not
-    known exactly."""
+    """Return whether a server of this version may log hidden columns. True if the
+    version is not known exactly."""
     return writer.between(FIRST_WITH_HIDDEN, FIRST_WITHOUT_HIDDEN - 1)
 
 
 def logs_hidden(writer: LogWriter) -> bool:
-    """Return whether a server of this version certainly logs hidden columns, at places that can be
-    computed from the table's structure."""
+    """Return whether a server of this version certainly logs hidden columns, at places
+    that can be computed from the table's structure."""
     return writer.version is not None and writer.between(FIRST_WITH_HIDDEN, LAST_WITH_PLACES)
 
 
 def hidden_in(
     outlines: Sequence[Outline], structure: TableStructure, schema: TableSchema, mapped: TableMap
 ) -> tuple[int, ...]:
-    """Return the indexes, from 0, of a table map's hidden columns. The result is empty if the
-    number of columns, or the version of the server that wrote the log, rules them out. Raise
-    `TableError` if the hidden columns cannot be determined.
+    """Return the indexes, from 0, of a table map's hidden columns. The result is empty
+    if the number of columns, or the version of the server that wrote the log, rules
+    them out. Raise `TableError` if the hidden columns cannot be determined.
 
-    The names tell which columns are hidden. Without names, there may be only one choice of hidden
-    columns with which all others match the structure. If there are several, the places that the
-    history has decide. If it is not certain that the server's version logs hidden columns, the map
-    may have more columns for another reason, so only the names count.
+    The names tell which columns are hidden. Without names, there may be only one choice
+    of hidden columns with which all others match the structure. If there are several,
+    the places that the history has decide. If it is not certain that the server's
+    version logs hidden columns, the map may have more columns for another reason, so
+    only the names count.
     """
     logged = outlines[0]
     count = len(logged.columns) - len(structure.columns)
@@ -301,13 +305,14 @@ def without(outline: Outline, places: tuple[int, ...]) -> Outline:
 def ways_to_hide(
     outline: Outline, structure: TableStructure, schema: TableSchema
 ) -> list[tuple[int, ...]]:
-    """Return the ways to choose hidden columns, by index from 0, so that the map's other columns
-    match the structure's. At most two are returned, since two already make the result ambiguous."""
+    """Return the ways to choose hidden columns, by index from 0, so that the map's
+    other columns match the structure's. At most two are returned, since two already
+    make the result ambiguous."""
     named = OptionalField.NAMES in outline.said
     logged, recorded = outline.columns, structure.columns
     total = len(logged) - len(recorded)
-    # From the last column to the first. ways[n]: the choices among the columns from `at` on, if n
-    # columns before `at` are hidden.
+    # From the last column to the first. ways[n]: the choices among the columns from
+    # `at` on, if n columns before `at` are hidden.
     ways: list[list[tuple[int, ...]]] = [[] for _ in range(total)] + [[()]]
     for at in range(len(logged) - 1, -1, -1):
         may_hide = not named or is_hidden(logged[at].name, schema.keys)
@@ -324,10 +329,10 @@ def ways_to_hide(
 
 
 class ImageDecoder:
-    """Decodes the events of one buffer, with a decoder for each table map and version of a
-    structure. A shaper then hides or changes columns as the settings say. `policies_of`: returns a
-    table's policies, which say whether its changelog records the columns that each update changed;
-    None if no changelog records them."""
+    """Decodes the events of one buffer, with a decoder for each table map and version
+    of a structure. A shaper then hides or changes columns as the settings say.
+    `policies_of`: returns a table's policies, which say whether its changelog records
+    the columns that each update changed; None if no changelog records them."""
 
     buffer: TransactionBuffer
 
@@ -343,14 +348,15 @@ class ImageDecoder:
         self._policies_of = policies_of
         self._decoders: dict[tuple[int, int], TableDecoder] = {}
         self.filled: set[TableName] = set()
-        """Tables with inserted rows whose missing columns got the DEFAULT of the history."""
+        """Tables with inserted rows whose missing columns got the DEFAULT of the
+        history."""
 
     def follow(self, buffer: TransactionBuffer) -> None:
         self.buffer = buffer
 
     def images(self, part: Block, at: Coordinates) -> Iterator[RowImages]:
-        """Yield the images of one table's events in the order of the log. `at`: the place of the
-        first event. Raise `TableError` if they cannot be decoded."""
+        """Yield the images of one table's events in the order of the log. `at`: the
+        place of the first event. Raise `TableError` if they cannot be decoded."""
         number = int(part.events[0, columns.MAP])
         if (part.events[:, columns.MAP] == number).all():
             return self._of_map(number, part, at)
@@ -378,8 +384,9 @@ class ImageDecoder:
             shown = self._with_defaults(images, version.table, version.schema, later)
             if shaper is not None:
                 shown = shaper.images(shown)
-                # If the settings hash or mask a column, the history has its default hashed or
-                # masked, too, so that this default is filled in after the shaper.
+                # If the settings hash or mask a column, the history has its default
+                # hashed or masked, too, so that this default is filled in after the
+                # shaper.
                 shown = self._with_defaults(shown, version.table, version.shown)
             if len(shown.event):
                 yield shown
@@ -400,8 +407,8 @@ class ImageDecoder:
         return filled
 
     def decoder(self, number: int, at: Coordinates) -> tuple[SchemaVersion, TableDecoder]:
-        """Return the version of the structure at `at`, and the decoder for it. `number`: the number
-        of the table map."""
+        """Return the version of the structure at `at`, and the decoder for it.
+        `number`: the number of the table map."""
         mapped = self.buffer.maps.maps[number]
         version = version_for(mapped, self._structures, at)
         key = number, version.version
@@ -428,12 +435,13 @@ _UPDATE = CHANGE_TYPES.index(ChangeType.UPDATE_POSTIMAGE)
 def with_defaults(
     images: RowImages, schema: TableSchema | None, *, later: Set[int] = frozenset()
 ) -> RowImages:
-    """Return the images with defaults in the columns that inserted rows leave out. `later`: indexes
-    of columns that are not filled here. `schema`: None if the table's defaults are not known.
+    """Return the images with defaults in the columns that inserted rows leave out.
+    `later`: indexes of columns that are not filled here. `schema`: None if the table's
+    defaults are not known.
 
-    Raise `ValueLeftOut` if only the source knows a value, so that the table has to be read there.
-    Raise `TableError` if the value may differ from row to row, or if a column of the primary key
-    would get a zero or partial date."""
+    Raise `ValueLeftOut` if only the source knows a value, so that the table has to be
+    read there. Raise `TableError` if the value may differ from row to row, or if a
+    column of the primary key would get a zero or partial date."""
     if images.present is None:
         return images
     inserted = images.change_type.to_numpy() == _INSERT
@@ -455,8 +463,8 @@ def with_defaults(
 
 
 def refuse_updates(images: RowImages) -> None:
-    """Raise `TableError` if the image after an update leaves out a column. This is for MariaDB,
-    which may leave out columns that did change."""
+    """Raise `TableError` if the image after an update leaves out a column. This is for
+    MariaDB, which may leave out columns that did change."""
     if images.present is None:
         return
     updated = images.change_type.to_numpy() == _UPDATE
@@ -484,7 +492,8 @@ def _default(field: pa.Field, schema: TableSchema | None, index: int) -> pa.Scal
         "and only the source knows what the row has there"
     )
     if column is None or isinstance(column.default, WrittenDefault):
-        # The table is then read from MySQL, which gives this value, and the default for later rows.
+        # The table is then read from MySQL, which gives this value, and the default for
+        # later rows.
         raise ValueLeftOut(reason)
     raise TableError(
         reason,

@@ -1,5 +1,5 @@
-"""The structures of all tables at the place where a reading of the log starts. A `SchemaTracker`
-begins with them, and applies the statements of the log to them.
+"""The structures of all tables at the place where a reading of the log starts. A
+`SchemaTracker` begins with them, and applies the statements of the log to them.
 
 | the start | the structures |
 |---|---|
@@ -74,8 +74,8 @@ from lockstep.pipeline.values.table import TableName
 
 
 def structures_at(work: Workplace, run_start: RunStart) -> SchemaTracker:
-    """Return a tracker with the structures at the start. Raise `SourceMoving` if structures change
-    faster than they can be read."""
+    """Return a tracker with the structures at the start. Raise `SourceMoving` if
+    structures change faster than they can be read."""
     ledger, source = work.ledger, work.source.name
     decision = run_start.decision
     if not ledger.has_history(source):
@@ -86,8 +86,8 @@ def structures_at(work: Workplace, run_start: RunStart) -> SchemaTracker:
         return tracker
     covering = _covering(work, run_start)
     if covering is None or run_start.leave_out:
-        # Statements of transactions that are left out are not followed: only the server knows
-        # their result.
+        # Statements of transactions that are left out are not followed: only the server
+        # knows their result.
         return structures_of_server(work, run_start)
     return _from_history(work, covering, run_start)
 
@@ -95,8 +95,9 @@ def structures_at(work: Workplace, run_start: RunStart) -> SchemaTracker:
 def _forget_places(
     tracker: SchemaTracker, ledger: Ledger, source: str, run_start: RunStart
 ) -> None:
-    """Forget the places of hidden columns (of functional indexes) if another server is read now. If
-    its tables were loaded from a dump, hidden columns may be at other places there."""
+    """Forget the places of hidden columns (of functional indexes) if another server is
+    read now. If its tables were loaded from a dump, hidden columns may be at other
+    places there."""
     cursor = ledger.cursors(source).captured
     if cursor is None or cursor.position.server_uuid == run_start.start.server_uuid:
         return
@@ -116,9 +117,9 @@ def tracker_of(
     later: Mapping[TableName, KnownFrom] | None = None,
     recorded: Recorded | None = None,
 ) -> SchemaTracker:
-    """Return a tracker of structures from a place in the server's log on. `known`: the structures
-    at this place. `later`: structures that are known only from a later place on. `recorded`: finds
-    the versions that an earlier reading of this log recorded."""
+    """Return a tracker of structures from a place in the server's log on. `known`: the
+    structures at this place. `later`: structures that are known only from a later place
+    on. `recorded`: finds the versions that an earlier reading of this log recorded."""
     return SchemaTracker(
         known,
         lower_case_table_names=dialect_of(facts).lower_case_table_names,
@@ -140,9 +141,10 @@ def known_at(work: Workplace, batch: Batch, at: Coordinates) -> StructuresInMemo
 
 
 def _covering(work: Workplace, run_start: RunStart) -> Batch | None:
-    """Return the earlier batch that contains the start. Return None if there is none, or if the
-    batch read another log."""
-    # After RESET MASTER, a log has the same places again, but events with other checksums.
+    """Return the earlier batch that contains the start. Return None if there is none,
+    or if the batch read another log."""
+    # After RESET MASTER, a log has the same places again, but events with other
+    # checksums.
     start = run_start.start
     batch = work.ledger.captured_batch(work.source.name, server_uuid=start.server_uuid, at=start.at)
     if batch is None or batch.end is None or batch.anchor is None:
@@ -153,9 +155,9 @@ def _covering(work: Workplace, run_start: RunStart) -> Batch | None:
 
 
 def _from_history(work: Workplace, batch: Batch, run_start: RunStart) -> SchemaTracker:
-    """Return a tracker with the recorded structures at the start, a place that the batch read. A
-    structure that differs from the newest version of its table is recorded again, from the start
-    on."""
+    """Return a tracker with the recorded structures at the start, a place that the
+    batch read. A structure that differs from the newest version of its table is
+    recorded again, from the start on."""
     ledger, source, at = work.ledger, work.source.name, run_start.start.at
     structures = known_at(work, batch, at)
     then, now = structures.tables, {schema.table: schema for schema in ledger.schemas_at(source)}
@@ -177,8 +179,8 @@ def _from_history(work: Workplace, batch: Batch, run_start: RunStart) -> SchemaT
 
 
 class Newest:
-    """The newest versions in the ledger, as `FirstStructures` of a run that continues after the
-    last batch."""
+    """The newest versions in the ledger, as `FirstStructures` of a run that continues
+    after the last batch."""
 
     def __init__(self, ledger: Ledger, source: str) -> None:
         self._ledger, self._source = ledger, source
@@ -212,16 +214,16 @@ def _in_memory(
     tables: dict[TableName, SchemaVersion],
     databases: tuple[DatabaseVersion, ...],
 ) -> StructuresInMemory:
-    """Return structures with these versions in memory. Earlier versions are read from the ledger
-    when they are needed."""
+    """Return structures with these versions in memory. Earlier versions are read from
+    the ledger when they are needed."""
     versions, numbers = partial(ledger.schema_versions, source), ledger.last_versions(source)
     return StructuresInMemory(tables, databases, versions, numbers)
 
 
 @dataclass(frozen=True, slots=True)
 class StatementSpan:
-    """The statements that changed one table in a part of the log. `last`: the end of the last
-    statement. `created`: the first statement certainly created the table."""
+    """The statements that changed one table in a part of the log. `last`: the end of
+    the last statement. `created`: the first statement certainly created the table."""
 
     last: Coordinates
     created: bool
@@ -231,9 +233,9 @@ Stopped = TypeVar("Stopped", bound=LogStops)
 
 
 def with_command_to_continue(error: Stopped, work: Workplace, head: Coordinates) -> Stopped:
-    """Return the error with a hint that has the command to continue after the transaction which
-    stopped the run. If the end of this transaction cannot be found, return the error unchanged.
-    `head`: the end of the log."""
+    """Return the error with a hint that has the command to continue after the
+    transaction which stopped the run. If the end of this transaction cannot be found,
+    return the error unchanged. `head`: the end of the log."""
     if not error.at:
         return error
     begin = Coordinates.parse(error.at)
@@ -253,9 +255,9 @@ def with_command_to_continue(error: Stopped, work: Workplace, head: Coordinates)
 
 
 def structures_of_server(work: Workplace, run_start: RunStart) -> SchemaTracker:
-    """Return a tracker with the server's present structures. If statements after the start changed
-    a table, its structure is known only from the last of them on. If the first of them created the
-    table, it is known from its CREATE TABLE on."""
+    """Return a tracker with the server's present structures. If statements after the
+    start changed a table, its structure is known only from the last of them on. If the
+    first of them created the table, it is known from its CREATE TABLE on."""
 
     baseline, between = quiet_baseline(work, run_start)
     facts, start, source = run_start.facts, run_start.start.at, work.source.name
@@ -305,8 +307,8 @@ def structures_of_server(work: Workplace, run_start: RunStart) -> SchemaTracker:
 
 
 def _is_whole(run_start: RunStart) -> bool:
-    """Return whether the start is the beginning of the first log file that the server ever wrote.
-    That file has the number 1, and no GTIDs were purged."""
+    """Return whether the start is the beginning of the first log file that the server
+    ever wrote. That file has the number 1, and no GTIDs were purged."""
     facts, start = run_start.facts, run_start.start.at
     begins = start.file == facts.binlogs[0].file and start.offset == FIRST_OFFSET
     return begins and start.file.number == 1 and not facts.gtid_purged
@@ -315,10 +317,11 @@ def _is_whole(run_start: RunStart) -> bool:
 def nothing_was_before(
     baseline: Baseline, between: Iterable[LoggedStatement], folding: int
 ) -> bool:
-    """Return whether the log may have every statement that the server ever carried out. Then the
-    statements in `between` create every table of the server, and each table that one of them needs
-    was created by an earlier one. This is false if tables existed before the log was switched on,
-    or before RESET BINARY LOGS AND GTIDS. `folding`: lower_case_table_names."""
+    """Return whether the log may have every statement that the server ever carried out.
+    Then the statements in `between` create every table of the server, and each table
+    that one of them needs was created by an earlier one. This is false if tables
+    existed before the log was switched on, or before RESET BINARY LOGS AND GTIDS.
+    `folding`: lower_case_table_names."""
 
     def fold(name: TableName) -> TableName:
         return TableName(name.database.lower(), name.name.lower()) if folding else name
@@ -339,9 +342,9 @@ def nothing_was_before(
 
 
 def quiet_baseline(work: Workplace, run_start: RunStart) -> tuple[Baseline, list[LoggedStatement]]:
-    """Return the server's structures, and the statements of the log from the start up to the place
-    where the structures were read. Try again if a statement changed one of them during the reading.
-    Raise `SourceMoving` if that happened at every attempt."""
+    """Return the server's structures, and the statements of the log from the start up
+    to the place where the structures were read. Try again if a statement changed one of
+    them during the reading. Raise `SourceMoving` if that happened at every attempt."""
     for _ in STRUCTURES.tries():
         baseline = work.server.baseline()
         between = list(statements_between(work, run_start, run_start.start.at, baseline.high))
@@ -354,7 +357,8 @@ def quiet_baseline(work: Workplace, run_start: RunStart) -> tuple[Baseline, list
 
 
 def _disturbs(logged: LoggedStatement, baseline: Baseline) -> bool:
-    """Return whether the statement may have changed a structure while the baseline was read."""
+    """Return whether the statement may have changed a structure while the baseline was
+    read."""
     if logged.end <= baseline.low:
         return False
     if logged.gtid and GtidSet.parse(baseline.low_set).contains(GtidSet.parse(logged.gtid)):
@@ -395,8 +399,9 @@ def statements_between(
 
 
 def _unknown_code(between: Iterable[LoggedStatement], databases: Collection[str]) -> frozenset[str]:
-    """Return the databases whose triggers and views may have changed since the start. DROP TABLE
-    and RENAME TABLE count, because they also drop or move the table's triggers."""
+    """Return the databases whose triggers and views may have changed since the start.
+    DROP TABLE and RENAME TABLE count, because they also drop or move the table's
+    triggers."""
     unknown = set[str]()
     for logged in between:
         changes = read_change(logged.text, logged.context)
@@ -427,8 +432,8 @@ def _unknown_code(between: Iterable[LoggedStatement], databases: Collection[str]
 def touched_between(
     between: Iterable[LoggedStatement], tables: Sequence[TableName]
 ) -> dict[TableName, StatementSpan]:
-    """Return the tables that the statements changed. `tables`: all existing tables, which a
-    statement that is not understood may have changed."""
+    """Return the tables that the statements changed. `tables`: all existing tables,
+    which a statement that is not understood may have changed."""
     touched: dict[TableName, StatementSpan] = {}
     for logged in between:
         changes = read_change(logged.text, logged.context)
@@ -448,10 +453,10 @@ def touched_between(
 
 
 class RecordedBefore:
-    """Finds versions that an earlier reading of this log recorded, so that a second reading gets
-    the same numbers. A version is found if the batch `since` or a later one recorded the same
-    structure at the same place. After the first version of a table that is not found, none of its
-    later ones is."""
+    """Finds versions that an earlier reading of this log recorded, so that a second
+    reading gets the same numbers. A version is found if the batch `since` or a later
+    one recorded the same structure at the same place. After the first version of a
+    table that is not found, none of its later ones is."""
 
     def __init__(self, ledger: Ledger, source: str, since: int) -> None:
         self._ledger, self._source, self._since = ledger, source, since
@@ -483,8 +488,8 @@ class RecordedBefore:
 
 
 def history_of(history: History, tables: Mapping[TableName, object]) -> History:
-    """Return the versions of these tables and the statements that made them, which are numbered
-    from 0 again."""
+    """Return the versions of these tables and the statements that made them, which are
+    numbered from 0 again."""
     versions = [version for version in history.versions if version.table in tables]
     kept = sorted({version.statement for version in versions if version.statement is not None})
     numbers = {statement: number for number, statement in enumerate(kept)}

@@ -1,10 +1,11 @@
-"""Reads the binlog from a start to an end, hands its transactions and statements to a `LogTaker`,
-and keeps the position.
+"""Reads the binlog from a start to an end, hands its transactions and statements to a
+`LogTaker`, and keeps the position.
 
-XA: most servers keep the tables of a prepared transaction locked until it is committed or rolled
-back. MySQL 5.7 releases the locks when the session that prepared the transaction ends. A table may
-then be truncated or dropped, which removes the transaction's rows, or renamed, which moves them to
-another name. The log does not say into which table a later commit puts which rows.
+XA: most servers keep the tables of a prepared transaction locked until it is committed
+or rolled back. MySQL 5.7 releases the locks when the session that prepared the
+transaction ends. A table may then be truncated or dropped, which removes the
+transaction's rows, or renamed, which moves them to another name. The log does not say
+into which table a later commit puts which rows.
 """
 
 from __future__ import annotations
@@ -80,13 +81,14 @@ _PROGRESS_SECONDS = 0.3
 
 
 class LogTaker(Protocol):
-    """Receives the transactions and statements that are read. A `Segmenter` writes the rows; other
-    takers only inspect or count them.
+    """Receives the transactions and statements that are read. A `Segmenter` writes the
+    rows; other takers only inspect or count them.
 
-    For each group of transactions the reader first goes through the group's statements: it calls
-    `reach` with the statement's place, then `may_have_changed` for each table with rows that the
-    statement may have changed, and `changed` if the statement may change a structure. Then it calls
-    `reach` with the group's end, and `put`. At the end of the log it calls `reach(None)`.
+    For each group of transactions the reader first goes through the group's statements:
+    it calls `reach` with the statement's place, then `may_have_changed` for each table
+    with rows that the statement may have changed, and `changed` if the statement may
+    change a structure. Then it calls `reach` with the group's end, and `put`. At the
+    end of the log it calls `reach(None)`.
     """
 
     @property
@@ -98,29 +100,31 @@ class LogTaker(Protocol):
         """Number of rows taken so far; an update has two images and is one row."""
 
     def follow(self, buffer: TransactionBuffer) -> None:
-        """Use the buffer from which the groups will come. It is called once, before all others."""
+        """Use the buffer from which the groups will come. It is called once, before all
+        others."""
 
     def wanted(self, table: TableName) -> bool:
         """Return whether changes of the table are taken."""
 
     def watches(self, table: TableName) -> bool:
-        """Return whether the table's events are needed even if it is not captured: it is the
-        parent of a foreign key whose cascades may change rows of captured tables."""
+        """Return whether the table's events are needed even if it is not captured: it
+        is the parent of a foreign key whose cascades may change rows of captured
+        tables."""
 
     def reach(self, at: Coordinates | None) -> None:
-        """Begin to follow the tables that wait for this place or an earlier one; all of them if
-        the end of the log is reached (None)."""
+        """Begin to follow the tables that wait for this place or an earlier one; all of
+        them if the end of the log is reached (None)."""
 
     def changed(self, logged: LoggedStatement, followed: FollowedStatement) -> None:
         """Apply the effects of a statement on structures."""
 
     def may_have_changed(self, table: TableName, at: Coordinates, error: TableError) -> None:
-        """Note that a statement may have changed the table's rows without logging them. The table
-        stops at `at`, unless it is read from the source at a later place."""
+        """Note that a statement may have changed the table's rows without logging them.
+        The table stops at `at`, unless it is read from the source at a later place."""
 
     def lose(self, table: TableName, at: Coordinates, reason: str) -> None:
-        """Note that the table's rows after the transaction that begins at `at` can only be read
-        from the source."""
+        """Note that the table's rows after the transaction that begins at `at` can only
+        be read from the source."""
 
     def put(self, group: TransactionGroup) -> None:
         """Take the rows of the group's transactions."""
@@ -203,8 +207,8 @@ class LogReading:
 
     @property
     def anchor(self) -> Anchor:
-        """The checksum and place of the event before `end`, which show later that a log is the
-        same."""
+        """The checksum and place of the event before `end`, which show later that a log
+        is the same."""
         anchor = self.buffer.anchor or self._run_start.anchor
         if anchor is None:
             raise DamagedEvent(f"no event stands before {self.end}", hint="report this log to us")
@@ -212,8 +216,8 @@ class LogReading:
 
     @property
     def reached_limit(self) -> str | None:
-        """The setting that limits the run (transactions, bytes or seconds), if that limit is
-        reached before the end of the bounds; otherwise None."""
+        """The setting that limits the run (transactions, bytes or seconds), if that
+        limit is reached before the end of the bounds; otherwise None."""
         if self._bounds.reached(self.buffer.at) or self._is_among_known(self.buffer.at):
             return None
         return self._bounds.reached_limit(
@@ -223,16 +227,18 @@ class LogReading:
         )
 
     def run(self) -> None:
-        """Read up to the end of the bounds, or until a limit of the run is reached. Raise
-        `StreamEndedEarly` if the log ends earlier. Raise `LogStops`, with the places before and
-        after the transaction in question, if the log cannot be read further."""
+        """Read up to the end of the bounds, or until a limit of the run is reached.
+        Raise `StreamEndedEarly` if the log ends earlier. Raise `LogStops`, with the
+        places before and after the transaction in question, if the log cannot be read
+        further."""
         try:
             self._read()
         except LogStops as error:
             raise self._with_places(error) from error
 
     def _with_places(self, error: Stopped) -> Stopped:
-        """Return the error with the places before and after the transaction that it is about."""
+        """Return the error with the places before and after the transaction that it is
+        about."""
         before = self._taken or self.buffer.complete
         if not error.before and before > self._run_start.start.at:
             error.before = str(before)
@@ -260,9 +266,9 @@ class LogReading:
             self._bounds.require_reached(buffer.at)
 
     def _limits(self) -> Limits:
-        """Return the limits of the buffer. If the log begins with transactions that an earlier run
-        already read, the run must not end among them. Then the buffer gets no budget, and `_read`
-        checks the budget itself."""
+        """Return the limits of the buffer. If the log begins with transactions that an
+        earlier run already read, the run must not end among them. Then the buffer gets
+        no budget, and `_read` checks the budget itself."""
         budget = self._bounds.budget
         if self._run_start.known_until is not None:
             return Limits(self._bounds.end)
@@ -278,15 +284,15 @@ class LogReading:
             self.buffer.ack()
 
     def _is_among_known(self, at: Coordinates) -> bool:
-        """Return whether an earlier run already read transactions after this place. If so, this
-        run may not end here."""
+        """Return whether an earlier run already read transactions after this place. If
+        so, this run may not end here."""
         until = self._run_start.known_until
         return until is not None and at < until
 
     def _may_be_merge_table(self, table: TableName) -> bool:
-        """Return whether rows that are logged under this name may be stored in captured tables:
-        it is a MERGE table, or its structure is not known and some captured table has an engine
-        whose tables can be part of a MERGE table."""
+        """Return whether rows that are logged under this name may be stored in captured
+        tables: it is a MERGE table, or its structure is not known and some captured
+        table has an engine whose tables can be part of a MERGE table."""
         version = self._structures.version(table)
         if version is not None and version.schema is not None:
             return is_merge(version.schema.engine)
@@ -298,8 +304,8 @@ class LogReading:
         return any(is_part(engine) and matches(table) for table, engine in engines.items())
 
     def _lose_parts(self, group: TransactionGroup) -> None:
-        """Stop the captured tables that may store rows which MySQL logged under the name of a
-        MERGE table."""
+        """Stop the captured tables that may store rows which MySQL logged under the
+        name of a MERGE table."""
         for number, rows in group.elsewhere:
             for table in sorted(rows.others):
                 version = self._structures.version(table)
@@ -311,7 +317,8 @@ class LogReading:
                     self._taker.may_have_changed(table, group.begin(number), error)
 
     def _take(self, group: TransactionGroup, statements: Sequence[LoggedStatement]) -> None:
-        """Hand a group to the taker, first its statements and then its rows, and count it."""
+        """Hand a group to the taker, first its statements and then its rows, and count
+        it."""
         for statement in statements:
             self._taker.reach(statement.begin)
             if statement.for_rows:
@@ -328,7 +335,8 @@ class LogReading:
             self._taker.changed(logged, followed)
         self._lose_parts(group)
         self._taker.reach(group.end(-1))
-        # Before the rows are put: a table that is lost must not get rows of this transaction.
+        # Before the rows are put: a table that is lost must not get rows of this
+        # transaction.
         committed = self.buffer.prepared.take_committed()
         for table in () if committed is None else self._changed_while_prepared(committed):
             self._taker.lose(table, group.begin(0), _CHANGED_WHILE_PREPARED)
@@ -354,8 +362,8 @@ class LogReading:
         self._work.progress.tell(so_far)
 
     def _take_verdict(self, verdict: Verdict, logged: LoggedStatement) -> None:
-        """Stop the tables that may have been changed by a statement whose rows were not logged. If
-        the tables cannot be determined, stop the run."""
+        """Stop the tables that may have been changed by a statement whose rows were not
+        logged. If the tables cannot be determined, stop the run."""
         match verdict:
             case Undetermined():
                 self._on_unfollowed(self._with_places(undetermined_error(logged, verdict)))
@@ -373,8 +381,8 @@ class LogReading:
                     self._taker.may_have_changed(table, logged.begin, error)
 
     def _changed_while_prepared(self, committed: CommittedRows) -> Iterable[TableName]:
-        """Return the tables of an XA transaction that a statement changed between its XA PREPARE
-        and its commit, with every name that they got by renames."""
+        """Return the tables of an XA transaction that a statement changed between its
+        XA PREPARE and its commit, with every name that they got by renames."""
         place, batch = committed.prepared, committed.batch
         since = list(self._structures.history.statements)
         if batch is None:
@@ -420,12 +428,13 @@ _WORDS = 5
 
 
 class RowStatements:
-    """Judges the statements that are logged instead of the rows they changed. `passed`: number of
-    statements that changed no captured table, by the names of the tables they changed.
+    """Judges the statements that are logged instead of the rows they changed. `passed`:
+    number of statements that changed no captured table, by the names of the tables they
+    changed.
 
-    A verdict depends only on the tables and functions that the statement names and on the
-    structures. It is cached until a structure changes, because such statements repeat
-    (a heartbeat, for example)."""
+    A verdict depends only on the tables and functions that the statement names and on
+    the structures. It is cached until a structure changes, because such statements
+    repeat (a heartbeat, for example)."""
 
     def __init__(self, structures: SchemaTracker, source: SourcePlan) -> None:
         self._structures = structures
@@ -435,8 +444,8 @@ class RowStatements:
         self.passed: Counter[str] = Counter()
 
     def judge(self, logged: LoggedStatement) -> Verdict:
-        """Return the captured tables that may have been changed by a statement that is logged
-        instead of rows; `Undetermined` if that cannot be known."""
+        """Return the captured tables that may have been changed by a statement that is
+        logged instead of rows; `Undetermined` if that cannot be known."""
         change = read_row_change(logged.text, logged.context)
         verdict = self._reached(change)
         if verdict == ReachedTables({}):
@@ -448,8 +457,9 @@ class RowStatements:
         return verdict
 
     def judge_created(self, logged: LoggedStatement) -> Verdict:
-        """Return the captured tables that may have been changed by functions in the query of a
-        CREATE TABLE … SELECT. The log has the query only if the session logs statements."""
+        """Return the captured tables that may have been changed by functions in the
+        query of a CREATE TABLE … SELECT. The log has the query only if the session logs
+        statements."""
         change = read_created(logged.text, logged.context)
         return ReachedTables({}) if change is None else self._reached(change)
 
@@ -466,7 +476,8 @@ class RowStatements:
         return self._verdicts[change]
 
     def lines(self) -> Iterator[str]:
-        """Yield a sentence for the run's report about each kind of statement in `passed`."""
+        """Yield a sentence for the run's report about each kind of statement in
+        `passed`."""
         for names, count in sorted(self.passed.items()):
             statements = "1 statement was" if count == 1 else f"{count:,} statements were"
             yield (
@@ -496,9 +507,9 @@ def tables_changed(
     statements: Iterable[SchemaStatement],
     fold: Callable[[TableName], TableName],
 ) -> set[TableName]:
-    """Return those of the tables that the statements changed, with every name that they got by
-    renames. `fold`: returns a name as the server compares names (in lower case, if it ignores
-    case)."""
+    """Return those of the tables that the statements changed, with every name that they
+    got by renames. `fold`: returns a name as the server compares names (in lower case,
+    if it ignores case)."""
     names, changed = {fold(table) for table in tables}, set[TableName]()
     for statement in statements:
         touched = {fold(table) for table in _touched(statement, sorted(names))}
@@ -521,16 +532,18 @@ def _touched(statement: SchemaStatement, tables: list[TableName]) -> set[TableNa
 
 
 def _creates(change: SchemaChange) -> bool:
-    """Return whether the change is a CREATE without OR REPLACE. It touches no existing rows: either
-    no table had this name, or the statement has IF NOT EXISTS and did nothing."""
+    """Return whether the change is a CREATE without OR REPLACE. It touches no existing
+    rows: either no table had this name, or the statement has IF NOT EXISTS and did
+    nothing."""
     if isinstance(change, CreateTable | CreateLike | CreateSelect):
         return not change.or_replace
     return False
 
 
 def require_prepares_read(run_start: RunStart, reading: LogReading) -> None:
-    """Raise `PreparedBeforeStart` if the XA PREPARE of an open XA transaction lies before the
-    start: the rows are logged there, and its commit would come without them."""
+    """Raise `PreparedBeforeStart` if the XA PREPARE of an open XA transaction lies
+    before the start: the rows are logged there, and its commit would come without
+    them."""
     unseen = run_start.prepared - reading.buffer.prepared.seen
     if unseen:
         first = min(unseen, key=str)
@@ -545,8 +558,9 @@ def require_prepares_read(run_start: RunStart, reading: LogReading) -> None:
 def require_complete(
     work: Workplace, run_start: RunStart, bounds: RunBounds, read: GtidSet
 ) -> None:
-    """Raise `TransactionsMissing` if a transaction that the server had executed before the end was
-    neither read nor purged. `read`: the GTIDs that were read up to the end."""
+    """Raise `TransactionsMissing` if a transaction that the server had executed before
+    the end was neither read nor purged. `read`: the GTIDs that were read up to the
+    end."""
     if not bounds.missing_gtids(read, GtidSet.parse(run_start.facts.gtid_purged)):
         return
     missing = bounds.missing_gtids(read, GtidSet.parse(work.server.facts().gtid_purged))

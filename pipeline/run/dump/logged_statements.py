@@ -1,5 +1,5 @@
-"""Turns QUERY events of the log into statements, with facts about the session and the server that
-ran them."""
+"""Turns QUERY events of the log into statements, with facts about the session and the
+server that ran them."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from lockstep.pipeline.schema.statements.read import read_change
 
 _DEFAULT_CHARSET: Final = "utf8mb4"
 _CHANGE_ROWS: Final = ("INSERT", "REPLACE", "UPDATE", "DELETE")
-"""First words of statements that change rows, but no structure. Such statements are recognised
-before anything is parsed, because a heartbeat may log one every second."""
+"""First words of statements that change rows, but no structure. Such statements are
+recognised before anything is parsed, because a heartbeat may log one every second."""
 
 _SURROGATES: Final = 0xDC00
 """An invalid byte b is decoded as the code point 0xDC00 + b, as `surrogateescape` does."""
@@ -35,8 +35,8 @@ _IF_NOT_EXISTS: Final = re.compile(r"\bnot\b.*\bexists\b", re.IGNORECASE | re.DO
 
 
 def dialect_of(facts: ServerFacts) -> ServerDialect:
-    """Return the dialect of a server: its version and the settings that change the meaning of its
-    statements and are not in the log."""
+    """Return the dialect of a server: its version and the settings that change the
+    meaning of its statements and are not in the log."""
     number, settings = version_number(facts.version), facts.settings
     return ServerDialect(
         version=ServerDialect().version if number is None else number,
@@ -48,13 +48,13 @@ def dialect_of(facts: ServerFacts) -> ServerDialect:
 
 
 def dialect_of_writer(facts: ServerFacts, writer: Description | None) -> ServerDialect:
-    """Return the dialect of the server at the time when it logged a statement. `writer`: the log
-    file's description of this server; None if it is not known. `facts`: the server's present facts,
-    which differ after an upgrade."""
+    """Return the dialect of the server at the time when it logged a statement.
+    `writer`: the log file's description of this server; None if it is not known.
+    `facts`: the server's present facts, which differ after an upgrade."""
     if writer is None or writer.version.partition("-")[0] == facts.version.partition("-")[0]:
         return dialect_of(facts)
-    # The log does not say which value this variable had before the upgrade: assume the default
-    # of older versions.
+    # The log does not say which value this variable had before the upgrade: assume the
+    # default of older versions.
     settings = {**facts.settings, "explicit_defaults_for_timestamp": "OFF"}
     return dialect_of(
         replace(facts, version=writer.version, flavour=writer.flavour, settings=settings)
@@ -62,15 +62,16 @@ def dialect_of_writer(facts: ServerFacts, writer: Description | None) -> ServerD
 
 
 def all_statements(group: TransactionGroup, dialect: ServerDialect) -> list[LoggedStatement]:
-    """Return a group's statements in the order of the log. These are statements that may change a
-    structure, and statements that are logged instead of rows (`for_rows`)."""
+    """Return a group's statements in the order of the log. These are statements that
+    may change a structure, and statements that are logged instead of rows
+    (`for_rows`)."""
     statements = []
     for number, query in group.statements:
         row = group.transactions[number]
         context = context_of(query, dialect)
         text = statement_text(query.raw, context.client_charset)
-        # A statement inside a transaction does not always stand for rows: MariaDB logs a DROP TABLE
-        # there for a CREATE OR REPLACE TABLE … SELECT that failed.
+        # A statement inside a transaction does not always stand for rows: MariaDB logs
+        # a DROP TABLE there for a CREATE OR REPLACE TABLE … SELECT that failed.
         for_rows = query.for_rows and (
             text[:8].upper().startswith(_CHANGE_ROWS)
             or isinstance(read_change(text, context), NotUnderstood)
@@ -94,13 +95,14 @@ def all_statements(group: TransactionGroup, dialect: ServerDialect) -> list[Logg
 def with_view_noted(
     logged: LoggedStatement, structures: Callable[[], ServerSchema], server: SourceServer
 ) -> LoggedStatement:
-    """Return the statement. If it is a CREATE TABLE IF NOT EXISTS and a view has this name, it
-    created nothing: then set `finds_view` in its context. `structures`: returns the structures
-    before the statement.
+    """Return the statement. If it is a CREATE TABLE IF NOT EXISTS and a view has this
+    name, it created nothing: then set `finds_view` in its context. `structures`:
+    returns the structures before the statement.
 
-    If these structures do not have the database's views, ask the server whether it has such a view
-    now. The statement may still have created a table that a view replaced later. In this case the
-    history lacks the table, which is quarantined at its first rows in the log.
+    If these structures do not have the database's views, ask the server whether it has
+    such a view now. The statement may still have created a table that a view replaced
+    later. In this case the history lacks the table, which is quarantined at its first
+    rows in the log.
     """
     if not _IF_NOT_EXISTS.search(logged.text):
         return logged
@@ -125,11 +127,13 @@ def context_of(query: Query, dialect: ServerDialect) -> StatementContext:
 
 
 def statement_text(raw: bytes, charset: str) -> str:
-    """Return a statement's text, decoded from its client's character set; `binary` means utf8mb4.
+    """Return a statement's text, decoded from its client's character set; `binary`
+    means utf8mb4.
 
-    Each invalid byte becomes a surrogate. In a literal it does not affect parsing; a name with a
-    surrogate is the name of no table or column. The bytes after it are decoded in the character set
-    again, because the second byte of a character may look like a backslash or a quote.
+    Each invalid byte becomes a surrogate. In a literal it does not affect parsing; a
+    name with a surrogate is the name of no table or column. The bytes after it are
+    decoded in the character set again, because the second byte of a character may look
+    like a backslash or a quote.
     """
     decode = text_decoder(_DEFAULT_CHARSET if charset == "binary" else charset)
     parts = []

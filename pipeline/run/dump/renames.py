@@ -1,6 +1,7 @@
-"""Renamed tables: their rows are already in the lake, in the mirror (the Delta table with the
-current rows) of the former name. This module gathers the facts from which `pipeline.supply.plan`
-decides whether the rows are copied from there or read from MySQL again.
+"""Renamed tables: their rows are already in the lake, in the mirror (the Delta table
+with the current rows) of the former name. This module gathers the facts from which
+`pipeline.supply.plan` decides whether the rows are copied from there or read from MySQL
+again.
 """
 
 from __future__ import annotations
@@ -25,13 +26,14 @@ from lockstep.pipeline.values.decisions import Continuity
 from lockstep.pipeline.values.table import TableName
 
 DecideCopies = Callable[[Sequence[Effect]], Mapping[TableName, FromMirror | str]]
-"""Returns, for each table that a statement renamed, the mirror from which its rows are copied, or
-the reason to read them from MySQL. The argument has all effects of the statement."""
+"""Returns, for each table that a statement renamed, the mirror from which its rows are
+copied, or the reason to read them from MySQL. The argument has all effects of the
+statement."""
 
 
 def origins_of(effects: Sequence[Effect]) -> dict[TableName, TableName]:
-    """Return the renamed tables, each with its name before the statement. Return nothing if the
-    statement also has other effects."""
+    """Return the renamed tables, each with its name before the statement. Return
+    nothing if the statement also has other effects."""
     origins: dict[TableName, TableName] = {}
     for effect in effects:
         if not isinstance(effect, Renamed):
@@ -43,8 +45,9 @@ def origins_of(effects: Sequence[Effect]) -> dict[TableName, TableName]:
 def with_copies(
     by_table: Mapping[TableName, Consequence], supplies: Mapping[TableName, FromMirror | str]
 ) -> dict[TableName, Consequence]:
-    """Return the consequences of a statement after it was decided how renamed tables get their
-    rows: from a mirror (the action COPY), or from MySQL, with the reason for that."""
+    """Return the consequences of a statement after it was decided how renamed tables
+    get their rows: from a mirror (the action COPY), or from MySQL, with the reason for
+    that."""
     decided = dict(by_table)
     for table, supply in supplies.items():
         consequence = by_table.get(table)
@@ -109,8 +112,8 @@ class Renames:
         )
 
     def _lacks(self, table: TableName, origin: TableName) -> str | None:
-        """Return why the mirror of the former name lacks rows of the table, even after all captured
-        changes are applied; None if it lacks none."""
+        """Return why the mirror of the former name lacks rows of the table, even after
+        all captured changes are applied; None if it lacks none."""
         tables = self._basis.tables
         for name in (origin, table):
             if tables[name].busy or tables[name].loading or self._is_written_again(name):
@@ -125,12 +128,14 @@ class Renames:
 
     @cached_property
     def _stale(self) -> frozenset[TableName]:
-        # Read once: while a batch is captured, no other run of the source can change it.
+        # Read once: while a batch is captured, no other run of the source can change
+        # it.
         return stale_tables(self._basis.work.ledger, self._basis.work.source.name)
 
     def _is_written(self, state: TableState | None) -> bool:
-        """Return whether the mirror has, or will have, all rows of the table: the ledger knows a
-        version of it, or a batch that is not merged yet determines all rows."""
+        """Return whether the mirror has, or will have, all rows of the table: the
+        ledger knows a version of it, or a batch that is not merged yet determines all
+        rows."""
         if state is None:
             return False
         ledger, source = self._basis.work.ledger, self._basis.work.source.name
@@ -141,8 +146,8 @@ class Renames:
         return any(event.kind in _DETERMINE_ROWS for part in parts for event in part.events)
 
     def _is_written_again(self, table: TableName) -> bool:
-        """Return whether a batch that is not merged yet has rows of the table that were read from
-        MySQL, or rewrites its mirror."""
+        """Return whether a batch that is not merged yet has rows of the table that were
+        read from MySQL, or rewrites its mirror."""
         parts = tuple(parts_since_settled(self._waiting(table)))
         merge = plan_merge(parts)
         kinds = {event.kind for part in parts for event in part.events}
@@ -155,8 +160,8 @@ class Renames:
         return contents_of(ledger, source, table, waiting[0], waiting[-1]) if waiting else ()
 
     def _alike(self, table: TableName, origin: TableName, shown: int | None) -> bool:
-        """Return whether the settings hide and change the same values under both names. `shown`:
-        the version of the structure in the former name's mirror."""
+        """Return whether the settings hide and change the same values under both names.
+        `shown`: the version of the structure in the former name's mirror."""
         now = self._basis.structures.version(table)
         if now is None or now.schema is None:
             return False

@@ -1,9 +1,11 @@
-"""Turns groups of whole transactions into numbered rows of changelogs (Delta tables with all
-changes), and into rows of the source's own tables, which list its transactions and DDL statements.
+"""Turns groups of whole transactions into numbered rows of changelogs (Delta tables
+with all changes), and into rows of the source's own tables, which list its transactions
+and DDL statements.
 
-A batch may also have rows that were read from MySQL by a WHERE condition. It then begins at the low
-watermark of that read (the place of the log just before it). The rows include every change before
-that place. The log's changes after it come later in the changelog and win.
+A batch may also have rows that were read from MySQL by a WHERE condition. It then
+begins at the low watermark of that read (the place of the log just before it). The rows
+include every change before that place. The log's changes after it come later in the
+changelog and win.
 """
 
 from __future__ import annotations
@@ -67,10 +69,10 @@ _VERSION = 1
 
 
 class CountedTransactions:
-    """The numbers of rows and images of each transaction of a group, counted block by block.
-    `before`: sequence number of the last change before the group. `marks`: sequence numbers of
-    marks that belong to the group's first transaction (a mark stands for all rows of a table, for
-    example at a TRUNCATE)."""
+    """The numbers of rows and images of each transaction of a group, counted block by
+    block. `before`: sequence number of the last change before the group. `marks`:
+    sequence numbers of marks that belong to the group's first transaction (a mark
+    stands for all rows of a table, for example at a TRUNCATE)."""
 
     def __init__(self, group: TransactionGroup, before: int, marks: tuple[int, ...] = ()) -> None:
         self._before, self._marks = before, marks
@@ -86,7 +88,8 @@ class CountedTransactions:
 
     @property
     def numbers(self) -> tuple[Integers, Integers]:
-        """The sequence numbers of each transaction's first and last change; 0 if it has none."""
+        """The sequence numbers of each transaction's first and last change; 0 if it has
+        none."""
         has_images = self._images > 0
         ends = self._before + np.cumsum(self._images)
         first = np.where(has_images, ends - self._images + 1, 0)
@@ -97,8 +100,9 @@ class CountedTransactions:
 
 
 class SourceRows:
-    """The rows that one capture adds to its source's own tables. `hides`: the settings hide values
-    of some table. Then no transaction shows its statements, whose text may contain such values."""
+    """The rows that one capture adds to its source's own tables. `hides`: the settings
+    hide values of some table. Then no transaction shows its statements, whose text may
+    contain such values."""
 
     def __init__(
         self, store: SegmentStore, *, source: str, batch: int, hides: bool = False
@@ -121,8 +125,8 @@ class SourceRows:
         actions: Mapping[TableName, Consequence],
         sequence: int,
     ) -> None:
-        """Add a statement that the history records. `actions`: its consequence for each table.
-        `sequence`: the sequence number of the last change before it."""
+        """Add a statement that the history records. `actions`: its consequence for each
+        table. `sequence`: the sequence number of the last change before it."""
         self._statements.append(PlacedStatement(logged, followed, dict(actions), sequence))
 
     def transactions(
@@ -146,8 +150,8 @@ class SourceRows:
             self._write()
 
     def finish(self, history: History) -> tuple[SourcePart, ...]:
-        """Write and close all files, which makes them durable. `history`: the versions of table
-        structures, and the statements, that this capture records."""
+        """Write and close all files, which makes them durable. `history`: the versions
+        of table structures, and the statements, that this capture records."""
         self._write()
         parts = []
         if self._statements:
@@ -182,11 +186,12 @@ class SourceRows:
 
 
 class Segmenter:
-    """The `LogTaker` of a capture, which decodes the groups of one buffer and adds the rows to
-    `tables`. `work`: the ports of the run; None in a replay, which reads a part of the log again.
+    """The `LogTaker` of a capture, which decodes the groups of one buffer and adds the
+    rows to `tables`. `work`: the ports of the run; None in a replay, which reads a part
+    of the log again.
 
-    `softened`: number of values, by column, that a policy replaced by NULL. `unknown`: number of
-    texts, by column, with a code that has no character and became U+FFFD."""
+    `softened`: number of values, by column, that a policy replaced by NULL. `unknown`:
+    number of texts, by column, with a code that has no character and became U+FFFD."""
 
     def __init__(
         self,
@@ -214,9 +219,11 @@ class Segmenter:
         self.rows = 0
         self.softened, self.unknown = Counter[str](), Counter[str]()
         self.filled: Set[TableName] = self._decoding.filled
-        """Tables with inserted rows whose missing columns got the DEFAULT of the history."""
+        """Tables with inserted rows whose missing columns got the DEFAULT of the
+        history."""
         self.renamed: Mapping[TableName, TableName] = {}
-        """Former names of tables that this batch renamed, each with the table's present name."""
+        """Former names of tables that this batch renamed, each with the table's present
+        name."""
 
     @property
     def changes(self) -> int:
@@ -227,8 +234,8 @@ class Segmenter:
         self._changes.follow(buffer)
 
     def tables_with_rows(self) -> Iterator[TableName]:
-        """Yield the captured tables that have rows in this batch, or in an XA transaction that is
-        prepared and not yet committed."""
+        """Yield the captured tables that have rows in this batch, or in an XA
+        transaction that is prepared and not yet committed."""
         mapped = {table_map.table for table_map in self._decoding.buffer.maps.maps}
         for table in list(self._tables):
             has_rows = table.segments or (table.name in mapped and table.wanted)
@@ -236,9 +243,9 @@ class Segmenter:
                 yield table.name
 
     def parents(self, others: Iterable[TableName]) -> dict[TableName, frozenset[TableName]]:
-        """Return the parents of foreign keys that have events in this batch, and the tables of
-        `others`. The value is a table's children in the lake whose rows a cascade may have
-        changed."""
+        """Return the parents of foreign keys that have events in this batch, and the
+        tables of `others`. The value is a table's children in the lake whose rows a
+        cascade may have changed."""
         by_parent = {table: self._watch.children(table) for table in others}
         by_parent |= self._watch.inspected
         return {
@@ -269,7 +276,8 @@ class Segmenter:
             self.stop(table, at, error)
 
     def put(self, group: TransactionGroup) -> None:
-        """Decode a group's rows, number them, and add them to the segments of their tables."""
+        """Decode a group's rows, number them, and add them to the segments of their
+        tables."""
         marks = marks_of(group)
         counted = CountedTransactions(group, self._tables.last, self._changes.take_marks())
         for block in group.blocks:
@@ -296,8 +304,8 @@ class Segmenter:
             images_of[of_table.which] = of_table.images
             rows_of[of_table.which] = of_table.rows
         counted.add(block.events, rows_of, images_of)
-        # Sequence numbers ascend in the order of the log over all tables, so every table has to be
-        # decoded before the first row gets its number.
+        # Sequence numbers ascend in the order of the log over all tables, so every
+        # table has to be decoded before the first row gets its number.
         first_of = self._tables.last + 1 + np.cumsum(images_of) - images_of
         for of_table in decoded:
             self._add(group, of_table, first_of[of_table.which], marks)
@@ -306,8 +314,8 @@ class Segmenter:
     def _decoded(
         self, group: TransactionGroup, block: Block, lost: dict[TableName, UnloggedLoss]
     ) -> list[Decoded]:
-        """Return the decoded events of a block, table by table. `lost`: tables that stop inside the
-        block, because of a change that is not logged."""
+        """Return the decoded events of a block, table by table. `lost`: tables that
+        stop inside the block, because of a change that is not logged."""
         decoded: list[Decoded] = []
         for name, which, part in by_table(block, self._decoding.buffer.maps.maps):
             kept = self._tables[name].taken(group, part.events)
@@ -323,9 +331,9 @@ class Segmenter:
     def _decoded_table(
         self, group: TransactionGroup, name: TableName, which: Integers, part: Block
     ) -> Decoded | None:
-        """Return a table's decoded events. If an event cannot be decoded, return None and stop the
-        table before its first transaction in this block: a transaction is captured whole or not
-        at all."""
+        """Return a table's decoded events. If an event cannot be decoded, return None
+        and stop the table before its first transaction in this block: a transaction is
+        captured whole or not at all."""
         at = group.begin(part.events[0, columns.TRANSACTION])
         try:
             with for_one_table("decode its rows"):
@@ -336,7 +344,8 @@ class Segmenter:
             self.stop(name, at, error)
             return None
         except DamagedEvent as error:
-            # The event's frame and checksum are right, so the rest of the log can be read.
+            # The event's frame and checksum are right, so the rest of the log can be
+            # read.
             self._tables[name].undecodable = True
             self.stop(name, at, TableError(error.message, hint=error.hint))
             return None
@@ -349,8 +358,8 @@ class Segmenter:
         first_sequence: Integers,
         marks: TransactionMarks,
     ) -> None:
-        """Add a table's rows to its segment. `first_sequence`: for each event, the sequence number
-        of its first image."""
+        """Add a table's rows to its segment. `first_sequence`: for each event, the
+        sequence number of its first image."""
         table = decoded.table
         if group.from_file:
             self._tables.begin_part(table)
@@ -387,8 +396,8 @@ class Segmenter:
     # -- changes by foreign keys that are not logged ------------------------------------------
 
     def _lost(self, group: TransactionGroup, block: Block) -> dict[TableName, UnloggedLoss]:
-        """Return the captured tables with rows that the server changed in this block without
-        logging the change."""
+        """Return the captured tables with rows that the server changed in this block
+        without logging the change."""
         maps = self._decoding.buffer.maps.maps
         losses = self._watch.lost(group, block, maps)
         for table in list(losses):
@@ -403,8 +412,8 @@ class Segmenter:
         return losses
 
     def _has_rows(self, loss: UnloggedLoss, block: Block) -> bool:
-        """Return whether the table may have rows in the lake, or in this block before the unlogged
-        change."""
+        """Return whether the table may have rows in the lake, or in this block before
+        the unlogged change."""
         if self._tables[loss.table].is_known:
             return True
         so_far = block.events[block.events[:, columns.TRANSACTION] <= loss.transaction]
@@ -445,8 +454,8 @@ class Decoded:
 
 
 def marks_of(group: TransactionGroup) -> TransactionMarks:
-    """Return, for each transaction of a group, the metadata that its images share: log file, GTID
-    and commit time."""
+    """Return, for each transaction of a group, the metadata that its images share: log
+    file, GTID and commit time."""
     names = pa.array([str(file) for file in group.files], pa.string())
     return TransactionMarks(
         file=names.take(pa.array(group.transactions[:, columns.FILE])),
@@ -456,9 +465,9 @@ def marks_of(group: TransactionGroup) -> TransactionMarks:
 
 
 def _first_rows(table: TableSegment, group: TransactionGroup, decoded: Decoded) -> Integers:
-    """Return the `_row` of each event's first row. Usually it is 0. Events inside a compressed
-    payload, or at an XA COMMIT, have the same offset as the event before. These continue its
-    count, so that file, offset and `_row` identify a change."""
+    """Return the `_row` of each event's first row. Usually it is 0. Events inside a
+    compressed payload, or at an XA COMMIT, have the same offset as the event before.
+    These continue its count, so that file, offset and `_row` identify a change."""
     offsets = decoded.events[:, columns.OFFSET]
     files = group.transactions[decoded.events[:, columns.TRANSACTION], columns.FILE]
     same_place = np.zeros(len(offsets), bool)
@@ -479,9 +488,10 @@ def _first_rows(table: TableSegment, group: TransactionGroup, decoded: Decoded) 
 def put_part(
     part: PartRead, tables: CapturedTables, structures: SchemaTracker, moment: datetime
 ) -> None:
-    """Add rows that were read from MySQL by a condition, before all changes of the log. Rows that
-    MySQL no longer has become deletes; the others become updates. `moment`: their commit time.
-    Raise `RowsNotRead` if the table was altered or stopped meanwhile."""
+    """Add rows that were read from MySQL by a condition, before all changes of the log.
+    Rows that MySQL no longer has become deletes; the others become updates. `moment`:
+    their commit time. Raise `RowsNotRead` if the table was altered or stopped
+    meanwhile."""
     version = structures.version(part.table)
     if (
         version is None

@@ -1,9 +1,9 @@
-"""The proof that a batch was decoded with the structures that the server has, made before the batch
-is recorded.
+"""The proof that a batch was decoded with the structures that the server has, made
+before the batch is recorded.
 
-An ALTER under `sql_log_bin=0` is not in the log. If it keeps the number and types of the columns,
-the rows after it look like those before it. So after the batch was read, its structures are
-compared with the server's:
+An ALTER under `sql_log_bin=0` is not in the log. If it keeps the number and types of
+the columns, the rows after it look like those before it. So after the batch was read,
+its structures are compared with the server's:
 
 1. The structures of all tables are read from the server, and then the place where its log ends. The
    statements of the log between the batch and this place are applied to a copy of the batch's
@@ -13,18 +13,19 @@ compared with the server's:
    ALTER that began earlier must have ended. If the table still differs, no statement in the log
    explains the difference.
 
-Parents of foreign keys are compared too, captured or not, if changes of captured children by
-cascades are not logged. Decoded with a wrong structure, an UPDATE of the column to which children
-refer looks like an UPDATE of another column, and the children would keep their old values.
+Parents of foreign keys are compared too, captured or not, if changes of captured
+children by cascades are not logged. Decoded with a wrong structure, an UPDATE of the
+column to which children refer looks like an UPDATE of another column, and the children
+would keep their old values.
 
-If tables cannot be compared, the batch is recorded nevertheless, because its log is sound. The
-ledger records these tables, and the next run that reads the log compares them, even if it reads no
-rows of them. A batch that ends long before the log's end is not compared either, because reading
-all of that log would cost too much.
+If tables cannot be compared, the batch is recorded nevertheless, because its log is
+sound. The ledger records these tables, and the next run that reads the log compares
+them, even if it reads no rows of them. A batch that ends long before the log's end is
+not compared either, because reading all of that log would cost too much.
 
-Indexes, comments, collations, visibility and the like may differ: they do not change how rows are
-read. Each server prints the expression of a generated column in its own form, so only its presence
-is compared.
+Indexes, comments, collations, visibility and the like may differ: they do not change
+how rows are read. Each server prints the expression of a generated column in its own
+form, so only its presence is compared.
 """
 
 from __future__ import annotations
@@ -63,8 +64,8 @@ from lockstep.pipeline.values.shown import listed
 from lockstep.pipeline.values.table import TableName
 
 FEW_BYTES: Final = 64 << 20
-"""Largest part of the log after a batch, in bytes, that is read for this proof. If the batch itself
-was larger, its size is the limit."""
+"""Largest part of the log after a batch, in bytes, that is read for this proof. If the
+batch itself was larger, its size is the limit."""
 
 _SHOWN: Final = 5
 """Largest number of differences that a message names."""
@@ -94,11 +95,12 @@ class StructureProof:
 def prove_structures(
     capture: BatchCapture, rereads: Sequence[Reread] = (), *, left_open: Unproven | None = None
 ) -> StructureProof:
-    """Compare the structures by which a batch was decoded to those of the server. `rereads`: tables
-    that were read from the source. `left_open`: tables that earlier runs could not compare.
+    """Compare the structures by which a batch was decoded to those of the server.
+    `rereads`: tables that were read from the source. `left_open`: tables that earlier
+    runs could not compare.
 
-    Raise `SourceMoving` if a table differs, and other sessions keep it locked, so that it cannot be
-    read again.
+    Raise `SourceMoving` if a table differs, and other sessions keep it locked, so that
+    it cannot be read again.
     """
     segmenter = capture.segmenter
     affected, moved = _affected(segmenter, rereads, left_open), _moved(capture)
@@ -109,8 +111,8 @@ def prove_structures(
     current = server.current_schemas(sorted(moved.union(*names_of.values())))
     if (why := later.reach(current)) is not None:
         return StructureProof(unproven=frozenset(affected), why=why)
-    # A captured table that the server does not show was dropped. A parent may only be invisible to
-    # the account.
+    # A captured table that the server does not show was dropped. A parent may only be
+    # invisible to the account.
     captured = frozenset().union(
         *(names_of[table] for table in affected if table in affected[table])
     )
@@ -132,7 +134,8 @@ def prove_structures(
     for table in misread.keys() & segmenter.renamed.keys():
         to = segmenter.renamed[table]
         if to not in segmenter.renamed:
-            # The error under the old name suffices: the next run reads the table by its new name.
+            # The error under the old name suffices: the next run reads the table by its
+            # new name.
             misread.pop(to, None)
     for table in sorted(moved - misread.keys()):
         if table in current.tables and later.lacks(table) and later.stays(table):
@@ -145,8 +148,9 @@ def prove_structures(
 def _affected(
     segmenter: Segmenter, rereads: Sequence[Reread], left_open: Unproven | None
 ) -> dict[TableName, frozenset[TableName]]:
-    """Return the tables to be compared. The value is the set of captured tables that are wrong if
-    the table differs: itself, if it is captured, and children that its cascades change."""
+    """Return the tables to be compared. The value is the set of captured tables that
+    are wrong if the table differs: itself, if it is captured, and children that its
+    cascades change."""
     dropped = {reread.table for reread in rereads if reread.schema is None}
     selected = {reread.table for reread in rereads if reread.error is None}
     earlier = frozenset() if left_open is None else left_open.tables
@@ -163,8 +167,9 @@ def _affected(
 
 
 def _moved(capture: BatchCapture) -> frozenset[TableName]:
-    """Return the captured tables that this batch renamed, if the server is a MariaDB: its log also
-    has renames of temporary tables, which look the same. Return nothing for MySQL."""
+    """Return the captured tables that this batch renamed, if the server is a MariaDB:
+    its log also has renames of temporary tables, which look the same. Return nothing
+    for MySQL."""
     if capture.basis.run_start.facts.flavour != "mariadb":
         return frozenset()
     tables = (capture.basis.tables[name] for name in capture.segmenter.renamed)
@@ -183,8 +188,8 @@ def _not_renamed(table: TableName, to: TableName) -> TableError:
 def _error(
     table: TableName, subject: TableName, name: TableName, differences: tuple[str, ...]
 ) -> TableError:
-    """Return the error of `table`. `subject`: the table that differs, which is `table` or one of
-    its parents. `name`: the present name of `subject`."""
+    """Return the error of `table`. `subject`: the table that differs, which is `table`
+    or one of its parents. `name`: the present name of `subject`."""
     whose = "" if subject == table else f"{subject}, which its foreign keys lead to: "
     if differences == _GONE:
         reason = "the source does not have it any more, and no statement in the log dropped it"
@@ -209,9 +214,9 @@ def _error(
 def note_unproven(
     work: Workplace, lease: Lease, proof: StructureProof, left_open: Unproven | None
 ) -> None:
-    """Report the tables that could not be compared, and record them for the next run. This must
-    happen before the batch is recorded: a crash in between then makes the next run compare a table
-    needlessly, and no table is forgotten."""
+    """Report the tables that could not be compared, and record them for the next run.
+    This must happen before the batch is recorded: a crash in between then makes the
+    next run compare a table needlessly, and no table is forgotten."""
     before = frozenset() if left_open is None else left_open.tables
     rule, sentence = (
         "structures-compared",
@@ -241,8 +246,8 @@ _Confirmed = Mapping[TableName, tuple[TableSchema | None, tuple[str, ...]]]
 
 
 class _LaterStructures:
-    """The structures at a place after the batch's end. The statements between the two are applied,
-    but not recorded: the next batch reads them again."""
+    """The structures at a place after the batch's end. The statements between the two
+    are applied, but not recorded: the next batch reads them again."""
 
     def __init__(self, capture: BatchCapture) -> None:
         self._basis = capture.basis
@@ -252,8 +257,8 @@ class _LaterStructures:
         self._schema: ServerSchema | None = None
 
     def reach(self, current: CurrentSchemas) -> str | None:
-        """Apply the statements of the log up to the place of the server's answer `current`. Return
-        None, or the reason if that is not possible."""
+        """Apply the statements of the log up to the place of the server's answer
+        `current`. Return None, or the reason if that is not possible."""
         facts, head = self._basis.run_start.facts, current.head
         if current.server_uuid != facts.server_uuid:
             return (
@@ -277,8 +282,8 @@ class _LaterStructures:
         return f"the statement at {unclear[0].begin} may change any table" if unclear else None
 
     def stays(self, table: TableName) -> bool:
-        """Return whether the server, asked under a lock, still has a table that was renamed in the
-        history."""
+        """Return whether the server, asked under a lock, still has a table that was
+        renamed in the history."""
         locked = self._locked(table, is_shown=False)
         return (
             isinstance(locked, CurrentSchemas)
@@ -290,9 +295,9 @@ class _LaterStructures:
     def confirmed(
         self, names: Iterable[TableName], current: CurrentSchemas
     ) -> tuple[_Confirmed, dict[TableName, str]]:
-        """Compare tables again under a lock. Return the tables that differ, each with the server's
-        structure and the differences, and the tables that could not be compared, each with the
-        reason."""
+        """Compare tables again under a lock. Return the tables that differ, each with
+        the server's structure and the differences, and the tables that could not be
+        compared, each with the reason."""
         confirmed: dict[TableName, tuple[TableSchema | None, tuple[str, ...]]] = {}
         unclear: dict[TableName, str] = {}
         for name in names:
@@ -308,11 +313,11 @@ class _LaterStructures:
         return confirmed, unclear
 
     def _locked(self, table: TableName, *, is_shown: bool) -> CurrentSchemas | str | None:
-        """Return the table's structure, read under a lock. Return None if the account may not read
-        all of it, and a reason if other sessions keep it locked.
+        """Return the table's structure, read under a lock. Return None if the account
+        may not read all of it, and a reason if other sessions keep it locked.
 
-        `is_shown`: the server showed the table without a lock. It differs, so it must be compared:
-        raise `SourceMoving` if other sessions keep it locked."""
+        `is_shown`: the server showed the table without a lock. It differs, so it must
+        be compared: raise `SourceMoving` if other sessions keep it locked."""
         try:
             return self._basis.work.server.locked_schema(table)
         except TableBusy as error:
@@ -327,14 +332,15 @@ class _LaterStructures:
             return None
 
     def lacks(self, table: TableName) -> bool:
-        """Return whether the table certainly does not exist at this place, by the history."""
+        """Return whether the table certainly does not exist at this place, by the
+        history."""
         if self._schema is not None and self._schema.fold(table) in self._schema.unknown:
             return False
         return self._structure(table) is None
 
     def differences(self, table: TableName, server: TableSchema | None) -> tuple[str, ...]:
-        """Return the differences between the server's structure and the history's at this place.
-        Return nothing if the history does not have the table there."""
+        """Return the differences between the server's structure and the history's at
+        this place. Return nothing if the history does not have the table there."""
         history = self._structure(table)
         if history is None:
             return ()
@@ -379,10 +385,12 @@ def changed_meaning(
     told_by_log: bool = False,
     defaults: bool = False,
 ) -> tuple[str, ...]:
-    """Return the differences that change how rows are decoded, each as "what: history, server".
+    """Return the differences that change how rows are decoded, each as "what: history,
+    server".
 
-    `told_by_log`: the history has only the attributes of a TABLE_MAP event. `defaults`: compare
-    DEFAULT values too, because row images left out columns, which were filled with them.
+    `told_by_log`: the history has only the attributes of a TABLE_MAP event. `defaults`:
+    compare DEFAULT values too, because row images left out columns, which were filled
+    with them.
     """
     return tuple(_changed(history, server, told_by_log, defaults))
 
@@ -422,8 +430,8 @@ def _of_row(column: ColumnSchema, defaults: bool) -> ColumnSchema:
 
 
 def _changed_key(history: TableSchema, candidates: Sequence[tuple[str, ...]]) -> Iterator[str]:
-    """Yield a difference if the server no longer has the key that identifies the rows of the
-    mirror (the Delta table with the current rows)."""
+    """Yield a difference if the server no longer has the key that identifies the rows
+    of the mirror (the Delta table with the current rows)."""
     key = merge_key(history)
     if key and {*key} not in [{*candidate} for candidate in candidates]:
         theirs = " or ".join(f"({', '.join(other)})" for other in dict.fromkeys(candidates))

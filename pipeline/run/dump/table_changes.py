@@ -1,11 +1,13 @@
-"""The life of tables during one capture: statements alter them, stopped tables come back, rows that
-were read from the source join their changes in the log, and errors stop tables.
+"""The life of tables during one capture: statements alter them, stopped tables come
+back, rows that were read from the source join their changes in the log, and errors stop
+tables.
 
-A table joins the capture when the log reaches a certain place. For rows that were read from the
-source, this is the place as of which they were read (their low watermark). A stopped table comes
-back at the place where it stopped, because everything before it was captured earlier. If a person
-gave the table's structure, it holds from that place on. A statement that begins exactly there is
-the one that could not be followed, and the structure holds after it.
+A table joins the capture when the log reaches a certain place. For rows that were read
+from the source, this is the place as of which they were read (their low watermark). A
+stopped table comes back at the place where it stopped, because everything before it was
+captured earlier. If a person gave the table's structure, it holds from that place on. A
+statement that begins exactly there is the one that could not be followed, and the
+structure holds after it.
 """
 
 from __future__ import annotations
@@ -78,8 +80,8 @@ _NEEDS_TABLE: Final = (Action.FOLLOW, Action.EMPTY, Action.DROP)
 """Actions that do nothing to a table without a state (`CapturedTable.is_known`)."""
 
 _REFUSED: Final = {ENGINE_REFUSED: engine_hint, VERSIONED: versioning_hint}
-"""Rules that stop a table for a reason which reading it from the source would not remove, each
-with the function that returns the hint."""
+"""Rules that stop a table for a reason which reading it from the source would not
+remove, each with the function that returns the hint."""
 
 DROPPED_BEFORE_READ: Final = "it was dropped at the source before it could be read"
 """Reason of the DROPPED event of a table that was dropped before it could be read."""
@@ -89,8 +91,8 @@ ALTERED: Final = "it was altered while its rows were read from the source"
 
 
 def _is_reached(place: Coordinates | None, at: Coordinates | None) -> bool:
-    """Return whether the log was read up to `place`. `at`: the place up to which it was read; None
-    for its end."""
+    """Return whether the log was read up to `place`. `at`: the place up to which it was
+    read; None for its end."""
     return at is None or (place is not None and place <= at)
 
 
@@ -99,7 +101,8 @@ def _same_rows(schema: TableSchema | None, other: TableSchema | None) -> bool:
 
 
 class TableChanges:
-    """Applies statements, and places that the log reaches, to the tables of one capture.
+    """Applies statements, and places that the log reaches, to the tables of one
+    capture.
 
     - `work`: the ports of the run, for messages about stopped tables; None in a replay, which
       reads a part of the log again.
@@ -132,12 +135,13 @@ class TableChanges:
         self._maps = buffer.maps
 
     def _update_wanted(self) -> None:
-        """Tell the buffer that the set of tables with wanted changes may be a different one."""
+        """Tell the buffer that the set of tables with wanted changes may be a different
+        one."""
         self._maps.update_wanted()
 
     def take_marks(self) -> tuple[int, ...]:
-        """Return the sequence numbers of the marks that were added since the last call. A mark
-        stands for all rows of a table, such as a TRUNCATE."""
+        """Return the sequence numbers of the marks that were added since the last call.
+        A mark stands for all rows of a table, such as a TRUNCATE."""
         marks, self._new_marks = self._new_marks, ()
         return marks
 
@@ -146,8 +150,8 @@ class TableChanges:
     def changed(
         self, logged: LoggedStatement, followed: FollowedStatement
     ) -> Mapping[TableName, Consequence]:
-        """Carry out a statement that changed structures, and return its consequence for each
-        captured table."""
+        """Carry out a statement that changed structures, and return its consequence for
+        each captured table."""
         self._extents.followed(followed.effects)
         supplies = {} if self._copies is None else self._copies(followed.effects)
         by_table = with_copies(
@@ -159,7 +163,8 @@ class TableChanges:
         for name, consequence in by_table.items():
             table, supply = self._tables[name], supplies.get(name)
             if consequence.rule == NEW_COLUMN_UNKNOWN and table.completed:
-                # The values of the new column are read from the source after the capture.
+                # The values of the new column are read from the source after the
+                # capture.
                 consequence = replace(consequence, action=Action.FOLLOW)
             if table.structure_order is not None and logged.begin == table.begins:
                 # A person gave the table's structure after this statement.
@@ -180,8 +185,8 @@ class TableChanges:
                 copied += self._copy(name, supply.origin, logged, consequence.reason)
             else:
                 self._follow(table, consequence, logged, unknown=unknown)
-        # The mark of a copied table comes after all other changes by the statement: the copy has
-        # the state after the whole statement.
+        # The mark of a copied table comes after all other changes by the statement: the
+        # copy has the state after the whole statement.
         for version in copied:
             self._mark(ChangeType.RESNAPSHOT, version, logged)
         for table in self._tables.taken_up.values():
@@ -192,8 +197,9 @@ class TableChanges:
     def _why_not_shown(
         self, table: TableName, consequence: Consequence, followed: FollowedStatement
     ) -> TableError | None:
-        """Return an error if the table may now have rows of another table whose settings hide more.
-        Reading it would show these hidden values, so only a person may bring it back."""
+        """Return an error if the table may now have rows of another table whose
+        settings hide more. Reading it would show these hidden values, so only a person
+        may bring it back."""
         refused = self._structures.not_shown(table)
         if refused is not None or not self._shaping.hides:
             return refused
@@ -218,13 +224,14 @@ class TableChanges:
         *,
         unknown: bool,
     ) -> None:
-        """Carry out the consequence of a statement for one table. `unknown`: the structure before
-        the statement was not known."""
+        """Carry out the consequence of a statement for one table. `unknown`: the
+        structure before the statement was not known."""
         name, kind = table.name, _EVENTS.get(consequence.action)
         version, is_read = self._structures.version(name), table.load is not None
         quarantined = consequence.action is Action.QUARANTINED
         if quarantined and consequence.rule not in _REFUSED and is_read:
-            # Some chunks may have been read with the structure after the statement, others before.
+            # Some chunks may have been read with the structure after the statement,
+            # others before.
             self._stop(name, logged.end, read_by_next_run(consequence.reason))
         elif quarantined:
             hint = _REFUSED.get(consequence.rule, resume_hint)(name)
@@ -252,8 +259,9 @@ class TableChanges:
     def _copy(
         self, table: TableName, origin: TableName, logged: LoggedStatement, reason: str
     ) -> list[SchemaVersion]:
-        """Record that the table has the rows of `origin` from here on. Return the version of its
-        structure for the mark in its changelog; an empty list if the table had to be stopped."""
+        """Record that the table has the rows of `origin` from here on. Return the
+        version of its structure for the mark in its changelog; an empty list if the
+        table had to be stopped."""
         version = self._structures.version(table)
         assert version is not None, "only tables with a known structure are copied"
         try:
@@ -272,15 +280,16 @@ class TableChanges:
     # -- places that tables wait for ---------------------------------------------------
 
     def reach(self, at: Coordinates | None) -> None:
-        """Let the tables that wait for `at`, or for an earlier place, join the capture. None is the
-        end of the log."""
+        """Let the tables that wait for `at`, or for an earlier place, join the capture.
+        None is the end of the log."""
         waiting = self._tables.taken_up.values()
         for table in waiting:
             if table.resumed_version is not None and _is_reached(table.begins, at):
                 self._structures.resume(table.resumed_version)
                 table.resumed_version = None
         for table in waiting:
-            # At the place itself a statement may begin: `changed` then takes the structure.
+            # At the place itself a statement may begin: `changed` then takes the
+            # structure.
             begins = table.begins
             if table.structure_order is not None and begins != at and _is_reached(begins, at):
                 assert begins is not None, "it comes back at a place"
@@ -291,8 +300,8 @@ class TableChanges:
                 table.reading = None
                 self._join(table, reading)
         for table in waiting:
-            # A load ends once all changes before its high watermark have numbers. Those after the
-            # previous call of `reach` do not have them yet.
+            # A load ends once all changes before its high watermark have numbers. Those
+            # after the previous call of `reach` do not have them yet.
             load = table.load
             passed = at is None or (self._at is not None and load and load.high <= self._at)
             if load is not None and load.complete and passed:
@@ -303,8 +312,8 @@ class TableChanges:
     def _take_given(
         self, table: CapturedTable, at: Coordinates, logged: LoggedStatement | None = None
     ) -> None:
-        """Record the structure that a person gave, from `at` on. `logged`: the statement before
-        `at` that could not be followed; None if there is none."""
+        """Record the structure that a person gave, from `at` on. `logged`: the
+        statement before `at` that could not be followed; None if there is none."""
         order = table.structure_order
         assert order is not None and order.schema is not None, "it has a structure"
         given, renames = order.schema, order.renames
@@ -330,14 +339,15 @@ class TableChanges:
         self._tables.record_event(TableEventKind.CHANGED, version, reason)
 
     def _join(self, table: CapturedTable, reading: Reread) -> None:
-        """Let rows or columns that were read from the source join the log. A load reads rows in
-        chunks between a low and a high watermark: the table's changes are taken from the low
-        watermark on, and the load is complete at the high watermark."""
+        """Let rows or columns that were read from the source join the log. A load reads
+        rows in chunks between a low and a high watermark: the table's changes are taken
+        from the low watermark on, and the load is complete at the high watermark."""
         error, schema, version = reading.error, reading.schema, self._structures.version(table.name)
         not_shown = self._structures.not_shown(table.name)
         reads_rows = reading.columns is None and schema is not None
         if reads_rows and not_shown is not None and not_shown.need is Need.CONSENT:
-            # The person ordered the read before it was known what the mirror would show.
+            # The person ordered the read before it was known what the mirror would
+            # show.
             error = error or not_shown
         if error is not None:
             self.stop(table.name, reading.low, not_readable(error, reading.columns))
@@ -354,15 +364,15 @@ class TableChanges:
             self._tables.record_event(TableEventKind.DROPPED, version, DROPPED_BEFORE_READ)
 
     def begin_load(self, reading: Reread) -> None:
-        """Begin to read all rows of a table whose changes were captured up to `reading.low`. The
-        rows join the changes after that place."""
+        """Begin to read all rows of a table whose changes were captured up to
+        `reading.low`. The rows join the changes after that place."""
         version = self._structures.version(reading.table)
         assert version is not None, "its structure is known"
         self._counts_from(reading, version, whole=False)
 
     def _counts_from(self, reading: Reread, version: SchemaVersion, *, whole: bool) -> None:
-        """Record that the table's changes are taken from here on. `whole`: all of its rows were
-        read as of here; otherwise they are being read in chunks."""
+        """Record that the table's changes are taken from here on. `whole`: all of its
+        rows were read as of here; otherwise they are being read in chunks."""
         if whole:
             self._tables.load_ends(reading.table)
         else:
@@ -381,8 +391,9 @@ class TableChanges:
         self._update_wanted()
 
     def _end_load(self, reading: Reread) -> None:
-        """Record that a load is complete: all chunks were read, and the log was captured up to the
-        last of them. Do nothing if the table was stopped or dropped meanwhile."""
+        """Record that a load is complete: all chunks were read, and the log was
+        captured up to the last of them. Do nothing if the table was stopped or dropped
+        meanwhile."""
         version, load = self._structures.version(reading.table), reading.load
         assert load is not None, "only loads are read in several places"
         if version is None or not self._tables[reading.table].loading:
@@ -399,7 +410,8 @@ class TableChanges:
         self._record(reading, began.version, began.sequence)
 
     def _record(self, reading: Reread, version: int, sequence: int) -> None:
-        """Record the files with the read rows. They apply after the change number `sequence`."""
+        """Record the files with the read rows. They apply after the change number
+        `sequence`."""
         if reading.load is not None:
             self._tables.joined.append(LoadJoined(reading.load.id, reading.table))
             self._tables.loaded.append(reading.load.progress)
@@ -407,8 +419,8 @@ class TableChanges:
         self._tables.snapshots.append(part)
 
     def rewrite(self, table: TableName, origin: ChangelogOrigin) -> None:
-        """Record that a table's mirror is rewritten from its changelog, unless the table was
-        stopped or dropped meanwhile."""
+        """Record that a table's mirror is rewritten from its changelog, unless the
+        table was stopped or dropped meanwhile."""
         version = self._structures.version(table)
         if version is not None and version.schema is not None and self._tables.wanted(table):
             itself = None if origin.base is None else table
@@ -418,8 +430,8 @@ class TableChanges:
     # -- tables that stop --------------------------------------------------------------
 
     def stop(self, table: TableName, at: Coordinates, error: TableError) -> None:
-        """Stop the table at `at`. If a value is only in the source (`ValueLeftOut`), the next run
-        reads the table there."""
+        """Stop the table at `at`. If a value is only in the source (`ValueLeftOut`),
+        the next run reads the table there."""
         if isinstance(error, ValueLeftOut):
             error = read_by_next_run(error.reason)
         elif isinstance(error, StructureUnknown) and self._work is not None:
@@ -433,16 +445,18 @@ class TableChanges:
         self._update_wanted()
 
     def lose(self, table: TableName, at: Coordinates, reason: str) -> None:
-        """Stop the table, because the log does not have all of its rows after `at`. The next run
-        reads them from the source. Do nothing if rows as of a later place were read anyway."""
+        """Stop the table, because the log does not have all of its rows after `at`. The
+        next run reads them from the source. Do nothing if rows as of a later place were
+        read anyway."""
         version = self._structures.version(table)
         exists = version is not None and version.knowledge is not Knowledge.DROPPED
         if exists and self._tables[table].takes(at):
             self._stop(table, at, read_by_next_run(reason))
 
     def stop_lost(self, lost: Mapping[TableName, UnloggedLoss]) -> None:
-        """Stop the tables with rows that foreign keys changed and MySQL did not log. The policy
-        `foreign_keys` decides whether the next run reads a table again, or a person has to."""
+        """Stop the tables with rows that foreign keys changed and MySQL did not log.
+        The policy `foreign_keys` decides whether the next run reads a table again, or a
+        person has to."""
         for table, loss in lost.items():
             if not self._tables.wanted(table):
                 continue
@@ -454,8 +468,9 @@ class TableChanges:
 
 
 def _why_unknown(work: Workplace, table: TableName, error: StructureUnknown) -> TableError:
-    """Return the error of a table whose structure is not known. If the server does not show the
-    structure to the account, this is the server's error, and otherwise `error`."""
+    """Return the error of a table whose structure is not known. If the server does not
+    show the structure to the account, this is the server's error, and otherwise
+    `error`."""
     try:
         work.server.baseline([table])
     except TableError as refused:

@@ -1,8 +1,9 @@
-"""Partial tables: they existed before the log that was read, so the lake may lack rows of them.
+"""Partial tables: they existed before the log that was read, so the lake may lack rows
+of them.
 
-A partial table becomes whole where it is empty (a statement created, emptied or dropped it, or it
-was seen without rows), or when all of its rows are read from the source. After a RENAME it is
-partial under its new name.
+A partial table becomes whole where it is empty (a statement created, emptied or dropped
+it, or it was seen without rows), or when all of its rows are read from the source.
+After a RENAME it is partial under its new name.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ from lockstep.pipeline.values.table import TableName, TablePatterns
 
 
 class PartialTables:
-    """The partial tables of one capture, followed from statement to statement. `known`: the partial
-    tables before the capture."""
+    """The partial tables of one capture, followed from statement to statement. `known`:
+    the partial tables before the capture."""
 
     def __init__(self, known: Iterable[Extent] = ()) -> None:
         self._before = {extent.table: extent for extent in known}
@@ -37,8 +38,8 @@ class PartialTables:
         empty: Collection[TableName],
         by: Coordinates,
     ) -> None:
-        """Add tables that existed at `at`, where the log that is read begins. Tables in `empty` had
-        no row at some place from `at` up to `by`."""
+        """Add tables that existed at `at`, where the log that is read begins. Tables in
+        `empty` had no row at some place from `at` up to `by`."""
         for table in tables:
             self._now[table] = Extent(table, at, by if table in empty else None)
 
@@ -49,10 +50,12 @@ class PartialTables:
                 case Created(table) | Dropped(table) | Truncated(table):
                     self._now.pop(table, None)
                 case Renamed(table, to):
-                    # If the log is read again, the table may be known under its new name already.
+                    # If the log is read again, the table may be known under its new
+                    # name already.
                     extent = self._now.pop(table, self._now.get(to))
                     if extent is not None:
-                        # The table that was seen empty may have been another one of the old name.
+                        # The table that was seen empty may have been another one of the
+                        # old name.
                         self._now[to] = Extent(to, extent.begins)
                 case _:
                     pass
@@ -77,9 +80,9 @@ class PartialTables:
 
 
 def partial_tables_at_start(basis: Basis) -> tuple[PartialTables, Basis]:
-    """Return the partial tables before the first event is read, and the basis with newer facts of
-    the server. They are read after the check for empty tables, so that these were empty at some
-    place before the log's end in these facts."""
+    """Return the partial tables before the first event is read, and the basis with
+    newer facts of the server. They are read after the check for empty tables, so that
+    these were empty at some place before the log's end in these facts."""
     work, source = basis.work, basis.work.source
     extents = PartialTables(work.ledger.partial(source.name))
     new = [
@@ -98,8 +101,8 @@ def partial_tables_at_start(basis: Basis) -> tuple[PartialTables, Basis]:
 
 
 def note_tables_from_log(extents: PartialTables, basis: Basis) -> None:
-    """Add the tables that are known only from the log, because the account could not see them when
-    the structures were read. They may have earlier rows."""
+    """Add the tables that are known only from the log, because the account could not
+    see them when the structures were read. They may have earlier rows."""
     tables = [
         version.table
         for version in basis.structures.history.versions
@@ -117,7 +120,8 @@ def partial_tables(ledger: Tables, source: str, patterns: TablePatterns) -> tupl
 
 
 def now_whole(work: Workplace, report: VerifyReport) -> frozenset[TableName]:
-    """Return the partial tables that a comparison with MySQL found equal: they are whole."""
+    """Return the partial tables that a comparison with MySQL found equal: they are
+    whole."""
     partial = {extent.table for extent in work.ledger.partial(work.source.name)}
     return frozenset(
         table.table for table in report.tables if table.equal and table.table in partial

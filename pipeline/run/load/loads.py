@@ -1,13 +1,15 @@
 """The loads of one run. A load reads all rows of a table from MySQL, in chunks.
 
-A table is loaded because somebody ordered it, because the log lacks changes of it, or because its
-rows are older than the log that is read. If a run does not finish a load, the next run continues
-it: the ledger records each chunk before it is read, and again once its files are durable. If a run
-dies in between, only the chunks that were being read are read again.
+A table is loaded because somebody ordered it, because the log lacks changes of it, or
+because its rows are older than the log that is read. If a run does not finish a load,
+the next run continues it: the ledger records each chunk before it is read, and again
+once its files are durable. If a run dies in between, only the chunks that were being
+read are read again.
 
-If a table only lacks new columns, these are read together with the primary key, because its other
-values are in the mirror (the Delta table with the current rows) and in the log. If the table's
-structure differs from the recorded one, or keeps being altered, all of its rows are read instead.
+If a table only lacks new columns, these are read together with the primary key, because
+its other values are in the mirror (the Delta table with the current rows) and in the
+log. If the table's structure differs from the recorded one, or keeps being altered, all
+of its rows are read instead.
 """
 
 from __future__ import annotations
@@ -43,8 +45,8 @@ from lockstep.pipeline.values.table import TableName
 
 
 def order_readings(work: Workplace, lease: Lease, plans: TablePlans) -> None:
-    """Order that a later run reads tables which this run does not read: new tables, which are not
-    captured until then, and tables for which part of the log was lost."""
+    """Order that a later run reads tables which this run does not read: new tables,
+    which are not captured until then, and tables for which part of the log was lost."""
     states = work.ledger.table_states(work.source.name)
     open_loads = {load.table for load in work.ledger.open_loads(work.source.name)}
     for table, why in plans.waits.items():
@@ -62,9 +64,9 @@ def give_up(work: Workplace, lease: Lease, load: Load, why: str) -> None:
 def load_tables(
     work: Workplace, lease: Lease, run_start: RunStart, plans: TablePlans
 ) -> list[Reread]:
-    """Read the tables that the plans supply from the server, until all rows are read or the time
-    for reading in one run is over. Return the tables that were read, and with an error those that
-    must not be captured before they are read."""
+    """Read the tables that the plans supply from the server, until all rows are read or
+    the time for reading in one run is over. Return the tables that were read, and with
+    an error those that must not be captured before they are read."""
     room = LogRoom(kept_for(run_start.facts.settings), work.source.snapshot.seconds)
     until = perf_counter() + room.seconds
     for load, why in plans.void:
@@ -84,8 +86,8 @@ def load_tables(
     if loads and room.short is not None:
         work.progress.note(f"{room.short}\nhint: `{keep_longer(run_start.facts.settings)}`")
     read = _loaded(work, lease, run_start, loads, until, room.piece_seconds)
-    # A table that stopped, or for which part of the log was lost, must be read before it is
-    # captured again. If its turn did not come in this run, it stays stopped.
+    # A table that stopped, or for which part of the log was lost, must be read before
+    # it is captured again. If its turn did not come in this run, it stays stopped.
     lacking = lost_tables(run_start, work.ledger.table_states(work.source.name), plans)
     lacking |= {order.table for order in plans.orders}
     lacking -= {reread.table for reread in read}
@@ -94,8 +96,8 @@ def load_tables(
 
 
 def begun_loads(rereads: Sequence[Reread]) -> list[Reread]:
-    """Return the readings of loads whose tables no capture follows yet. This capture begins to
-    follow them."""
+    """Return the readings of loads whose tables no capture follows yet. This capture
+    begins to follow them."""
     return [
         reread for reread in rereads if reread.load is not None and reread.load.followed is None
     ]
@@ -109,8 +111,8 @@ def _loaded(
     until: float,
     piece_seconds: float,
 ) -> list[Reread]:
-    """Read the rows of loads until `until`, a value of `perf_counter`. A load begins again if its
-    table was altered meanwhile. `piece_seconds`: as for `ChunkReader`."""
+    """Read the rows of loads until `until`, a value of `perf_counter`. A load begins
+    again if its table was altered meanwhile. `piece_seconds`: as for `ChunkReader`."""
     rereads: dict[TableName, Reread] = {}
     later = set[TableName]()
     for _ in TABLE_READ.tries():
@@ -140,8 +142,8 @@ def _loaded(
 
 
 def _unread(work: Workplace, loads: Sequence[Load], why: TableBusy) -> list[Reread]:
-    """Return the tables of these loads, which this run does not read, as stopped by the error `why`
-    at the log's present end."""
+    """Return the tables of these loads, which this run does not read, as stopped by the
+    error `why` at the log's present end."""
     if not loads:
         return []
     head = work.server.facts().head
@@ -158,8 +160,8 @@ def _begun(
     loads: Sequence[Load],
     rereads: dict[TableName, Reread],
 ) -> list[Load]:
-    """Begin the loads that are new, and return all loads whose chunks can be read. Tables that
-    cannot be read are added to `rereads`, with an error."""
+    """Begin the loads that are new, and return all loads whose chunks can be read.
+    Tables that cannot be read are added to `rereads`, with an error."""
     new = [load for load in loads if load.reading is None]
     if not new:
         return list(loads)
@@ -181,7 +183,8 @@ def _begun(
             give_up(work, lease, load, "it was dropped" if refused is None else refused.reason)
             continue
         if baseline.low < run_start.start.at:
-            # MySQL logs a transaction before its rows are visible: rows would be missing.
+            # MySQL logs a transaction before its rows are visible: rows would be
+            # missing.
             busy = TableBusy("transactions that are in the log are not committed yet", hint=_AGAIN)
             head = baseline.high
             rereads[load.table] = Reread(load.table, load.reason, schema, head, head, error=busy)
@@ -209,9 +212,10 @@ def _begun(
 def _baselines(
     work: Workplace, loads: Sequence[Load], rereads: dict[TableName, Reread]
 ) -> dict[TableName, Baseline]:
-    """Return for each table a baseline: its structure on the server, and the places of the log
-    before and after it was read. All are read together or, if that fails, one by one. A table that
-    cannot be read is added to `rereads`. A table that is being altered is left out."""
+    """Return for each table a baseline: its structure on the server, and the places of
+    the log before and after it was read. All are read together or, if that fails, one
+    by one. A table that cannot be read is added to `rereads`. A table that is being
+    altered is left out."""
     names = [load.table for load in loads]
     baselines: dict[TableName, Baseline] = {}
     if len(names) > 1:
@@ -233,10 +237,10 @@ def _baselines(
 
 
 def _reread_of(work: Workplace, lease: Lease, read: ChunksRead) -> Reread | None:
-    """Return the rows of a load that were read so far, or the error that stops the table. Return
-    None if the table is read in one piece, for lack of a key, and its turn did not come. If other
-    sessions keep the table busy, the next run continues the load. If the table cannot be read, the
-    load is voided."""
+    """Return the rows of a load that were read so far, or the error that stops the
+    table. Return None if the table is read in one piece, for lack of a key, and its
+    turn did not come. If other sessions keep the table busy, the next run continues the
+    load. If the table cannot be read, the load is voided."""
     load = read.load
     if read.ended is None and load.at_once and not load.complete:
         return None
@@ -262,19 +266,19 @@ def _reread_of(work: Workplace, lease: Lease, read: ChunksRead) -> Reread | None
 
 
 REPORT_SECONDS = 0.3
-"""Shortest time between two reports of progress, in seconds. With many tables, a report takes about
-as long as reading a chunk."""
+"""Shortest time between two reports of progress, in seconds. With many tables, a report
+takes about as long as reading a chunk."""
 
 LOOK_SECONDS = 1.0
-"""Shortest time, in seconds, between two checks of the server's load and of its oldest log
-file."""
+"""Shortest time, in seconds, between two checks of the server's load and of its oldest
+log file."""
 
 
 @dataclass(slots=True)
 class ChunksRead:
-    """The reading of one load's chunks in this run. `size`: number of rows of the next chunk.
-    `ended`: the error that ended the reading. `under_way`: numbers of the chunks that threads are
-    reading."""
+    """The reading of one load's chunks in this run. `size`: number of rows of the next
+    chunk. `ended`: the error that ended the reading. `under_way`: numbers of the chunks
+    that threads are reading."""
 
     load: Load
     size: int
@@ -294,8 +298,8 @@ class ChunksRead:
 
 @dataclass(frozen=True, slots=True)
 class _ChunkDone:
-    """A chunk that a thread has read. `rows`: its files, or the error. `asked`: the number of rows
-    that it was to have. `bytes`: size of its rows in memory."""
+    """A chunk that a thread has read. `rows`: its files, or the error. `asked`: the
+    number of rows that it was to have. `bytes`: size of its rows in memory."""
 
     reading: ChunksRead
     chunk: Chunk
@@ -305,9 +309,10 @@ class _ChunkDone:
 
 
 class ChunkReader:
-    """Reads the chunks of loads in several threads, until all loads are complete or `perf_counter`
-    reaches `until`. `start`: the place from which the log is captured afterwards. `piece_seconds`:
-    longest time for reading a table that cannot be cut into chunks."""
+    """Reads the chunks of loads in several threads, until all loads are complete or
+    `perf_counter` reaches `until`. `start`: the place from which the log is captured
+    afterwards. `piece_seconds`: longest time for reading a table that cannot be cut
+    into chunks."""
 
     def __init__(
         self,
@@ -352,9 +357,10 @@ class ChunkReader:
     # -- which is next --------------------------------------------------------------------
 
     def _next(self) -> tuple[ChunksRead, Chunk, int] | None:
-        """Return the next chunk to read, from the tables in turn, and its planned number of rows.
-        Return None if no chunk is left or the time is over. At least one chunk is returned in every
-        run, so that a load ends even if all runs begin late."""
+        """Return the next chunk to read, from the tables in turn, and its planned
+        number of rows. Return None if no chunk is left or the time is over. At least
+        one chunk is returned in every run, so that a load ends even if all runs begin
+        late."""
         for _ in range(len(self._waiting)):
             if self._begun and (perf_counter() >= self._until or not self._may_read()):
                 return None
@@ -368,8 +374,8 @@ class ChunkReader:
         return None
 
     def _chunk(self, reading: ChunksRead) -> Chunk | None:
-        """Return a planned chunk of this load that was not read, or else a new chunk. Return None
-        if the load needs no further chunk."""
+        """Return a planned chunk of this load that was not read, or else a new chunk.
+        Return None if the load needs no further chunk."""
         if not reading.goes_on:
             return None
         for chunk in reading.load.unread:
@@ -399,8 +405,8 @@ class ChunkReader:
         return chunk
 
     def _may_read(self) -> bool:
-        """Wait while the server is too busy for another chunk. Return False if the time is over
-        before it is less busy, or if the server purges the log too fast."""
+        """Wait while the server is too busy for another chunk. Return False if the time
+        is over before it is less busy, or if the server purges the log too fast."""
         if perf_counter() - self._looked < LOOK_SECONDS:
             return True
         if self._log_runs_away():
@@ -418,9 +424,10 @@ class ChunkReader:
         return True
 
     def _log_runs_away(self) -> bool:
-        """Return whether the server is about to purge log that is not captured yet: it purged a
-        file since the last check, and the file in which the capture starts is now the oldest or
-        gone. Then stop reading tables, so that the log is captured before it is lost."""
+        """Return whether the server is about to purge log that is not captured yet: it
+        purged a file since the last check, and the file in which the capture starts is
+        now the oldest or gone. Then stop reading tables, so that the log is captured
+        before it is lost."""
         oldest = self._work.server.facts().binlogs[0].file
         before, self._oldest = self._oldest, oldest
         if before is None or before == oldest or oldest.number < self._start.file.number:
@@ -443,7 +450,8 @@ class ChunkReader:
         return _ChunkDone(reading, chunk, rows, asked, size)
 
     def _rows(self, load: Load, chunk: Chunk) -> tuple[ChunkRows, int]:
-        """Write the rows of a chunk to files. Return the files, and the rows' size in bytes."""
+        """Write the rows of a chunk to files. Return the files, and the rows' size in
+        bytes."""
         work, began, size, count = self._work, perf_counter(), 0, 0
         assert load.reading is not None, "a load that is read has begun"
         schema = load.reading.schema
@@ -492,8 +500,8 @@ class ChunkReader:
         self._report()
 
     def _report(self, *, at_once: bool = False) -> None:
-        """Report the progress of all tables that have chunks, if the last report is old enough.
-        `at_once`: report in any case."""
+        """Report the progress of all tables that have chunks, if the last report is old
+        enough. `at_once`: report in any case."""
         if at_once or perf_counter() - self._reported_at >= REPORT_SECONDS:
             tables = (reading.load.progress for reading in self._readings if reading.load.chunks)
             self._work.progress.tell(loaded_until_now(tuple(tables)))
@@ -504,8 +512,8 @@ class ChunkReader:
 
 
 def read_columns(work: Workplace, plans: TablePlans, batch: int) -> tuple[list[Reread], TablePlans]:
-    """Read the new columns that the plans supply from the server, into files of the batch. Return
-    them, and the plans of all other tables."""
+    """Read the new columns that the plans supply from the server, into files of the
+    batch. Return them, and the plans of all other tables."""
     rereads, remaining = list[Reread](), dict(plans.plans)
     for table, plan in plans.plans.items():
         if plan.besides is None or not isinstance(plan.besides.supply, ColumnsRead):
@@ -522,7 +530,8 @@ def read_columns(work: Workplace, plans: TablePlans, batch: int) -> tuple[list[R
 def _columns_of(
     work: Workplace, table: TableName, columns: NewColumns, why: str, batch: int
 ) -> Reread | None:
-    """Read these columns of a table. Return None if all of its rows have to be read instead."""
+    """Read these columns of a table. Return None if all of its rows have to be read
+    instead."""
     version = work.ledger.schema_version(work.source.name, table, columns.version)
     for _ in TABLE_READ.tries():
         try:

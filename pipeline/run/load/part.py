@@ -1,9 +1,10 @@
 """Reads rows of a captured table from the source (MySQL) again, by a WHERE condition.
 
-The rows that match the condition are read in one consistent snapshot. The mirror (the Delta table
-with the current rows) may have other rows that match the condition. These are looked up by key in
-the same snapshot, and a row that the snapshot does not have was deleted at the source. If the
-settings keep deleted rows in the mirror without a mark, nothing is looked up.
+The rows that match the condition are read in one consistent snapshot. The mirror (the
+Delta table with the current rows) may have other rows that match the condition. These
+are looked up by key in the same snapshot, and a row that the snapshot does not have was
+deleted at the source. If the settings keep deleted rows in the mirror without a mark,
+nothing is looked up.
 """
 
 from __future__ import annotations
@@ -99,7 +100,8 @@ class PartRead:
 
 
 def refusal_by_condition(work: Workplace, table: TableName) -> ConditionRefused | None:
-    """Return the reason if rows of the table cannot be read by a condition now, otherwise None."""
+    """Return the reason if rows of the table cannot be read by a condition now,
+    otherwise None."""
     source = work.source.name
     state = work.ledger.table_states(source).get(table)
     loading = any(load.table == table for load in work.ledger.open_loads(source))
@@ -127,9 +129,9 @@ def refusal_by_condition(work: Workplace, table: TableName) -> ConditionRefused 
 
 
 def read_part(work: Workplace, order: RereadRows) -> PartRead:
-    """Read the rows of an order into temporary files, which the result's `close` deletes. Raise
-    `ConditionRefused` if they cannot be read by a condition, `RowsNotRead` if a later attempt may
-    succeed."""
+    """Read the rows of an order into temporary files, which the result's `close`
+    deletes. Raise `ConditionRefused` if they cannot be read by a condition,
+    `RowsNotRead` if a later attempt may succeed."""
     table = order.table
     if (refused := refusal_by_condition(work, table)) is not None:
         raise refused
@@ -180,8 +182,8 @@ def _read(work: Workplace, order: RereadRows, state: TableState) -> PartRead:
 def _schema_and_shown_version(
     work: Workplace, state: TableState
 ) -> tuple[TableSchema, SchemaVersion]:
-    """Return the table's structure on the server, and the version that its mirror shows. Raise
-    `RowsNotRead` if the two differ."""
+    """Return the table's structure on the server, and the version that its mirror
+    shows. Raise `RowsNotRead` if the two differ."""
     table = state.table
     schemas = [schema for schema in work.server.baseline([table]).tables if schema.name == table]
     assert state.mirror_version is not None, "refusal_by_condition checked it"
@@ -193,8 +195,9 @@ def _schema_and_shown_version(
 
 
 def _key(schema: TableSchema) -> tuple[str, ...]:
-    """Return the key by which rows are looked up: the PRIMARY KEY, or the only UNIQUE key. With
-    several UNIQUE keys and no PRIMARY KEY, the mirror's merges may use another one."""
+    """Return the key by which rows are looked up: the PRIMARY KEY, or the only UNIQUE
+    key. With several UNIQUE keys and no PRIMARY KEY, the mirror's merges may use
+    another one."""
     keys = list(key_candidates(schema))
     if not keys or not (len(keys) == 1 or any(key.kind == "primary" for key in schema.keys)):
         has = "no key tells its rows apart" if not keys else "several keys tell its rows apart"
@@ -206,8 +209,9 @@ def _key(schema: TableSchema) -> tuple[str, ...]:
 
 
 def _require_not_before(work: Workplace, low: Coordinates) -> None:
-    """Raise `RowsNotRead` if the snapshot's low watermark is before the captured position. This is
-    possible because MySQL logs a transaction before its changes are visible."""
+    """Raise `RowsNotRead` if the snapshot's low watermark is before the captured
+    position. This is possible because MySQL logs a transaction before its changes are
+    visible."""
     cursor = work.ledger.cursors(work.source.name).captured
     assert cursor is not None, "the table was captured"
     if low < cursor.position.at:
@@ -224,7 +228,8 @@ def _put_matching(
     hasher: RowHasher,
     rows: ScratchRows,
 ) -> Hashes:
-    """Write the rows that match the condition to `rows`, and return the hashes of their keys."""
+    """Write the rows that match the condition to `rows`, and return the hashes of their
+    keys."""
     hashes = [np.zeros(0, np.uint64)]
     for batch in snapshot.rows.batches:
         rows.put(batch)
@@ -236,9 +241,9 @@ def _put_matching(
 def _keys_not_read(
     mirror: Mirror, table: TableName, limits: Sequence[Limit], hasher: RowHasher, keys_read: Hashes
 ) -> list[pa.RecordBatch]:
-    """Return the keys of the mirror's rows that may match the condition and were not read. Raise
-    `ConditionRefused` if the mirror has several rows with a key that was read: a merge would update
-    all of them."""
+    """Return the keys of the mirror's rows that may match the condition and were not
+    read. Raise `ConditionRefused` if the mirror has several rows with a key that was
+    read: a merge would update all of them."""
     names = columns_of(hasher.schema, hasher.key, limits)
     schema = pa.schema([hasher.schema.field(name) for name in names])
     column, spans = span_of(schema, limits)
@@ -298,8 +303,9 @@ _DAY = pa.date32()
 
 
 def on_shown_columns(limits: Sequence[Limit], treated: Collection[str]) -> list[Limit]:
-    """Return the limits on columns whose values the mirror has unchanged. `treated`: columns that
-    the settings hide or change, whose values cannot be compared with a limit."""
+    """Return the limits on columns whose values the mirror has unchanged. `treated`:
+    columns that the settings hide or change, whose values cannot be compared with a
+    limit."""
     hidden = {name.lower() for name in treated}
     return [limit for limit in limits if limit.column.lower() not in hidden]
 

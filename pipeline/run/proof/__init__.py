@@ -1,1 +1,2 @@
-"""Compares MySQL with what Lockstep has: rows with the lake, structures with the ledger."""
+"""Compares MySQL with what Lockstep has: rows with the lake, structures with the
+ledger."""

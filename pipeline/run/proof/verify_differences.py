@@ -1,8 +1,9 @@
-"""Finds the rows of one table that differ between MySQL and the mirror (the Delta table with the
-current rows): their keys, their columns and, on request, their values.
+"""Finds the rows of one table that differ between MySQL and the mirror (the Delta table
+with the current rows): their keys, their columns and, on request, their values.
 
-Each side is read once. Its row hashes are partitioned by key into files, called shares. Memory
-holds one share at a time, however large the table is and however many of its rows differ.
+Each side is read once. Its row hashes are partitioned by key into files, called shares.
+Memory holds one share at a time, however large the table is and however many of its
+rows differ.
 """
 
 from __future__ import annotations
@@ -47,8 +48,8 @@ DETAILS: Final = 500
 """Largest number of differing rows that are read again for their keys and columns."""
 
 SHARE_ROWS: Final = 250_000
-"""Number of rows whose hashes are compared at once. A row takes 16 bytes on each side, and ten
-times that if it differs."""
+"""Number of rows whose hashes are compared at once. A row takes 16 bytes on each side,
+and ten times that if it differs."""
 
 MOST_SHARES: Final = 64
 """Largest number of files that are open at once on each side, each with its own buffer."""
@@ -58,8 +59,8 @@ _DIFFERENT, _MISSING, _SURPLUS = "different", "only in MySQL", "only in the lake
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """Access to one table in MySQL and in the lake. `keeps`: the mirror keeps rows that a TRUNCATE
-    removed at the source, without a mark."""
+    """Access to one table in MySQL and in the lake. `keeps`: the mirror keeps rows that
+    a TRUNCATE removed at the source, without a mark."""
 
     table: TableName
     hasher: RowHasher
@@ -74,8 +75,8 @@ class Side:
 def differences(
     work: Workplace, cursor: Cursor, side: Side, counted: TableDifference, *, show_values: bool
 ) -> TableDifference:
-    """Return `counted` with the rows that differ at the cursor. Raise `SourceMoving` if rows
-    changed after it and the log lacks columns of them."""
+    """Return `counted` with the rows that differ at the cursor. Raise `SourceMoving` if
+    rows changed after it and the log lacks columns of them."""
     total = _Total()
     shares = -(-max(counted.source_rows, counted.lake_rows, 1) // SHARE_ROWS)
     for share in _wrong(work, cursor, side, min(shares, MOST_SHARES)):
@@ -104,8 +105,8 @@ def differences(
 
 @dataclass(slots=True)
 class _Total:
-    """The numbers of differing rows by kind. `kept`: number of deleted rows that the mirror keeps
-    as configured; `sample`: at most `DETAILS` differing rows."""
+    """The numbers of differing rows by kind. `kept`: number of deleted rows that the
+    mirror keeps as configured; `sample`: at most `DETAILS` differing rows."""
 
     only_source: int = 0
     only_lake: int = 0
@@ -190,8 +191,9 @@ Rows = dict[int, pa.RecordBatch]
 
 
 def _both(work: Workplace, cursor: Cursor, side: Side, wrong: WrongRows) -> tuple[Rows, Rows, bool]:
-    """Return at most `DETAILS` of the differing rows, from the source and from the mirror. The flag
-    says that the mirror has several rows of one key; a merge would not remove them."""
+    """Return at most `DETAILS` of the differing rows, from the source and from the
+    mirror. The flag says that the mirror has several rows of one key; a merge would not
+    remove them."""
     if not wrong.all:
         return {}, {}, False
     wanted = np.array(sorted(wrong.all)[:DETAILS], np.uint64)
@@ -202,8 +204,8 @@ def _both(work: Workplace, cursor: Cursor, side: Side, wrong: WrongRows) -> tupl
 
 
 def _where(side: Side, wrong: WrongRows, source: Rows, lake: Rows) -> str | None:
-    """Return a SQL condition that selects all differing rows; None unless the key is one integer
-    column and the rows are few."""
+    """Return a SQL condition that selects all differing rows; None unless the key is
+    one integer column and the rows are few."""
     if not side.keyed or len(side.hasher.key) != 1 or not 0 < len(wrong.all) <= DETAILS:
         return None
     [name] = side.hasher.key
@@ -239,8 +241,8 @@ def differing_rows(
 
 
 def _source_rows(work: Workplace, cursor: Cursor, side: Side, wanted: Hashes) -> pa.Table:
-    """Return the rows as they were at the cursor. A row that changed after it is restored from its
-    first before image in the log."""
+    """Return the rows as they were at the cursor. A row that changed after it is
+    restored from its first before image in the log."""
     rows = work.server.rows_by_hash(side.hasher.structure, set(wanted.tolist()))
     if not side.keyed:
         return rows.rows
@@ -297,8 +299,8 @@ def _columns(
 
 
 def _key(side: Side, row: pa.RecordBatch | None, *, show_values: bool) -> str:
-    """Return the key of a row as text. Of a table without a key, values are shown only on
-    request."""
+    """Return the key of a row as text. Of a table without a key, values are shown only
+    on request."""
     if row is None:
         return "a row that changed meanwhile"
     if not side.keyed and not show_values:

@@ -1,6 +1,6 @@
-"""Reads the log after the acknowledged cursor (the place that the lake shows), for the tables that
-are compared. It writes nothing. It keeps only hashes of row images, so its memory does not grow
-with the tables' sizes."""
+"""Reads the log after the acknowledged cursor (the place that the lake shows), for the
+tables that are compared. It writes nothing. It keeps only hashes of row images, so its
+memory does not grow with the tables' sizes."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ class TableReader(Protocol):
     """Computes the hashes; images must have its columns."""
 
     def take(self, images: RowImages, transactions: Integers) -> None:
-        """Take images in the order of the log. `transactions`: the number of each image's
-        transaction in its group."""
+        """Take images in the order of the log. `transactions`: the number of each
+        image's transaction in its group."""
 
     def end(self, transactions: Transactions) -> None:
         """End a group of transactions: its images were taken since the last call."""
@@ -64,9 +64,9 @@ class TableReader(Protocol):
 def read_log(
     work: Workplace, cursor: Cursor, readers: Mapping[TableName, TableReader]
 ) -> dict[TableName, NotCompared]:
-    """Read from the cursor to the end of the log, and give each reader the images of its table.
-    Return the tables whose changes could not be read, with the reasons. Raise the errors that would
-    end a run over the same range."""
+    """Read from the cursor to the end of the log, and give each reader the images of
+    its table. Return the tables whose changes could not be read, with the reasons.
+    Raise the errors that would end a run over the same range."""
     run_start = place_to_continue(work, cursor)
     bounds = RunBounds.fixed(run_start.facts, Budget())
     basis = basis_of(work, run_start, bounds, cursor.batch + 1, ())
@@ -160,8 +160,8 @@ class LogOfTables:
 
 @dataclass(slots=True)
 class _Transactions:
-    """The transactions of a group, in the form that `pipeline.proof` needs. `before`: returns the
-    GTIDs that were read before the group."""
+    """The transactions of a group, in the form that `pipeline.proof` needs. `before`:
+    returns the GTIDs that were read before the group."""
 
     group: TransactionGroup
     before: Callable[[], GtidSet]
@@ -199,8 +199,8 @@ def _complete(images: RowImages) -> npt.NDArray[np.bool_]:
 
 
 def _keys(hasher: RowHasher, images: RowImages) -> Hashes:
-    """Return the hash of each image's key. A postimage without the key columns has the key of its
-    preimage, which is the image before it."""
+    """Return the hash of each image's key. A postimage without the key columns has the
+    key of its preimage, which is the image before it."""
     keys = hasher.keys(images.columns)
     if images.present is None:
         return keys
@@ -215,8 +215,8 @@ def _keys(hasher: RowHasher, images: RowImages) -> Hashes:
 
 @dataclass(slots=True)
 class SumReader:
-    """A `TableReader` that carries the mirror's sum through the log. `partial`: an image lacked
-    columns, so the sum is void from there on."""
+    """A `TableReader` that carries the mirror's sum through the log. `partial`: an
+    image lacked columns, so the sum is void from there on."""
 
     hasher: RowHasher
     carried: CarriedSum
@@ -253,8 +253,8 @@ class TouchReader:
 
 @dataclass(slots=True)
 class TallyReader:
-    """A `TableReader` for a table without a key. It counts rows by their hashes. `low`: the end of
-    the log just before the source was read."""
+    """A `TableReader` for a table without a key. It counts rows by their hashes. `low`:
+    the end of the log just before the source was read."""
 
     hasher: RowHasher
     tally: RowTally
@@ -276,8 +276,9 @@ class TallyReader:
 
 @dataclass(slots=True)
 class BeforeReader:
-    """A `TableReader` that keeps rows as they were before their first change. `wanted`: hashes of
-    the keys of these rows; `rows`: the rows by these hashes, None if a row did not exist."""
+    """A `TableReader` that keeps rows as they were before their first change. `wanted`:
+    hashes of the keys of these rows; `rows`: the rows by these hashes, None if a row
+    did not exist."""
 
     hasher: RowHasher
     wanted: Hashes
@@ -286,7 +287,8 @@ class BeforeReader:
     def take(self, images: RowImages, transactions: Counts) -> None:
         keys, exists_after = _keys(self.hasher, images), _exists_after(images)
         for index in np.flatnonzero(np.isin(keys, self.wanted)).tolist():
-            # A row's first image is its preimage, or the insert of a row that did not exist.
+            # A row's first image is its preimage, or the insert of a row that did not
+            # exist.
             row = None if exists_after[index] else images.columns.slice(index, 1)
             self.rows.setdefault(int(keys[index]), row)
 

@@ -1,9 +1,11 @@
-"""Compares MySQL with the lake at one place of the log, while other sessions write to MySQL.
+"""Compares MySQL with the lake at one place of the log, while other sessions write to
+MySQL.
 
-Both sides compute a sum of row hashes, independently: the server computes one, the other comes from
-the files of the mirror (the Delta table with the current rows). The mirror's sum is then carried
-forward through the log, from the place that the mirror shows to the moment at which MySQL was read.
-If the sums differ there, the rows are compared one by one.
+Both sides compute a sum of row hashes, independently: the server computes one, the
+other comes from the files of the mirror (the Delta table with the current rows). The
+mirror's sum is then carried forward through the log, from the place that the mirror
+shows to the moment at which MySQL was read. If the sums differ there, the rows are
+compared one by one.
 """
 
 from __future__ import annotations
@@ -42,10 +44,11 @@ READ_ON: Final = "`lockstep run` until all rows are read; then `lockstep verify`
 
 @dataclass(frozen=True, slots=True)
 class LakeShown:
-    """The lake at one moment. `cursor`: the place up to which it was acknowledged; `versions`: the
-    newest Delta version of each mirror. `waiting`: tables with changes that are not merged.
-    `loading`: tables whose rows are being read from MySQL. `flavour`: "mysql" or "mariadb".
-    `same_server`: the cursor is in the log of the server that answers now."""
+    """The lake at one moment. `cursor`: the place up to which it was acknowledged;
+    `versions`: the newest Delta version of each mirror. `waiting`: tables with changes
+    that are not merged. `loading`: tables whose rows are being read from MySQL.
+    `flavour`: "mysql" or "mariadb". `same_server`: the cursor is in the log of the
+    server that answers now."""
 
     cursor: Cursor
     states: Mapping[TableName, TableState]
@@ -66,8 +69,8 @@ class LakeShown:
 
 
 def lake_shown(work: Workplace) -> LakeShown:
-    """Return the lake at a moment when no captured batch waits for its merge. While a run is
-    active, wait for such a moment. Raise `SourceMoving` if there is none."""
+    """Return the lake at a moment when no captured batch waits for its merge. While a
+    run is active, wait for such a moment. Raise `SourceMoving` if there is none."""
     ledger, source = work.ledger, work.source.name
     cursor = None
     for _ in RUN_ENDED.tries(work.pause):
@@ -81,7 +84,8 @@ def lake_shown(work: Workplace) -> LakeShown:
         waiting = frozenset(ledger.pending(source))
         loading = frozenset(load.table for load in ledger.open_loads(source))
         batches = ledger.unfinished(source)
-        # If a run acknowledged meanwhile, the states and versions need not fit the cursor.
+        # If a run acknowledged meanwhile, the states and versions need not fit the
+        # cursor.
         if not batches and ledger.cursors(source).acknowledged == cursor:
             facts = work.server.facts()
             same = facts.server_uuid == cursor.position.server_uuid
@@ -101,8 +105,8 @@ def tables_to_compare(
     tables: Sequence[TableName] | None,
     states: Mapping[TableName, TableState],
 ) -> list[TableName]:
-    """Return the tables to compare, sorted. `tables`: those that were named; None for all that are
-    followed. Raise `NothingMatches` for an unknown table."""
+    """Return the tables to compare, sorted. `tables`: those that were named; None for
+    all that are followed. Raise `NothingMatches` for an unknown table."""
     present = {*work.server.engines()}
     if tables is not None:
         unknown = [table for table in tables if table not in present and table not in states]
@@ -149,11 +153,11 @@ class Summed:
 def verify(
     work: Workplace, tables: Sequence[TableName] | None = None, *, show_values: bool = False
 ) -> VerifyReport:
-    """Compare `tables`, or all that are followed. `show_values`: report also the values of
-    differing rows.
+    """Compare `tables`, or all that are followed. `show_values`: report also the values
+    of differing rows.
 
-    Raise `SourceMoving` before the first run, and while captured batches wait for their merge. A
-    table that cannot be compared is reported, and the others are compared.
+    Raise `SourceMoving` before the first run, and while captured batches wait for their
+    merge. A table that cannot be compared is reported, and the others are compared.
     """
     clock = perf_counter()
     shown = lake_shown(work)
@@ -192,8 +196,8 @@ def report(
 
 
 def try_to_compare(table: TableName, compare: Callable[[], T | Comparison]) -> T | Comparison:
-    """Return what `compare` returns. An error that concerns one table becomes a `NotCompared`, so
-    that the other tables are compared."""
+    """Return what `compare` returns. An error that concerns one table becomes a
+    `NotCompared`, so that the other tables are compared."""
     try:
         with for_one_table("compare its rows"):
             return compare()
@@ -229,8 +233,8 @@ def _moved(cursor: Cursor, source: SourceSum) -> bool:
 def _carried(
     work: Workplace, shown: LakeShown, summed: Mapping[TableName, Summed]
 ) -> dict[TableName, Comparison]:
-    """Carry the sums through the log. Return the tables that are equal, and those whose changes in
-    the log could not be read."""
+    """Carry the sums through the log. Return the tables that are equal, and those whose
+    changes in the log could not be read."""
     cursor = shown.cursor
     comparisons: dict[TableName, Comparison] = {}
     readers: dict[TableName, SumReader] = {}
@@ -253,8 +257,8 @@ def _carried(
 
 
 def _carrying(sums: Summed, shown: LakeShown) -> CarriedSum:
-    """Return the mirror's sum, ready to be carried forward. MySQL was read at a place between the
-    two marks, and not before the mirror's place."""
+    """Return the mirror's sum, ready to be carried forward. MySQL was read at a place
+    between the two marks, and not before the mirror's place."""
     marks, place = sums.source.marks, place_of(shown.cursor)
     low, low_set = marks.low, marks.low_set
     if shown.same_server and low.file.base == place.at.file.base and low < place.at:
@@ -286,8 +290,8 @@ def place_of(cursor: Cursor) -> Prefix:
 
 
 def record_proofs(work: Workplace, report: VerifyReport) -> None:
-    """Record in the ledger what was proven and what differs. No lease is needed, because runs do
-    not read this record."""
+    """Record in the ledger what was proven and what differs. No lease is needed,
+    because runs do not read this record."""
     work.ledger.note_compared(work.source.name, list(_compared(report)))
 
 

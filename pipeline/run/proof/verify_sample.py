@@ -1,4 +1,5 @@
-"""Compares a random sample of rows in the lake with MySQL, while other sessions write to MySQL."""
+"""Compares a random sample of rows in the lake with MySQL, while other sessions write
+to MySQL."""
 
 from __future__ import annotations
 
@@ -50,8 +51,9 @@ SAMPLED_TABLES: Final = 5
 
 
 def prove_sample(work: Workplace, chance: Random) -> VerifyReport | None:
-    """Compare a sample of rows after a run's merges, if the settings ask for that, and record the
-    result. An error is reported and does not end the run. `chance`: the source of randomness."""
+    """Compare a sample of rows after a run's merges, if the settings ask for that, and
+    record the result. An error is reported and does not end the run. `chance`: the
+    source of randomness."""
     rows = work.source.prove_rows
     if not rows:
         return None
@@ -88,8 +90,9 @@ def verify_sample(
     show_values: bool = False,
     most_tables: int | None = None,
 ) -> VerifyReport:
-    """Compare about `rows` rows of each of `tables`, or of `most_tables` random ones; otherwise as
-    `verify`. A table without a key is not compared, because its rows cannot be told apart."""
+    """Compare about `rows` rows of each of `tables`, or of `most_tables` random ones;
+    otherwise as `verify`. A table without a key is not compared, because its rows
+    cannot be told apart."""
     clock = perf_counter()
     shown = lake_shown(work)
     names = tables_to_compare(work, tables, shown.states)
@@ -133,8 +136,8 @@ def _sampled(
 
 
 def _by_numbers(work: Workplace, side: Side, rows: int, chance: Random) -> Sampled:
-    """Return a sample by a numeric key. Both sides order numbers in the same way, so each reads all
-    rows in the stretches (ranges of consecutive keys) of the sample."""
+    """Return a sample by a numeric key. Both sides order numbers in the same way, so
+    each reads all rows in the stretches (ranges of consecutive keys) of the sample."""
     structure = side.hasher.structure
     first = structure.primary_key[0]
 
@@ -151,9 +154,10 @@ def _by_numbers(work: Workplace, side: Side, rows: int, chance: Random) -> Sampl
 
 
 def _by_values(work: Workplace, side: Side, rows: int, chance: Random) -> Sampled:
-    """Return a sample by a key of text. Only the server knows the order of its collation, so the
-    server's rows in each stretch are looked up in the mirror by key. One stretch begins at the
-    table's first row, the others at random rows of the mirror."""
+    """Return a sample by a key of text. Only the server knows the order of its
+    collation, so the server's rows in each stretch are looked up in the mirror by key.
+    One stretch begins at the table's first row, the others at random rows of the
+    mirror."""
     structure = side.hasher.structure
     first = structure.primary_key[0]
     schema = side.hasher.schema
@@ -191,7 +195,8 @@ def _lake(
 
 
 def _distinct(side: Side, sample: SourceSample) -> pa.Table:
-    """Return the rows of all stretches without duplicates, because stretches may overlap."""
+    """Return the rows of all stretches without duplicates, because stretches may
+    overlap."""
     rows = pa.concat_tables([side.hasher.schema.empty_table(), *sample.rows]).combine_chunks()
     _, firsts = np.unique(_keys(side, rows.to_batches()), return_index=True)
     return rows.take(pa.array(firsts))
@@ -210,7 +215,8 @@ def _compared(
     keys = {*source["key"].tolist(), *lake["key"].tolist()}
     among = touched.among(keys)
     wrong = among.wrong(source, lake, keeps=side.keeps)
-    # The values of a row that changed after the cursor are not those that the mirror must have.
+    # The values of a row that changed after the cursor are not those that the mirror
+    # must have.
     unchanged = {
         key: row for key, row in by_key(side, sample.source).items() if key not in among.was
     }

@@ -1,5 +1,5 @@
-"""Proves the history of structures in two ways: the recorded DDL statements are applied again, and
-the newest versions are compared with the server."""
+"""Proves the history of structures in two ways: the recorded DDL statements are applied
+again, and the newest versions are compared with the server."""
 
 from __future__ import annotations
 
@@ -40,10 +40,11 @@ _ALL: Final = 1_000_000_000
 @dataclass(frozen=True, slots=True)
 class SchemaVerification:
     """The outcome of both proofs. `folded`: versions that differ from what the recorded
-    `statements` yield when they are applied again. `at`: the place at which `compared` tables were
-    compared with the server. `differing`: the tables whose structures differ there. `unknown`:
-    versions whose structure the history does not have. `unseen`: tables that are not captured and
-    that the server does not show to this account. `statements`, `versions`, `compared`: numbers."""
+    `statements` yield when they are applied again. `at`: the place at which `compared`
+    tables were compared with the server. `differing`: the tables whose structures
+    differ there. `unknown`: versions whose structure the history does not have.
+    `unseen`: tables that are not captured and that the server does not show to this
+    account. `statements`, `versions`, `compared`: numbers."""
 
     at: Coordinates
     statements: int
@@ -63,9 +64,9 @@ class SchemaVerification:
 def verify_schema(work: Workplace) -> SchemaVerification:
     """Carry out both proofs; nothing is written.
 
-    Raise `NothingMatches` before the first capture, and `SourceMoving` if structures change faster
-    than they can be read. Raise the errors that would refuse the next run, because the server's log
-    may not be the one that was read.
+    Raise `NothingMatches` before the first capture, and `SourceMoving` if structures
+    change faster than they can be read. Raise the errors that would refuse the next
+    run, because the server's log may not be the one that was read.
     """
     clock = perf_counter()
     ledger, source = work.ledger, work.source.name
@@ -106,7 +107,8 @@ def verify_schema(work: Workplace) -> SchemaVerification:
 
 
 def recorded_batches(ledger: Ledger, source: str) -> Iterator[RecordedBatch]:
-    """Yield what each batch recorded, in the order of capture, without abandoned batches."""
+    """Yield what each batch recorded, in the order of capture, without abandoned
+    batches."""
     statements: dict[int, list[SchemaStatement]] = defaultdict(list)
     for statement in recorded_statements(ledger, source):
         statements[statement.batch].append(statement)
@@ -132,8 +134,9 @@ def _recorded(
     versions: list[SchemaVersion],
     batches: Iterable[Batch],
 ) -> RecordedBatch:
-    """Return what a batch recorded. If it did not continue its predecessor, add the databases at
-    its start, so that its statements can be applied without earlier batches."""
+    """Return what a batch recorded. If it did not continue its predecessor, add the
+    databases at its start, so that its statements can be applied without earlier
+    batches."""
     content = tuple(statements), tuple(versions)
     if batch.predecessor is not None or (batch.catches_up and not content[0]):
         return RecordedBatch(batch.id, *content)
@@ -146,7 +149,8 @@ def _recorded(
     newest = batch.id
     if VersionOrigin.CARRIED in origins:
         earlier = [other for other in batches if other.id < batch.id and _precedes(other, batch)]
-        # If the batch that read this place is gone, earlier ones recorded what is valid there.
+        # If the batch that read this place is gone, earlier ones recorded what is valid
+        # there.
         covering = [other for other in earlier if other.end is not None and other.end.at >= start]
         newest = max((other.id for other in covering or earlier), default=newest)
     databases = ledger.databases_at(batch.source, batch=newest, place=start)
@@ -156,8 +160,8 @@ def _recorded(
 
 
 def _precedes(earlier: Batch, batch: Batch) -> bool:
-    """Return whether `earlier` begins at or before the start of `batch`, in the same server's
-    log."""
+    """Return whether `earlier` begins at or before the start of `batch`, in the same
+    server's log."""
     at, end = batch.start.at, earlier.end
     if end is None or earlier.start.server_uuid != batch.start.server_uuid:
         return False
@@ -170,8 +174,8 @@ def _precedes(earlier: Batch, batch: Batch) -> bool:
 
 
 def _now(work: Workplace, run_start: RunStart) -> tuple[Baseline, SchemaTracker]:
-    """Return the server's structures, and the newest versions of the history brought to the same
-    place."""
+    """Return the server's structures, and the newest versions of the history brought to
+    the same place."""
     structures = structures_at(work, run_start)
     baseline, between = quiet_baseline(work, run_start)
     for statement in between:
@@ -182,7 +186,8 @@ def _now(work: Workplace, run_start: RunStart) -> tuple[Baseline, SchemaTracker]
 def _differing(
     work: Workplace, baseline: Baseline, versions: dict[TableName, SchemaVersion | None]
 ) -> Iterator[Disagreement]:
-    """Yield a disagreement for each table whose newest version is not the server's structure."""
+    """Yield a disagreement for each table whose newest version is not the server's
+    structure."""
     schemas = {schema.name: schema for schema in baseline.tables}
     for name, table in sorted(schemas.items()):
         version = versions[name]

@@ -1,9 +1,10 @@
-"""Finds what a table is rebuilt from as of a place in the past. The place is a cut between two
-transactions. The origin is a version of the table's mirror (the Delta table with its current rows),
-or an empty table, and the changes from there to the cut.
+"""Finds what a table is rebuilt from as of a place in the past. The place is a cut
+between two transactions. The origin is a version of the table's mirror (the Delta table
+with its current rows), or an empty table, and the changes from there to the cut.
 
-The newest version before the cut is chosen, because then the fewest changes are read. Rows that
-were read from the source by SELECT are in no changelog, so no origin begins before them.
+The newest version before the cut is chosen, because then the fewest changes are read.
+Rows that were read from the source by SELECT are in no changelog, so no origin begins
+before them.
 """
 
 from __future__ import annotations
@@ -53,10 +54,10 @@ from lockstep.pipeline.values.table import TableName
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """A place between two transactions. It lies inside `batch`, or at its end if `whole`. Before it
-    lie all changes up to number `sequence` and all table events up to the place `at`. `gtid`,
-    `committed_at`: those of the last transaction before the cut, if known. `before`: the newest
-    batch that ends before the cut; 0 for none."""
+    """A place between two transactions. It lies inside `batch`, or at its end if
+    `whole`. Before it lie all changes up to number `sequence` and all table events up
+    to the place `at`. `gtid`, `committed_at`: those of the last transaction before the
+    cut, if known. `before`: the newest batch that ends before the cut; 0 for none."""
 
     batch: Batch
     whole: bool
@@ -72,9 +73,10 @@ class Cut:
 
 
 def cut_at(work: Workplace, place: Place) -> Cut:
-    """Return the cut at a place. The ledger knows the ends of batches. For a place inside a batch,
-    the table `_transactions` in the lake is read. Raise `PastRefused` if it lacks the batch, and
-    `SpanRefused` for a place that occurs in several servers' logs."""
+    """Return the cut at a place. The ledger knows the ends of batches. For a place
+    inside a batch, the table `_transactions` in the lake is read. Raise `PastRefused`
+    if it lacks the batch, and `SpanRefused` for a place that occurs in several servers'
+    logs."""
     chain = known_batches(work.ledger, work.source.name)
     within = batch_at(place, chain, _runs(work, place))
     if within.whole:
@@ -98,8 +100,8 @@ def end_of_batch(batch: Batch) -> Cut:
 
 
 def _runs(work: Workplace, place: Place) -> dict[str, int]:
-    """Return, by run, the batch of the run that a place names; empty if it names none. Raise
-    `SpanRefused` if that batch is not acknowledged."""
+    """Return, by run, the batch of the run that a place names; empty if it names none.
+    Raise `SpanRefused` if that batch is not acknowledged."""
     if not isinstance(place, OfRun):
         return {}
     batch = batch_of_run(work.ledger, work.source.name, place.run)
@@ -113,8 +115,8 @@ def _runs(work: Workplace, place: Place) -> dict[str, int]:
 
 
 def _inside(work: Workplace, place: Place, batch: Batch, *, oldest: bool) -> Cut:
-    """Return the cut at a place inside a batch. `oldest`: the batch is the oldest that the ledger
-    knows."""
+    """Return the cut at a place inside a batch. `oldest`: the batch is the oldest that
+    the ledger knows."""
     transactions = _transactions(work, batch)
     count = transactions_up_to(place, transactions, batch)
     before = _before(work, batch)
@@ -144,7 +146,8 @@ def _inside(work: Workplace, place: Place, batch: Batch, *, oldest: bool) -> Cut
 
 
 def _begins_before(batch: Batch, place: Place) -> bool:
-    """Return whether a batch begins at or before a place that is before its first transaction."""
+    """Return whether a batch begins at or before a place that is before its first
+    transaction."""
     if not isinstance(place, AtMoment | InFile):
         return True
     begin = batch.start.committed_at
@@ -152,7 +155,8 @@ def _begins_before(batch: Batch, place: Place) -> bool:
 
 
 def _committed(transactions: pa.Table) -> str:
-    """Return when the first of the transactions was committed, as the end of a sentence."""
+    """Return when the first of the transactions was committed, as the end of a
+    sentence."""
     [first] = transactions.slice(0, 1).to_pylist()
     moment = first["_committed_at"]
     return "" if moment is None else f", which was committed at {moment_text(moment)}"
@@ -166,8 +170,8 @@ def _before(work: Workplace, batch: Batch) -> Batch | None:
 
 
 def _transactions(work: Workplace, batch: Batch) -> pa.Table:
-    """Return the transactions of a batch, in the order of the log, from the lake's table
-    `_transactions`. Raise `PastRefused` if their files are missing or damaged."""
+    """Return the transactions of a batch, in the order of the log, from the lake's
+    table `_transactions`. Raise `PastRefused` if their files are missing or damaged."""
     folder = source_table_path(work.source.name, SourceTable.TRANSACTIONS)
     files = [
         file
@@ -189,9 +193,10 @@ def _transactions(work: Workplace, batch: Batch) -> pa.Table:
 
 @dataclass(frozen=True, slots=True)
 class RebuildOrigin:
-    """What a table is rebuilt from as of a cut. `changes`: a mirror version or none, and the
-    changes after it; `plan`: the merge of those up to the cut. `versions`: the versions of its
-    structure, oldest first. `line`: how their columns become the table's; `key`: its key columns.
+    """What a table is rebuilt from as of a cut. `changes`: a mirror version or none,
+    and the changes after it; `plan`: the merge of those up to the cut. `versions`: the
+    versions of its structure, oldest first. `line`: how their columns become the
+    table's; `key`: its key columns.
     """
 
     table: TableName
@@ -204,8 +209,9 @@ class RebuildOrigin:
 
 
 def origin_at(work: Workplace, table: TableName, place: Place) -> RebuildOrigin:
-    """Return the origin of a table as of a place. No rows of the table are read, and no lease is
-    needed. Raise `PastRefused` if the lake no longer has the origin, or does not have it yet."""
+    """Return the origin of a table as of a place. No rows of the table are read, and no
+    lease is needed. Raise `PastRefused` if the lake no longer has the origin, or does
+    not have it yet."""
     cut = cut_at(work, place)
     parts = _parts_at(work, table, cut)
     _require_captured(work, table, cut, parts)
@@ -247,8 +253,8 @@ def _lies_before(event: TableEvent, cut: Cut) -> bool:
 def _from_version(
     work: Workplace, table: TableName, cut: Cut, base: MirrorVersion, parts: Sequence[TableContent]
 ) -> RebuildOrigin:
-    """Return the origin that begins with the version `base`. Raise `TableError` if the changelog
-    does not have all changes since."""
+    """Return the origin that begins with the version `base`. Raise `TableError` if the
+    changelog does not have all changes since."""
     later = tuple(part for part in parts if part.batch > base.last_batch)
     forgotten = work.ledger.forgotten(work.source.name, table).newest
     if forgotten is not None and any(part.batch <= forgotten.through for part in later):
@@ -267,7 +273,8 @@ def _from_version(
     if not plan.replaces:
         schema = work.mirrors.schema(base.mirror, base.delta_version)
         return _origin(work, table, cut, ChangelogOrigin(later, shown, base), plan, schema)
-    # The table was emptied after the version, so rows of the version count only if they are kept.
+    # The table was emptied after the version, so rows of the version count only if they
+    # are kept.
     keeps = work.source.policies_of(table).keeps_rows
     if keeps and any(part.events for part in later[1:]):
         # A run keeps the rows that its mirror had when it began. Here all changes are
@@ -280,8 +287,8 @@ def _from_version(
 def _from_changelog(
     work: Workplace, table: TableName, cut: Cut, parts: Sequence[TableContent]
 ) -> RebuildOrigin:
-    """Return the origin that begins with an empty table. Raise `TableError` if the changelog does
-    not reach back to one."""
+    """Return the origin that begins with an empty table. Raise `TableError` if the
+    changelog does not reach back to one."""
     ledger, source = work.ledger, work.source.name
     gaps = [gap.batch for gap in ledger.gaps(source) if gap.batch <= cut.batch.id]
     overlaps = ledger.live_batches(source, last=cut.batch.id, continuity=Continuity.OVERLAP)
@@ -322,7 +329,8 @@ def _from_changelog(
 
 
 def _loses_columns(versions: Sequence[SchemaVersion]) -> bool:
-    """Return whether any version of the structure lacks a column of the version before it."""
+    """Return whether any version of the structure lacks a column of the version before
+    it."""
     for before, after in pairwise(versions):
         assert before.shown is not None, "they are known"
         kept = {name.lower() for name in after.shown_from or () if name is not None}
@@ -339,8 +347,9 @@ def _origin(
     plan: MergePlan,
     schema: pa.Schema | None = None,
 ) -> RebuildOrigin:
-    """Return the origin with these changes. `schema`: the columns of the mirror version with which
-    it begins; None if none of its rows count. Raise `TableError` if the changes do not fit them."""
+    """Return the origin with these changes. `schema`: the columns of the mirror version
+    with which it begins; None if none of its rows count. Raise `TableError` if the
+    changes do not fit them."""
     first = changes.version if plan.first is None else plan.first
     versions = tuple(versions_between(work, table, first, plan.final))
     line = lineage_over(work, versions, mirror=schema)
@@ -359,8 +368,8 @@ _STOPPED: Final = frozenset({Missing.STOPPED, Missing.READING, Missing.BEHIND, M
 def _require_captured(
     work: Workplace, table: TableName, cut: Cut, parts: Sequence[TableContent]
 ) -> None:
-    """Raise `PastRefused` unless the source had the table at the cut and the lake shows it. Raise
-    `NothingMatches` if the lake does not have the table at all."""
+    """Raise `PastRefused` unless the source had the table at the cut and the lake shows
+    it. Raise `NothingMatches` if the lake does not have the table at all."""
     ledger, source = work.ledger, work.source.name
     if table not in ledger.table_states(source):
         raise NothingMatches(

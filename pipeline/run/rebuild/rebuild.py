@@ -48,8 +48,9 @@ from lockstep.pipeline.values.table import TableName
 
 @dataclass(frozen=True, slots=True)
 class RebuildReport:
-    """A table of the past that was written, or would be. `origin`: what it is made from; `into`:
-    its absolute path; `rows`: number of its rows, None for a plan or if the store does not know it.
+    """A table of the past that was written, or would be. `origin`: what it is made
+    from; `into`: its absolute path; `rows`: number of its rows, None for a plan or if
+    the store does not know it.
     """
 
     origin: RebuildOrigin
@@ -69,8 +70,8 @@ class RebuildReport:
 def rebuild_as_of(
     work: Workplace, copies: Copies, origin: RebuildOrigin, into: str
 ) -> RebuildReport:
-    """Write the table as it was to the path `into`; no lease is needed. Raise `PastRefused` if a
-    file of its origin is damaged."""
+    """Write the table as it was to the path `into`; no lease is needed. Raise
+    `PastRefused` if a file of its origin is damaged."""
     clock = perf_counter()
     with copies.begun(NAME, into) as aside:
         version = build(work, aside, origin)
@@ -81,12 +82,13 @@ def rebuild_as_of(
 
 NAME: Final = "table"
 _COPIED, _MERGED = 1, 2
-"""The numbers of two Delta transactions: the rows that are copied, the changes that are merged."""
+"""The numbers of two Delta transactions: the rows that are copied, the changes that are
+merged."""
 
 
 def build(work: Workplace, mirrors: Mirrors, origin: RebuildOrigin) -> int:
-    """Write the table as `NAME` among the given mirrors, and return its Delta version. Raise
-    `PastRefused` if a file of its origin is damaged."""
+    """Write the table as `NAME` among the given mirrors, and return its Delta version.
+    Raise `PastRefused` if a file of its origin is damaged."""
     aside = replace(work, mirrors=mirrors, source=work.source.for_readers(Readers.ANY))
     _require_whole(work, origin)
     try:
@@ -125,8 +127,8 @@ def _folders(work: Workplace, origin: RebuildOrigin) -> dict[int, str]:
 def _copy_base(
     work: Workplace, aside: Workplace, base: MirrorVersion, origin: RebuildOrigin
 ) -> None:
-    """Write the rows of the version with which the table begins. Rows that are marked as deleted
-    there are staged as deletions, which mark them again."""
+    """Write the rows of the version with which the table begins. Rows that are marked
+    as deleted there are staged as deletions, which mark them again."""
     own = work.mirrors.schema(base.mirror, base.delta_version)
     soft = work.source.policies_of(origin.table).deletes == Deletes.SOFT
     marks = soft and DELETED_AT.name in own.names
@@ -184,8 +186,8 @@ def _application(work: Workplace, origin: RebuildOrigin) -> str:
 
 
 def _words(work: Workplace, origin: RebuildOrigin, number: int) -> str:
-    """Return the user metadata of a commit. It names the place of the log that the table shows
-    after its last commit."""
+    """Return the user metadata of a commit. It names the place of the log that the
+    table shows after its last commit."""
     return stamp(
         {
             "kind": WriteKind.REWRITE.value,

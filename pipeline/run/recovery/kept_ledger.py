@@ -1,14 +1,14 @@
-"""Makes the lake agree with a ledger (the Postgres database with positions) that continues as it
-is, although the lake is ahead of it, behind it, or missing.
+"""Makes the lake agree with a ledger (the Postgres database with positions) that
+continues as it is, although the lake is ahead of it, behind it, or missing.
 
-Nothing in the lake is trusted. Changelogs (the tables with all changes) are made to list what the
-ledger acknowledged and no more. Folders that the ledger does not know are moved to `_before`. The
-next run reads the log from the ledger's position on, and re-reads from MySQL the tables whose
-mirrors (the tables with the current rows) differ.
+Nothing in the lake is trusted. Changelogs (the tables with all changes) are made to
+list what the ledger acknowledged and no more. Folders that the ledger does not know are
+moved to `_before`. The next run reads the log from the ledger's position on, and
+re-reads from MySQL the tables whose mirrors (the tables with the current rows) differ.
 
-The lake may have batches and writes of another history: another ledger made them, or this one
-before it was restored. The next batch and write get higher numbers than any of these, so that no
-file or transaction is mistaken for one of this ledger.
+The lake may have batches and writes of another history: another ledger made them, or
+this one before it was restored. The next batch and write get higher numbers than any of
+these, so that no file or transaction is mistaken for one of this ledger.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ from lockstep.pipeline.values.segment import SegmentFile, batch_of
 from lockstep.pipeline.values.table import TableName
 
 _FAR = 1_000_000
-"""Added to the last known write number if the numbers of the other history are unknown, because the
-mirror's log is missing."""
+"""Added to the last known write number if the numbers of the other history are unknown,
+because the mirror's log is missing."""
 
 
 @dataclass(frozen=True, slots=True)
 class LakeDisagreement:
-    """A disagreement between ledger and lake, as a sentence. `reloads`: the tables that are re-read
-    from MySQL if the ledger continues as it is, with the reasons."""
+    """A disagreement between ledger and lake, as a sentence. `reloads`: the tables that
+    are re-read from MySQL if the ledger continues as it is, with the reasons."""
 
     sentence: str
     reloads: tuple[tuple[TableName, str], ...]
@@ -78,9 +78,9 @@ def move_away(work: Workplace, folder: str) -> str:
 def keep_ledger(
     work: Workplace, lease: Lease, reloads: Iterable[tuple[TableName, str]]
 ) -> tuple[tuple[tuple[str, Restated], ...], tuple[str, ...]]:
-    """Make the lake agree with the ledger. Return what changed in each changelog, by folder, and
-    the new places of folders that the ledger does not know. `reloads`: the tables to re-read, with
-    the reasons."""
+    """Make the lake agree with the ledger. Return what changed in each changelog, by
+    folder, and the new places of folders that the ledger does not know. `reloads`: the
+    tables to re-read, with the reasons."""
     source = work.source.name
     highest = _skip_used_numbers(work, lease)
     newest = work.ledger.cursors(source).captured
@@ -112,7 +112,8 @@ def keep_ledger(
 
 
 def _files_lost(work: Workplace) -> dict[TableName, str]:
-    """Return the tables whose captured changes were lost before their merge, with the reason."""
+    """Return the tables whose captured changes were lost before their merge, with the
+    reason."""
     reasons: dict[TableName, str] = {}
     pending = work.ledger.pending(work.source.name)
     for damage in damages_of(work):
@@ -122,9 +123,10 @@ def _files_lost(work: Workplace) -> dict[TableName, str]:
 
 
 def _declare_void(work: Workplace, newest: int, highest: int) -> None:
-    """Write into the folder's claim that the batches after `newest` (the ledger's newest one) up to
-    `highest` are void. This comes before any table is changed. Batches that the ledger has are no
-    longer void, even if another ledger had declared them so."""
+    """Write into the folder's claim that the batches after `newest` (the ledger's
+    newest one) up to `highest` are void. This comes before any table is changed.
+    Batches that the ledger has are no longer void, even if another ledger had declared
+    them so."""
     folder = claim_of(work, work.ledger.identity())
     existing = contradicted(work, folder)
     void = tuple(span for span in folder.void if span not in existing)
@@ -132,8 +134,8 @@ def _declare_void(work: Workplace, newest: int, highest: int) -> None:
 
 
 def _skip_used_numbers(work: Workplace, lease: Lease) -> int:
-    """Give the ledger's next batch and next write higher numbers than any that a commit or file in
-    the lake may have. Return the highest batch number in the lake."""
+    """Give the ledger's next batch and next write higher numbers than any that a commit
+    or file in the lake may have. Return the highest batch number in the lake."""
     source = work.source.name
     folder = claim_of(work, work.ledger.identity())
     batches = [folder.batch or 0, *(span.through for span in folder.void)]
@@ -156,9 +158,9 @@ def _skip_used_numbers(work: Workplace, lease: Lease) -> int:
 
 
 def _inherits(work: Workplace) -> Callable[[int], bool]:
-    """Return a function that tells whether the ledger adopted a batch. A ledger that was made from
-    the lake adopts the lake's batches: they count although the ledger has no record of them, unless
-    they are void or their changes were deleted on purpose."""
+    """Return a function that tells whether the ledger adopted a batch. A ledger that
+    was made from the lake adopts the lake's batches: they count although the ledger has
+    no record of them, unless they are void or their changes were deleted on purpose."""
     source = work.source.name
     inherited, above = work.ledger.inherited(source), work.ledger.forgotten(source).through
     void = claim_of(work, work.ledger.identity()).void
@@ -171,8 +173,8 @@ def _inherits(work: Workplace) -> Callable[[int], bool]:
 
 
 def _restated(work: Workplace, lease: Lease) -> Iterator[tuple[str, Restated]]:
-    """Make each changelog list what the ledger acknowledged. The next run publishes batches that
-    were captured but not merged."""
+    """Make each changelog list what the ledger acknowledged. The next run publishes
+    batches that were captured but not merged."""
     ledger, source = work.ledger, work.source.name
     checked: dict[str, int | None] = {}
     inherits = _inherits(work)

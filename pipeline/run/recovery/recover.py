@@ -1,10 +1,12 @@
-"""`lockstep recover`: makes a ledger (the Postgres database with positions) and a source's folder
-in the lake agree again. `pipeline.recovery` decides which of the two follows the other.
-`kept_ledger` serves a ledger that continues as it is; this module makes a new ledger from the lake.
+"""`lockstep recover`: makes a ledger (the Postgres database with positions) and a
+source's folder in the lake agree again. `pipeline.recovery` decides which of the two
+follows the other. `kept_ledger` serves a ledger that continues as it is; this module
+makes a new ledger from the lake.
 
-The order is: the lake, the ledger, the folder's claim (a file that names the owning ledger). An
-interrupted recovery is repeated. A mirror is the Delta table with a table's current rows, a
-changelog the Delta table with all its changes, a batch the part of the log that one run captured.
+The order is: the lake, the ledger, the folder's claim (a file that names the owning
+ledger). An interrupted recovery is repeated. A mirror is the Delta table with a table's
+current rows, a changelog the Delta table with all its changes, a batch the part of the
+log that one run captured.
 
 1. The folder's claim declares all batches after the chosen one void, so that no later recovery
 continues after one of them. Mirrors may still show a void batch: a mirror is not restored if its
@@ -85,12 +87,13 @@ from lockstep.pipeline.values.table import TableName
 
 @dataclass(frozen=True, slots=True)
 class RecoveryOutcome:
-    """The outcome of a recovery. `disagreement`: how the ledger and the lake disagree. `plan`:
-    where a ledger that is made from the lake continues. `reloads`: tables whose rows the lake does
-    not have, and why. `tables`: what the next run does with tables, only if the recovery is merely
-    shown. `cut`: changelogs that stop listing files of later batches. For a ledger that continues
-    as it is: `restated`, the changed changelogs by folder; `moved_to`, the new places of folders
-    that were moved away, relative to the lake."""
+    """The outcome of a recovery. `disagreement`: how the ledger and the lake disagree.
+    `plan`: where a ledger that is made from the lake continues. `reloads`: tables whose
+    rows the lake does not have, and why. `tables`: what the next run does with tables,
+    only if the recovery is merely shown. `cut`: changelogs that stop listing files of
+    later batches. For a ledger that continues as it is: `restated`, the changed
+    changelogs by folder; `moved_to`, the new places of folders that were moved away,
+    relative to the lake."""
 
     case: Case
     disagreement: str | None = None
@@ -105,10 +108,10 @@ class RecoveryOutcome:
 def plan_recovery(
     work: Workplace, after_batch: int | None = None, *, start_over: bool = False
 ) -> RecoveryOutcome:
-    """Return what a recovery would do; nothing is written. `after_batch`: the batch after which the
-    ledger is to continue. With it, the outcome is shown even if the ledger still has the source,
-    which `recover` refuses. Raise `ForeignCommit`, `PositionPurged` or `VersionSetUnknown` if a
-    recovery is impossible."""
+    """Return what a recovery would do; nothing is written. `after_batch`: the batch
+    after which the ledger is to continue. With it, the outcome is shown even if the
+    ledger still has the source, which `recover` refuses. Raise `ForeignCommit`,
+    `PositionPurged` or `VersionSetUnknown` if a recovery is impossible."""
     outcome, basis = _foreseen(work, after_batch, start_over, only_shown=True)
     return replace(outcome, tables=_tables_after(work, outcome, basis))
 
@@ -166,8 +169,9 @@ def recover(
 def _foreseen(
     work: Workplace, after_batch: int | None, start_over: bool, *, only_shown: bool
 ) -> tuple[RecoveryOutcome, RecoveryBasis | None]:
-    """Return the outcome of a recovery, and its basis if a ledger is made from the lake. Raise an
-    error if that is refused; `only_shown` shows it for a named batch all the same."""
+    """Return the outcome of a recovery, and its basis if a ledger is made from the
+    lake. Raise an error if that is refused; `only_shown` shows it for a named batch all
+    the same."""
     disagreement = cache(lambda: lake_disagreement(work))
     case = case_of(
         _standing(work),
@@ -190,9 +194,9 @@ def _foreseen(
 
 
 def _standing(work: Workplace) -> LedgerContent:
-    """Return whether this ledger has nothing of the source, was just made from the lake, or holds
-    the source. A ledger that was just made has one batch without changes and only adopted tables,
-    and nobody has committed to the lake since."""
+    """Return whether this ledger has nothing of the source, was just made from the
+    lake, or holds the source. A ledger that was just made has one batch without changes
+    and only adopted tables, and nobody has committed to the lake since."""
     source = work.source.name
     cursors = work.ledger.cursors(source)
     newest = cursors.captured
@@ -240,7 +244,8 @@ def _from_lake(
     }
     looked |= cut_changelogs(work, basis.gathered, basis.plan.lake_end, held)
     reloads = (*recovery.reloads, *refused)
-    # Loads are ordered first: once the batch is recorded, a repeated recovery only does `_end`.
+    # Loads are ordered first: once the batch is recorded, a repeated recovery only does
+    # `_end`.
     for table, why in reloads:
         work.ledger.order_load(lease, table, author=author, reason=why)
     work.ledger.note_looked(lease, looked)
@@ -251,8 +256,9 @@ def _from_lake(
 
 @dataclass(frozen=True, slots=True)
 class RecoveryBasis:
-    """A planned recovery, and the facts from which it was decided. `placed`: where the ledger
-    continues in the server's log; `structures`: the tables' structures at that place."""
+    """A planned recovery, and the facts from which it was decided. `placed`: where the
+    ledger continues in the server's log; `structures`: the tables' structures at that
+    place."""
 
     gathered: GatheredLake
     plan: RecoveryPlan
@@ -261,8 +267,8 @@ class RecoveryBasis:
 
 
 def _basis(work: Workplace, after_batch: int | None) -> RecoveryBasis:
-    """Choose the batch after which a ledger made from the lake continues, and find its end in the
-    server's log. Raise an error with a hint if that is impossible."""
+    """Choose the batch after which a ledger made from the lake continues, and find its
+    end in the server's log. Raise an error with a hint if that is impossible."""
     gathered = gather(work)
     if not gathered.facts.mirrors:
         raise ForeignCommit(
@@ -299,7 +305,8 @@ def _basis(work: Workplace, after_batch: int | None) -> RecoveryBasis:
 
 
 def _outcome_from_lake(work: Workplace, case: Case, basis: RecoveryBasis) -> RecoveryOutcome:
-    """Return the outcome with only those adopted tables whose structures are known at the place."""
+    """Return the outcome with only those adopted tables whose structures are known at
+    the place."""
     structures, plan = basis.structures, basis.plan
     adopted = tuple(
         adoption for adoption in plan.adopted if adoption.mirror.table in structures.adopted
@@ -336,8 +343,9 @@ def _mixed(work: Workplace, basis: RecoveryBasis) -> Iterator[str]:
 def restore_mirrors(
     work: Workplace, adopted: Iterable[Adopted], held: RequireHeld
 ) -> tuple[list[tuple[Adopted, int]], list[tuple[TableName, str]]]:
-    """Restore mirrors that show later batches. Return the adopted tables with their mirrors' Delta
-    versions, and the tables whose mirrors could not be restored, with the reason."""
+    """Restore mirrors that show later batches. Return the adopted tables with their
+    mirrors' Delta versions, and the tables whose mirrors could not be restored, with
+    the reason."""
     restored, refused = [], []
     for adoption in adopted:
         version, folder = adoption.mirror.newest, adoption.mirror.folder
@@ -358,8 +366,8 @@ def restore_mirrors(
 def cut_changelogs(
     work: Workplace, gathered: GatheredLake, lake_end: BatchRecord, held: RequireHeld
 ) -> dict[str, int]:
-    """Make changelogs stop listing the files of batches after `lake_end`. Return the changed
-    changelogs' new Delta versions by folder."""
+    """Make changelogs stop listing the files of batches after `lake_end`. Return the
+    changed changelogs' new Delta versions by folder."""
     versions = {}
     for changelog in gathered.listed:
         if not changelog.changes(lake_end.batch):
@@ -380,9 +388,9 @@ def cut_changelogs(
 
 
 def files_up_to(work: Workplace, changelog: ListedChangelog, batch: int) -> list[SegmentFile]:
-    """Return the files of batches up to `batch` that a changelog should list. If some of them are
-    missing, another program may have moved their rows to files of its own. Those files are listed
-    instead if they have no rows of later batches."""
+    """Return the files of batches up to `batch` that a changelog should list. If some
+    of them are missing, another program may have moved their rows to files of its own.
+    Those files are listed instead if they have no rows of later batches."""
     captured = [
         SegmentFile(path, file.rows or 0, file.size or 0, "")
         for path, file in changelog.own.items()
@@ -435,8 +443,9 @@ def record_basis(
     author: str,
     why: str,
 ) -> None:
-    """Record the batch that stands for everything captured before. `adopted`: the tables that
-    continue, with their mirrors' Delta versions; `why`: the reason that the author gave."""
+    """Record the batch that stands for everything captured before. `adopted`: the
+    tables that continue, with their mirrors' Delta versions; `why`: the reason that the
+    author gave."""
     ledger, plan, placed = work.ledger, basis.plan, basis.placed
     for unfinished in ledger.unfinished(work.source.name):
         ledger.abandon(lease, unfinished.id, "its recovery did not finish")
@@ -481,7 +490,8 @@ def record_basis(
 
 
 def _handover(work: Workplace, adoption: Adopted, version: int, basis: RecoveryBasis) -> Handover:
-    """Return the record by which the ledger adopts a mirror at the Delta version `version`."""
+    """Return the record by which the ledger adopts a mirror at the Delta version
+    `version`."""
     mirror, generation = adoption.mirror, basis.structures.generation(adoption.mirror.table)
     changelog = changelog_path(work.source.name, mirror.table, generation)
     before = TableState(
@@ -496,8 +506,8 @@ def _handover(work: Workplace, adoption: Adopted, version: int, basis: RecoveryB
 
 
 def _end(work: Workplace, lease: Lease) -> None:
-    """Claim the folder, then acknowledge the batch that stands for everything captured before.
-    Until it is acknowledged, the recovery counts as unfinished."""
+    """Claim the folder, then acknowledge the batch that stands for everything captured
+    before. Until it is acknowledged, the recovery counts as unfinished."""
     work.ledger.mark_merged(lease)
     claim_folder(work)
     for batch in work.ledger.unfinished(work.source.name):
@@ -506,9 +516,9 @@ def _end(work: Workplace, lease: Lease) -> None:
 
 @dataclass(frozen=True, slots=True)
 class UndoneRun:
-    """A run to undo. `run`: its full id. `first`: its first batch. `before`: the batch before that
-    one, to which the ledger goes back. `later`: number of batches that other runs captured
-    afterwards, which are undone too."""
+    """A run to undo. `run`: its full id. `first`: its first batch. `before`: the batch
+    before that one, to which the ledger goes back. `later`: number of batches that
+    other runs captured afterwards, which are undone too."""
 
     run: str
     first: int
@@ -517,9 +527,9 @@ class UndoneRun:
 
 
 def undone_run(ledger: Ledger, source: str, run: str) -> UndoneRun:
-    """Return the batches of a run; `run` may be a shortened id. Raise `SpanRefused` if the run is
-    unknown, or if nothing was captured before it. Raise it also if mirrors would again show values
-    that must still be cleared."""
+    """Return the batches of a run; `run` may be a shortened id. Raise `SpanRefused` if
+    the run is unknown, or if nothing was captured before it. Raise it also if mirrors
+    would again show values that must still be cleared."""
     batch = batch_of_run(ledger, source, run)
     newest = ledger.cursors(source).captured
     assert newest is not None, "a run captured a batch"

@@ -1,5 +1,6 @@
-"""Gathers the facts from which a lost ledger is made again: what the lake shows of a source, where
-in the server's log the ledger continues, and which structures tables have at that place.
+"""Gathers the facts from which a lost ledger is made again: what the lake shows of a
+source, where in the server's log the ledger continues, and which structures tables have
+at that place.
 
 | the server | the place is proven by |
 |---|---|
@@ -73,9 +74,9 @@ COMMITS: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class ListedChangelog:
-    """A changelog (all changes of a table), or one of the source's own tables. `newest`: its Delta
-    version. `files`: the listed files, with their sizes in bytes. `own`: the files that it would
-    list without other programs' commits."""
+    """A changelog (all changes of a table), or one of the source's own tables.
+    `newest`: its Delta version. `files`: the listed files, with their sizes in bytes.
+    `own`: the files that it would list without other programs' commits."""
 
     folder: str
     table: TableName | SourceTable
@@ -94,21 +95,24 @@ class ListedChangelog:
         return tuple(sorted(self.files.keys() - self.own.keys()))
 
     def changes(self, batch: int) -> bool:
-        """Return whether its list of files must change so that `batch` is its last batch."""
+        """Return whether its list of files must change so that `batch` is its last
+        batch."""
         return max(self.batches, default=0) > batch or self.files.keys() != self.own.keys()
 
     @property
     def generation(self) -> int:
-        """The number of the changelog among all that its table has had, by its folder's name."""
+        """The number of the changelog among all that its table has had, by its folder's
+        name."""
         _, mark, number = self.folder.rpartition("@")
         return int(number) if mark else 1
 
 
 @dataclass(frozen=True, slots=True)
 class GatheredLake:
-    """What the lake shows of a source. `listed`: its changelogs and own tables. `folders`: its
-    Delta tables, with their newest versions. `txn_version`: the highest Delta transaction number of
-    any write to a mirror (the table with the current rows)."""
+    """What the lake shows of a source. `listed`: its changelogs and own tables.
+    `folders`: its Delta tables, with their newest versions. `txn_version`: the highest
+    Delta transaction number of any write to a mirror (the table with the current
+    rows)."""
 
     facts: LakeFacts
     listed: tuple[ListedChangelog, ...]
@@ -147,7 +151,8 @@ def gather(work: Workplace) -> GatheredLake:
                 whole = [entry for entry in entries if entry is not None and entry.whole]
                 listed_batches = listed[-1].batches
                 transactions = [entry for entry in whole if entry.batch in listed_batches]
-                # A batch that was committed, is not forgotten and is no longer listed is void.
+                # A batch that was committed, is not forgotten and is no longer listed
+                # is void.
                 forgotten = forgotten_of(commits)
                 committed = {entry.batch for entry in whole if entry.batch > forgotten}
                 void += [BatchSpan(b - 1, b) for b in sorted(committed - listed_batches)]
@@ -176,8 +181,8 @@ def _table_of(commits: Iterable[LakeCommit]) -> TableName | None:
 
 
 def _numbers(commits: Iterable[LakeCommit]) -> Iterable[int]:
-    """Yield the transaction numbers in commits: of writes to a mirror, or of a changelog's batches
-    and revisions."""
+    """Yield the transaction numbers in commits: of writes to a mirror, or of a
+    changelog's batches and revisions."""
     for commit in commits:
         yield from (n for name, n in commit.transactions.items() if name.startswith("lockstep/"))
         number = (commit.said or {}).get("txn_version")
@@ -204,10 +209,11 @@ def _unmirrored(
 def _completed(
     mirrors: Sequence[MirrorFacts], listed: Sequence[ListedChangelog]
 ) -> Iterator[MirrorFacts]:
-    """Yield the mirrors, completed with the batches of all changelogs of their tables and the
-    writes to all folders of their tables' mirrors. A version shows the end of a batch only if no
-    write to another folder began after it. The mirror with the highest generation of a table comes
-    first. All its mirrors get that number, so that the next number is new to each."""
+    """Yield the mirrors, completed with the batches of all changelogs of their tables
+    and the writes to all folders of their tables' mirrors. A version shows the end of a
+    batch only if no write to another folder began after it. The mirror with the highest
+    generation of a table comes first. All its mirrors get that number, so that the next
+    number is new to each."""
     published, begins = dict[TableName, set[int]](), dict[TableName, set[int]]()
     generations = dict[TableName, int]()
     for changelog in listed:
@@ -227,9 +233,9 @@ def _completed(
 
 @dataclass(frozen=True, slots=True)
 class PlacedRecovery:
-    """The place where the ledger continues. `lake_end`: the record of the batch that ends there.
-    `by_gtid`: the next run finds it by GTID. `run_start`: where reading begins in this server's
-    log."""
+    """The place where the ledger continues. `lake_end`: the record of the batch that
+    ends there. `by_gtid`: the next run finds it by GTID. `run_start`: where reading
+    begins in this server's log."""
 
     lake_end: BatchRecord
     position: Position
@@ -240,8 +246,8 @@ class PlacedRecovery:
 
 @dataclass(slots=True)
 class Places:
-    """The ends of batches in the server's log. `found`: the places that are proven, by batch;
-    `why`: the reasons for those that are not."""
+    """The ends of batches in the server's log. `found`: the places that are proven, by
+    batch; `why`: the reasons for those that are not."""
 
     work: Workplace
     found: dict[int, PlacedRecovery] = field(default_factory=dict)
@@ -262,8 +268,8 @@ class Places:
 
 
 def _placed(work: Workplace, lake_end: BatchRecord, facts: ServerFacts) -> PlacedRecovery:
-    """Return the end of a batch as a place in this server's log, by file and offset or by GTIDs.
-    Raise an error if neither proves it."""
+    """Return the end of a batch as a place in this server's log, by file and offset or
+    by GTIDs. Raise an error if neither proves it."""
     cursor = lake_end.cursor
     if cursor.server == facts.server_uuid and facts.lists(lake_end.at.file):
         return _at_place(work, lake_end, facts)
@@ -308,10 +314,11 @@ def _begun(lake_end: BatchRecord, proven: ProvenPosition, facts: ServerFacts) ->
 
 @dataclass(frozen=True, slots=True)
 class Structures:
-    """The structures that the ledger records. `adopted`: tables that continue with their mirrors.
-    `dropped`: tables that were dropped at the source before the place. `reloads`: tables that are
-    re-read from MySQL, and why. `in_clear`: values that old versions of mirrors may show although
-    the settings hide them; the batch of each is 0 until it is recorded."""
+    """The structures that the ledger records. `adopted`: tables that continue with
+    their mirrors. `dropped`: tables that were dropped at the source before the place.
+    `reloads`: tables that are re-read from MySQL, and why. `in_clear`: values that old
+    versions of mirrors may show although the settings hide them; the batch of each is 0
+    until it is recorded."""
 
     versions: tuple[SchemaVersion, ...]
     databases: tuple[DatabaseVersion, ...]
@@ -328,8 +335,8 @@ class Structures:
 def structures_of(
     work: Workplace, gathered: GatheredLake, plan: RecoveryPlan, placed: PlacedRecovery
 ) -> Structures:
-    """Return the structures at the place. The server gives the current structures, and its log the
-    statements that changed them after the place."""
+    """Return the structures at the place. The server gives the current structures, and
+    its log the statements that changed them after the place."""
     baseline, between = quiet_baseline(work, placed.run_start)
     now = {table.name: table for table in baseline.tables}
     touched = touched_between(between, list(now))
@@ -367,7 +374,8 @@ def structures_of(
         _less_shown(work, version) for version in hiding if _shown_otherwise(work, version, mirrors)
     ]
     for less in in_clear:
-        # Nothing proves that the mirror itself shows no hidden values, so it is written again.
+        # Nothing proves that the mirror itself shows no hidden values, so it is written
+        # again.
         adopted.discard(less.table)
         why.setdefault(
             less.table, "earlier versions of its mirror show more of it than its settings"
@@ -390,9 +398,9 @@ def structures_of(
 def _shown_otherwise(
     work: Workplace, version: SchemaVersion, mirrors: Mapping[TableName, MirrorFacts]
 ) -> bool:
-    """Return whether any version of a mirror shows more, or other, columns and rows than the
-    settings allow now. The lost ledger may have recorded that hidden values must still be cleared
-    from it."""
+    """Return whether any version of a mirror shows more, or other, columns and rows
+    than the settings allow now. The lost ledger may have recorded that hidden values
+    must still be cleared from it."""
     for mirror_version in mirrors[version.table].shown:
         schemas = work.claims.structures(work.source.name, mirror_version.structure or "") or ()
         schema = next(
@@ -435,9 +443,10 @@ def _version(
 def _generation(
     work: Workplace, changelogs: Sequence[ListedChangelog], version: SchemaVersion, batch: int
 ) -> int:
-    """Return the generation (number of the changelog) that the table continues with. The search
-    begins at the newest changelog that has a batch up to `batch`, and takes the first whose columns
-    fit the structure. If none fits or the structure is unknown, return a new number."""
+    """Return the generation (number of the changelog) that the table continues with.
+    The search begins at the newest changelog that has a batch up to `batch`, and takes
+    the first whose columns fit the structure. If none fits or the structure is unknown,
+    return a new number."""
     existing = {changelog.generation: changelog for changelog in changelogs}
     if version.schema is None:
         return max(existing, default=0) + 1
@@ -458,8 +467,8 @@ def _generation(
 def _kept(
     work: Workplace, gathered: GatheredLake, plan: RecoveryPlan, adoption: Adopted
 ) -> TableSchema | None:
-    """Return the newest structure of a table that the lake keeps, up to the plan's batch; None
-    without one."""
+    """Return the newest structure of a table that the lake keeps, up to the plan's
+    batch; None without one."""
     keys = [
         (lake_end.batch, lake_end.structures)
         for lake_end in gathered.facts.records
@@ -480,8 +489,8 @@ def _unfit(
     adopted: Mapping[TableName, Adopted],
     versions: list[SchemaVersion],
 ) -> Iterator[TableName]:
-    """Yield the tables whose mirrors cannot be read at the adopted version, or lack a column of the
-    structure."""
+    """Yield the tables whose mirrors cannot be read at the adopted version, or lack a
+    column of the structure."""
     schemas = {version.table: version.shown for version in versions}
     for name, adoption in adopted.items():
         schema = schemas[name]

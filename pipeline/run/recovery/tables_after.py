@@ -1,9 +1,10 @@
-"""Predicts what the next run does with each table after a recovery, before the recovery is carried
-out.
+"""Predicts what the next run does with each table after a recovery, before the recovery
+is carried out.
 
-A recovery decides what there is: the mirror version (of the Delta table with the current rows) with
-which each table continues, or what the ledger has. What a table lacks then is an ordinary need, and
-the rules of `pipeline.supply.plan` decide what supplies it.
+A recovery decides what there is: the mirror version (of the Delta table with the
+current rows) with which each table continues, or what the ledger has. What a table
+lacks then is an ordinary need, and the rules of `pipeline.supply.plan` decide what
+supplies it.
 """
 
 from __future__ import annotations
@@ -37,21 +38,23 @@ Lacking = Iterable[tuple[TableName, str]]
 def after_new_ledger(
     work: Workplace, adopted: Iterable[TableState], lacking: Lacking
 ) -> TablePlans:
-    """Return the plans of tables after a ledger is made from the lake. `adopted`: the states of the
-    tables that continue with their mirrors."""
+    """Return the plans of tables after a ledger is made from the lake. `adopted`: the
+    states of the tables that continue with their mirrors."""
     haves = [(Have(table, Standing.NEW, reason=why), Want()) for table, why in lacking]
     states = {state.table: state for state in adopted}
     for table, name in pending_moves(work, states).reloaded.items():
         have = Have(table, Standing.STOPPED, reason=why_elsewhere(name))
         haves.append((have, Want(rewrite=True)))
-    # The mirror has rows that this ledger has not seen, so its changelog is not complete.
+    # The mirror has rows that this ledger has not seen, so its changelog is not
+    # complete.
     incomplete = reload_origin((), adopted=True, gaps=(), overlaps=())
     return _planned(work, haves, ReadingReach(changelog=str(incomplete)))
 
 
 def after_kept_ledger(work: Workplace, lacking: Lacking) -> TablePlans:
-    """Return the plans of tables after the lake goes back to what the ledger has. If the server
-    does not answer, only the plans of `lacking` are returned, without prices."""
+    """Return the plans of tables after the lake goes back to what the ledger has. If
+    the server does not answer, only the plans of `lacking` are returned, without
+    prices."""
     cursor = work.ledger.cursors(work.source.name).captured
     assert cursor is not None, "this ledger holds the source"
     errors = {table: read_by_next_run(why) for table, why in lacking}
@@ -69,16 +72,16 @@ def after_kept_ledger(work: Workplace, lacking: Lacking) -> TablePlans:
 
 
 def tables_of_next_run(work: Workplace, known: KnownTables | None = None) -> TablePlans:
-    """Return the plans of the next run, which continues where the ledger ends. `known`: the tables'
-    states; None for the states in the ledger."""
+    """Return the plans of the next run, which continues where the ledger ends. `known`:
+    the tables' states; None for the states in the ledger."""
     source = work.source.name
     cursor, override = work.ledger.cursors(source).captured, work.ledger.open_override(source)
     return planned_tables(work, foresee_start(work, cursor, override).run_start, known)
 
 
 def after_start_over(work: Workplace) -> TablePlans:
-    """Return the plans of the first run afterwards. If the source starts with a snapshot, that run
-    reads all tables that have rows."""
+    """Return the plans of the first run afterwards. If the source starts with a
+    snapshot, that run reads all tables that have rows."""
     if not work.source.loads_new_tables:
         return TablePlans()
     tables = [table.name for table in work.server.tables()]

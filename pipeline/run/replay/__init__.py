@@ -1,1 +1,2 @@
-"""Replays: a span of the log is captured again, replaces changelog files, and corrects mirrors."""
+"""Replays: a span of the log is captured again, replaces changelog files, and corrects
+mirrors."""

@@ -1,9 +1,9 @@
-"""Compares a mirror (the Delta table with the current rows) with its changelog (all captured
-changes), for the keys that a span of batches touched, and corrects the mirror.
+"""Compares a mirror (the Delta table with the current rows) with its changelog (all
+captured changes), for the keys that a span of batches touched, and corrects the mirror.
 
-The newest change of a key is searched from the span's first batch to the newest merged batch, so
-values of the span never overwrite later ones. As in any merge, changes before a TRUNCATE or a full
-re-read of the table do not count.
+The newest change of a key is searched from the span's first batch to the newest merged
+batch, so values of the span never overwrite later ones. As in any merge, changes before
+a TRUNCATE or a full re-read of the table do not count.
 """
 
 from __future__ import annotations
@@ -58,10 +58,10 @@ from lockstep.pipeline.values.table import TableName
 
 @dataclass(frozen=True, slots=True)
 class MirrorCorrection:
-    """The result for one mirror. `keys`: number of keys that were compared. `wrong`: how many of
-    them differed from the changelog. `delta_version`: the version that corrects them; None if
-    nothing was written. `not_compared`, `hint`: why the mirror was not compared, and what to do.
-    `rows`: some of the rows that differ."""
+    """The result for one mirror. `keys`: number of keys that were compared. `wrong`:
+    how many of them differed from the changelog. `delta_version`: the version that
+    corrects them; None if nothing was written. `not_compared`, `hint`: why the mirror
+    was not compared, and what to do. `rows`: some of the rows that differ."""
 
     json_keys: ClassVar = ("keys", "wrong", "delta_version", "not_compared", "hint", "rows")
 
@@ -83,9 +83,10 @@ def heal(
     fresh: Sequence[SegmentResult] = (),
     details: Details | None = None,
 ) -> MirrorCorrection:
-    """Compare the keys that the batches of `span` touched with the mirror, and write those that
-    differ. With `details`, only report them. `fresh`: segments whose new files are still in the
-    scratch folder. An error that concerns only this table is reported, not raised."""
+    """Compare the keys that the batches of `span` touched with the mirror, and write
+    those that differ. With `details`, only report them. `fresh`: segments whose new
+    files are still in the scratch folder. An error that concerns only this table is
+    reported, not raised."""
     try:
         with for_one_table("compare its rows"):
             replaced = [segment for segment in fresh if segment.replaced]
@@ -106,13 +107,15 @@ def heal(
 
 
 def _written(mirror: _MirrorComparison, lease: Lease, changes: pa.Table) -> int:
-    """Write changes to the mirror in one commit, and return its Delta version. If the process dies,
-    the next run finds the commit by the recorded intent (`settle_writes`)."""
+    """Write changes to the mirror in one commit, and return its Delta version. If the
+    process dies, the next run finds the commit by the recorded intent
+    (`settle_writes`)."""
     work, fold = mirror.work, mirror.fold
     spelled = dict(zip(changelog_names(fold.schema.names), fold.schema.names, strict=True))
     names = {changed: name for changed, name in spelled.items() if name in fold.key}
     bounds = bounds_literals(key_bounds(changes, names), fold.schema)
-    # The mirror shows the end of the newest acknowledged batch, before this write and after it.
+    # The mirror shows the end of the newest acknowledged batch, before this write and
+    # after it.
     source, state, last = work.source.name, mirror.state, mirror.last
     app_id = application_id(source, state, "mirror")
     planned = Intent(0, state.table, app_id, 0, last.id, last.id, REPLAY)
@@ -144,10 +147,11 @@ def _written(mirror: _MirrorComparison, lease: Lease, changes: pa.Table) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _MirrorComparison:
-    """One mirror and the changes that it must show. `version`: the mirror's Delta version. `last`:
-    the newest acknowledged batch; later changes do not count. `stamps`: columns with the time,
-    number and GTID of a row's last change, which are not compared. `soft`: deleted rows stay and
-    are marked. `ranges`: the sequence numbers of the span's changes, as pairs (above, up to)."""
+    """One mirror and the changes that it must show. `version`: the mirror's Delta
+    version. `last`: the newest acknowledged batch; later changes do not count.
+    `stamps`: columns with the time, number and GTID of a row's last change, which are
+    not compared. `soft`: deleted rows stay and are marked. `ranges`: the sequence
+    numbers of the span's changes, as pairs (above, up to)."""
 
     work: Workplace
     state: TableState
@@ -168,8 +172,8 @@ class _MirrorComparison:
         span: Sequence[Batch],
         fresh: Sequence[SegmentResult],
     ) -> _MirrorComparison | None:
-        """Return the comparison; None if no change of the span counts for the mirror any more.
-        Raise `TableError` if the mirror cannot be compared."""
+        """Return the comparison; None if no change of the span counts for the mirror
+        any more. Raise `TableError` if the mirror cannot be compared."""
         state = work.ledger.table_states(work.source.name)[table]
         version, own, soft = _mirror_shown(work, state)
         newest = work.ledger.cursors(work.source.name).acknowledged
@@ -201,8 +205,8 @@ class _MirrorComparison:
         return cls(work, state, version, last, plan, parts, fold, line.stamps, soft, ranges)
 
     def compared(self) -> tuple[int, pa.Table | None]:
-        """Return the number of compared keys, and the newest changes of those that differ in the
-        mirror, under the mirror's column names."""
+        """Return the number of compared keys, and the newest changes of those that
+        differ in the mirror, under the mirror's column names."""
         self._require_whole()
         touched = self._touched()
         keys, wrong = 0, []
@@ -247,7 +251,8 @@ class _MirrorComparison:
         return images.filter(pa.array(inside))
 
     def _folded(self, touched: Hashes, bucket: int, buckets: int) -> pa.Table:
-        """Return the newest changes of one bucket's touched keys, under the mirror's names."""
+        """Return the newest changes of one bucket's touched keys, under the mirror's
+        names."""
         images = []
         for number in range(len(self.parts)):
             pieces = []
@@ -298,7 +303,8 @@ class _MirrorComparison:
     def _named(self, changes: pa.Table) -> pa.Table:
         own = self.fold.schema.names
         spelled = dict(zip(changelog_names(own), own, strict=True))
-        # A stamp column has the name of a mark of the fold, so it must not appear twice.
+        # A stamp column has the name of a mark of the fold, so it must not appear
+        # twice.
         names = [n for n in changes.column_names if spelled.get(n) not in self.stamps]
         return changes.select(names).rename_columns([spelled.get(n, n) for n in names])
 
@@ -376,8 +382,8 @@ def _parts_of(
     table: TableName,
     in_scratch: frozenset[SegmentFile],
 ) -> Iterator[SegmentPart]:
-    """Yield the changes of each structure version, by folder. `in_scratch`: the files that lie in
-    the scratch folder."""
+    """Yield the changes of each structure version, by folder. `in_scratch`: the files
+    that lie in the scratch folder."""
     for version in plan.versions:
         segments = (segment for segment in plan.segments if segment.schema_version == version)
         files = tuple(file for segment in segments for file in segment.files)

@@ -1,14 +1,16 @@
-"""Chooses the batches of a replay, and captures a batch again: the same range of the log, with the
-tables and structures of the first capture.
+"""Chooses the batches of a replay, and captures a batch again: the same range of the
+log, with the tables and structures of the first capture.
 
-The ledger knows the conditions of the first capture: structures, patterns, and the tables that have
-rows or events in the batch. It may not know all of them, so the result is checked. It must have as
-many changes, the same segments with the same sequence numbers, the same events, and no structure
-version that is not recorded. Otherwise the result is discarded.
+The ledger knows the conditions of the first capture: structures, patterns, and the
+tables that have rows or events in the batch. It may not know all of them, so the result
+is checked. It must have as many changes, the same segments with the same sequence
+numbers, the same events, and no structure version that is not recorded. Otherwise the
+result is discarded.
 
-The anchor of a batch is the checksum of the event at its end. If one batch continues in the log
-file in which another ended, the later anchor proves the earlier end too, because a binlog file only
-grows. The structures at a batch's start are kept for the next batches until one records new ones.
+The anchor of a batch is the checksum of the event at its end. If one batch continues in
+the log file in which another ended, the later anchor proves the earlier end too,
+because a binlog file only grows. The structures at a batch's start are kept for the
+next batches until one records new ones.
 """
 
 from __future__ import annotations
@@ -67,9 +69,9 @@ from lockstep.pipeline.values.table import TableName
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """The acknowledged batches that a span touches, oldest first. `lake_end`: the end of the
-    lake if the span ends after it; else None. `tables`: requested tables that have changes or
-    events in these batches."""
+    """The acknowledged batches that a span touches, oldest first. `lake_end`: the end
+    of the lake if the span ends after it; else None. `tables`: requested tables that
+    have changes or events in these batches."""
 
     batches: tuple[Batch, ...]
     lake_end: str | None
@@ -77,9 +79,9 @@ class Selection:
 
 
 def select(work: Workplace, span: Span, only: frozenset[TableName] | None = None) -> Selection:
-    """Choose the batches and tables; only the ledger is read. `only`: the requested tables; None
-    for all. Raise `SpanRefused` for a span outside of what was captured, `NothingMatches` for an
-    unknown table."""
+    """Choose the batches and tables; only the ledger is read. `only`: the requested
+    tables; None for all. Raise `SpanRefused` for a span outside of what was captured,
+    `NothingMatches` for an unknown table."""
     states = work.ledger.table_states(work.source.name) if only else {}
     for table in sorted(only or ()):
         if table not in states:
@@ -104,9 +106,9 @@ def select(work: Workplace, span: Span, only: frozenset[TableName] | None = None
 
 
 def _is_shown(work: Workplace, table: TableName, first: Batch, *, named: bool) -> bool:
-    """Return whether a table's changes may be read again. If the settings hide more of it now,
-    hidden values would come back: raise `SpanRefused` if the table was requested by name, else
-    leave it out."""
+    """Return whether a table's changes may be read again. If the settings hide more of
+    it now, hidden values would come back: raise `SpanRefused` if the table was
+    requested by name, else leave it out."""
     why = why_no_longer_shown(work.ledger, work.source.name, table, first.id, read_again=True)
     if why is not None and named:
         raise SpanRefused(
@@ -134,8 +136,8 @@ def require_merged(work: Workplace) -> None:
 
 
 def _kept(work: Workplace, span: Span, batches: tuple[Batch, ...]) -> tuple[Batch, ...]:
-    """Return the batches whose changes were not deleted. Raise `SpanRefused` if the span begins
-    before these; `earliest` begins with the first of them."""
+    """Return the batches whose changes were not deleted. Raise `SpanRefused` if the
+    span begins before these; `earliest` begins with the first of them."""
     deletion = work.ledger.forgotten(work.source.name).newest
     if deletion is None or not begins_before(span, batches, deletion.through, deletion.end):
         return tuple(batch for batch in batches if deletion is None or batch.id > deletion.through)
@@ -149,9 +151,9 @@ def _kept(work: Workplace, span: Span, batches: tuple[Batch, ...]) -> tuple[Batc
 def _chain(
     work: Workplace, span: Span, runs: Mapping[str, int]
 ) -> tuple[Sequence[Batch], Sequence[BatchTimes] | None]:
-    """Return acknowledged batches, oldest first, which include the span's. The second value is the
-    times of all acknowledged batches if both ends of the span are moments, `earliest` or `latest`;
-    else None."""
+    """Return acknowledged batches, oldest first, which include the span's. The second
+    value is the times of all acknowledged batches if both ends of the span are moments,
+    `earliest` or `latest`; else None."""
     ledger, source = work.ledger, work.source.name
     since, until = span.since, span.until
     if _is_moment(since) and _is_moment(until):
@@ -182,11 +184,12 @@ _ELSEWHERE: Final = MappingProxyType(
 
 @dataclass(slots=True)
 class SpanFacts:
-    """The facts that a replay needs from the server and the ledger, read once for all its batches.
-    `server`: the server's state when the replay began. `firsts`: each table's first batch with
-    changes or events. `marks`: batches whose rows are not all in their range of the log, batches
-    whose files were replaced, and batches that recorded structures. `later_anchors`: by batch, a
-    later batch whose anchor proves the same log file."""
+    """The facts that a replay needs from the server and the ledger, read once for all
+    its batches. `server`: the server's state when the replay began. `firsts`: each
+    table's first batch with changes or events. `marks`: batches whose rows are not all
+    in their range of the log, batches whose files were replaced, and batches that
+    recorded structures. `later_anchors`: by batch, a later batch whose anchor proves
+    the same log file."""
 
     work: Workplace
     server: ServerFacts
@@ -210,8 +213,8 @@ class SpanFacts:
         )
 
     def why_not(self, batch: Batch) -> str | None:
-        """Return why a batch cannot be captured again from the log; None if it can. This reads up
-        to two events of the log."""
+        """Return why a batch cannot be captured again from the log; None if it can.
+        This reads up to two events of the log."""
         if batch.catches_up:
             return "it brought back tables that had stopped"
         if (elsewhere := self.marks.elsewhere.get(batch.id)) is not None:
@@ -229,8 +232,8 @@ class SpanFacts:
         return None
 
     def structures(self, batch: Batch) -> FirstStructures:
-        """Return the structures at a batch's start. Those read last are returned again if no batch
-        since then recorded new ones."""
+        """Return the structures at a batch's start. Those read last are returned again
+        if no batch since then recorded new ones."""
         if self._known is not None:
             before, structures = self._known
             since = range(before.id, batch.id + 1)
@@ -249,8 +252,8 @@ class SpanFacts:
 
 
 def _later_anchors(chosen: Sequence[Batch]) -> dict[int, Batch]:
-    """Return, for each batch, the last batch of the chain that continues from its end and ends in
-    the same file."""
+    """Return, for each batch, the last batch of the chain that continues from its end
+    and ends in the same file."""
     anchors: dict[int, Batch] = {}
     for before, later in reversed(list(pairwise(chosen))):
         assert before.end is not None and later.end is not None, "they are acknowledged"
@@ -260,8 +263,8 @@ def _later_anchors(chosen: Sequence[Batch]) -> dict[int, Batch]:
 
 
 def recapture(work: Workplace, batch: Batch, facts: SpanFacts) -> tuple[Segment, ...] | str:
-    """Capture the batch again and return its segments, whose files are in the scratch folder; or
-    return why it cannot be captured again. Nothing else is written."""
+    """Capture the batch again and return its segments, whose files are in the scratch
+    folder; or return why it cannot be captured again. Nothing else is written."""
     if (why := facts.why_not(batch)) is not None:
         return why
     try:
@@ -273,8 +276,8 @@ def recapture(work: Workplace, batch: Batch, facts: SpanFacts) -> tuple[Segment,
 
 
 def _recaptured(work: Workplace, batch: Batch, facts: SpanFacts) -> tuple[Segment, ...] | str:
-    """Capture a batch again under the conditions of its first capture, and compare the result with
-    what was recorded."""
+    """Capture a batch again under the conditions of its first capture, and compare the
+    result with what was recorded."""
     assert batch.end is not None, "it is acknowledged"
     ledger, source = work.ledger, work.source.name
     then = _as_then(work, batch)
@@ -324,13 +327,14 @@ def _as_then(work: Workplace, batch: Batch) -> Workplace:
 
 
 def _start_then(work: Workplace, batch: Batch, facts: ServerFacts) -> RunStart:
-    """Return where reading begins: at the batch's start, proven by its predecessor's anchor."""
+    """Return where reading begins: at the batch's start, proven by its predecessor's
+    anchor."""
     anchor = None
     if batch.follows is not None:
         before = work.ledger.live_batches(work.source.name, batch.follows, batch.follows)
         anchor = before[0].anchor if before and before[0].end == batch.start else None
-    # A batch that started by its GTID set began at the start of a log file. Transactions of the
-    # set that are in that file precede the batch.
+    # A batch that started by its GTID set began at the start of a log file.
+    # Transactions of the set that are in that file precede the batch.
     captured = batch.start.gtid_set if batch.predecessor is None else GtidSet()
     why = f"batch {batch.id} is read again"
     return start_of_reading_again(
@@ -341,9 +345,9 @@ def _start_then(work: Workplace, batch: Batch, facts: ServerFacts) -> RunStart:
 def _states_then(
     work: Workplace, tables: Iterable[TableName], firsts: Mapping[TableName, int], batch: int
 ) -> dict[TableName, TableState]:
-    """Return the states of the tables that have changes or events in earlier batches, each with the
-    condition FOLLOWING. A table that this ledger took over from the lake is included: its changes
-    may begin with this batch."""
+    """Return the states of the tables that have changes or events in earlier batches,
+    each with the condition FOLLOWING. A table that this ledger took over from the lake
+    is included: its changes may begin with this batch."""
     states = work.ledger.table_states(work.source.name)
     return {
         table: states[table].started()
@@ -355,9 +359,9 @@ def _states_then(
 def _policies_then(
     work: Workplace, events: Sequence[TableEvent], recorded: Sequence[Segment], table: TableName
 ) -> LakePolicies:
-    """Return the table's policies, changed to what the first capture did. The recorded events show
-    whether it followed or ignored a TRUNCATE; the recorded files show whether it listed the changed
-    columns of updates."""
+    """Return the table's policies, changed to what the first capture did. The recorded
+    events show whether it followed or ignored a TRUNCATE; the recorded files show
+    whether it listed the changed columns of updates."""
     policies = replace(work.source.policies_of(table), deletes=Deletes.REMOVE)
     files = [file for segment in recorded if segment.table == table for file in segment.files]
     if files:
@@ -370,8 +374,8 @@ def _policies_then(
 def _copies_then(
     events: Sequence[TableEvent], effects: Sequence[Effect]
 ) -> Mapping[TableName, FromMirror]:
-    """Return the tables whose rows were copied from another mirror in the first capture, as the
-    recorded events show."""
+    """Return the tables whose rows were copied from another mirror in the first
+    capture, as the recorded events show."""
     copied = {(event.table, event.origin) for event in events}
     return {
         table: FromMirror(origin)

@@ -1,10 +1,11 @@
-"""Replays a span of the log: captures and merges its batches again, while the cursors (how far runs
-have read) stay where they are.
+"""Replays a span of the log: captures and merges its batches again, while the cursors
+(how far runs have read) stay where they are.
 
-Each batch is read again from the log if the server still has that part, otherwise from its
-changelogs (the captured changes in the lake). Files that differ or are damaged are replaced. Then
-the mirrors (the Delta tables with the current rows) are compared with their changelogs, key by key.
-Only corrections are written, so a repeated replay writes nothing.
+Each batch is read again from the log if the server still has that part, otherwise from
+its changelogs (the captured changes in the lake). Files that differ or are damaged are
+replaced. Then the mirrors (the Delta tables with the current rows) are compared with
+their changelogs, key by key. Only corrections are written, so a repeated replay writes
+nothing.
 """
 
 from __future__ import annotations
@@ -51,9 +52,10 @@ from lockstep.pipeline.values.table import TableName
 
 @dataclass(frozen=True, slots=True)
 class BatchReplayed:
-    """One batch of the span. `as_recorded`: why it cannot be read from the log again; None if it
-    was read again or, in a plan, would be. `segments`: the results of comparing its files; empty in
-    a plan. `revision`: number of times that its files were replaced so far."""
+    """One batch of the span. `as_recorded`: why it cannot be read from the log again;
+    None if it was read again or, in a plan, would be. `segments`: the results of
+    comparing its files; empty in a plan. `revision`: number of times that its files
+    were replaced so far."""
 
     batch: Batch
     as_recorded: str | None
@@ -63,9 +65,10 @@ class BatchReplayed:
 
 @dataclass(frozen=True, slots=True)
 class ReplayReport:
-    """The outcome or the plan of a replay. `early`: the end of the lake; None unless the span ends
-    after it. `committed`: the replay was allowed to write. `changelogs`: the changelogs of `tables`
-    that list other files than the ledger records, or did so before the replay."""
+    """The outcome or the plan of a replay. `early`: the end of the lake; None unless
+    the span ends after it. `committed`: the replay was allowed to write. `changelogs`:
+    the changelogs of `tables` that list other files than the ledger records, or did so
+    before the replay."""
 
     span: Span
     batches: tuple[BatchReplayed, ...]
@@ -82,8 +85,8 @@ class ReplayReport:
 
     @property
     def differs(self) -> bool:
-        """True if the replay found a difference between the lake and the span's changes, even one
-        that it has corrected."""
+        """True if the replay found a difference between the lake and the span's
+        changes, even one that it has corrected."""
         standings = {segment.standing for segment in self.segments}
         wrong = not standings.isdisjoint({SegmentStanding.DIFFERENT, SegmentStanding.DAMAGED})
         return wrong or bool(self.changelogs) or any(mirror.wrong for mirror in self.mirrors)
@@ -105,9 +108,9 @@ class ReplayReport:
 def plan_replay(
     work: Workplace, span: Span, only: frozenset[TableName] | None = None
 ) -> ReplayReport:
-    """Return the batches that a replay of the span would capture again, and whether the log still
-    has them. `only`: the tables to replay; None for all. Nothing is changed, and no lease is
-    needed."""
+    """Return the batches that a replay of the span would capture again, and whether the
+    log still has them. `only`: the tables to replay; None for all. Nothing is changed,
+    and no lease is needed."""
     chosen = select(work, span, only)
     if not chosen.batches:
         return ReplayReport(span, (), (), early=chosen.lake_end)
@@ -132,12 +135,13 @@ def replay(
     commit: bool = True,
     show_values: bool = False,
 ) -> ReplayReport:
-    """Replay a span, and return the report. `only`: the tables to replay; None for all. Without
-    `commit`, the same data is read and compared, and the rows that differ are reported (with
-    `show_values`, also their values), but nothing is written.
+    """Replay a span, and return the report. `only`: the tables to replay; None for all.
+    Without `commit`, the same data is read and compared, and the rows that differ are
+    reported (with `show_values`, also their values), but nothing is written.
 
-    Raise `BatchesWait` while captured batches are not merged, and `SpanRefused` for a span that is
-    outside of what was captured. If the process dies, the next run or replay finishes its writes.
+    Raise `BatchesWait` while captured batches are not merged, and `SpanRefused` for a
+    span that is outside of what was captured. If the process dies, the next run or
+    replay finishes its writes.
     """
     clock = perf_counter()
     require_agreement(work)
@@ -201,8 +205,8 @@ def replay(
 def _that_wait(
     segments: Iterable[SegmentResult], waits: Mapping[tuple[int, TableName, int], str]
 ) -> tuple[SegmentResult, ...]:
-    """Return the segments; remove the new files of those that must wait, and add the reason.
-    `waits`: these reasons by batch, table and version."""
+    """Return the segments; remove the new files of those that must wait, and add the
+    reason. `waits`: these reasons by batch, table and version."""
     keys = (
         (segment, (segment.batch, segment.table, segment.schema_version)) for segment in segments
     )
@@ -215,10 +219,10 @@ def _that_wait(
 def _agreed(
     work: Workplace, lease: Lease, chosen: Selection, *, commit: bool
 ) -> tuple[Agreement, ...]:
-    """Correct the changelogs that list other files than the ledger records, and return the results.
-    Each changelog is corrected as a whole, not only for the span, because another program's
-    compaction may put rows of any batches into one file. Other foreign commits are left for the
-    next run to report."""
+    """Correct the changelogs that list other files than the ledger records, and return
+    the results. Each changelog is corrected as a whole, not only for the span, because
+    another program's compaction may put rows of any batches into one file. Other
+    foreign commits are left for the next run to report."""
     source = work.source.name
     looked, states = work.ledger.looked(source), work.ledger.table_states(source)
     tables = [states[table] for table in chosen.tables if table in states]
@@ -241,16 +245,16 @@ def _agreed(
 
 
 def _moved(work: Workplace, changelog: ChangelogTable, looked: Mapping[str, int]) -> bool:
-    """Return whether the table has commits after the version up to which its log was examined
-    (`looked`)."""
+    """Return whether the table has commits after the version up to which its log was
+    examined (`looked`)."""
     folder = changelog.folder
     return folder in looked and not work.changelog.ends_at(folder, looked[folder])
 
 
 def _latest(before: Sequence[Agreement], after: Sequence[Agreement]) -> tuple[Agreement, ...]:
-    """Return the newest result for each changelog. `before` and `after`: the results before and
-    after the revision. A changelog without a result in `after` is correct now; if it was not yet
-    correct according to `before`, the revision corrected it."""
+    """Return the newest result for each changelog. `before` and `after`: the results
+    before and after the revision. A changelog without a result in `after` is correct
+    now; if it was not yet correct according to `before`, the revision corrected it."""
     settled = {
         agreement.changelog: replace(agreement, left=None, revised=agreement.left is not None)
         for agreement in before
@@ -272,8 +276,9 @@ def _read(
     facts: SpanFacts,
     comparison: SegmentComparison,
 ) -> tuple[Batch, str | None, tuple[SegmentResult, ...]]:
-    """Read a batch again and compare its files. Return the batch, the reason why it cannot be read
-    from the log again (None if it was read), and the results of the comparison."""
+    """Read a batch again and compare its files. Return the batch, the reason why it
+    cannot be read from the log again (None if it was read), and the results of the
+    comparison."""
     if not _concerns(work, batch, only):
         return batch, None, ()
     read = recapture(work, batch, facts)

@@ -1,8 +1,9 @@
-"""Carries out a revision: files that were captured again replace the files that changelogs list.
+"""Carries out a revision: files that were captured again replace the files that
+changelogs list.
 
-The order is: record an open revision in the ledger, move the files into the changelogs' folders,
-make one commit per changelog, close the revision. A process that finds an open revision continues
-it. Each step can be repeated without effect.
+The order is: record an open revision in the ledger, move the files into the changelogs'
+folders, make one commit per changelog, close the revision. A process that finds an open
+revision continues it. Each step can be repeated without effect.
 """
 
 from __future__ import annotations
@@ -40,8 +41,8 @@ from lockstep.pipeline.values.table import TableName
 
 
 def begin(work: Workplace, lease: Lease, segments: Sequence[SegmentResult]) -> Revision | None:
-    """Record an open revision with the files that will replace others; return None if there are
-    none."""
+    """Record an open revision with the files that will replace others; return None if
+    there are none."""
     replaced = [segment for segment in segments if segment.replaced]
     if not replaced:
         return None
@@ -54,9 +55,10 @@ def _revised(segment: SegmentResult) -> RevisedSegment:
 
 
 def carry_out(work: Workplace, lease: Lease, revision: Revision) -> None:
-    """Move the new files into their changelogs' folders, list them in one commit per changelog, and
-    close the revision. Raise `SegmentsLost` if a new file is missing. The revision is then given
-    up, unless a changelog already lists some of its files."""
+    """Move the new files into their changelogs' folders, list them in one commit per
+    changelog, and close the revision. Raise `SegmentsLost` if a new file is missing.
+    The revision is then given up, unless a changelog already lists some of its
+    files."""
     parts = [_Part.of(work, segment) for segment in revision.segments]
     source = work.source.name
     work.ledger.require_held(lease)
@@ -106,8 +108,9 @@ class _Part:
 
 
 def _passed(work: Workplace, changelogs: Iterable[ChangelogTable]) -> Iterator[tuple[str, int]]:
-    """Yield the changelogs to which nobody else committed since the last look, with their newest
-    versions. In the others, the next look must find and report the foreign commits."""
+    """Yield the changelogs to which nobody else committed since the last look, with
+    their newest versions. In the others, the next look must find and report the foreign
+    commits."""
     before = work.ledger.looked(work.source.name)
     for folder in (changelog.folder for changelog in changelogs):
         if folder in before:
@@ -119,9 +122,10 @@ def _passed(work: Workplace, changelogs: Iterable[ChangelogTable]) -> Iterator[t
 
 @dataclass(frozen=True, slots=True)
 class _Listing:
-    """The change to a changelog's list of files: `removed` paths and `added` files. `refusal`: why
-    the new files cannot be listed, or None. A foreign file may hold their rows together with rows
-    of other batches; rows would then appear twice or be lost."""
+    """The change to a changelog's list of files: `removed` paths and `added` files.
+    `refusal`: why the new files cannot be listed, or None. A foreign file may hold
+    their rows together with rows of other batches; rows would then appear twice or be
+    lost."""
 
     removed: Sequence[str]
     added: Sequence[SegmentFile]
@@ -147,8 +151,9 @@ def _listing(work: Workplace, changelog: ChangelogTable, parts: Iterable[_Part])
 def waiting(
     work: Workplace, segments: Iterable[SegmentResult]
 ) -> dict[tuple[int, TableName, int], str]:
-    """Return the segments whose new files must not be listed yet, by batch, table and version, with
-    the reason. A foreign file has their rows, and perhaps the only copy of other rows."""
+    """Return the segments whose new files must not be listed yet, by batch, table and
+    version, with the reason. A foreign file has their rows, and perhaps the only copy
+    of other rows."""
     parts = [_Part.of(work, _revised(segment)) for segment in segments if segment.replaced]
     return {
         (part.new.batch, part.new.table, part.new.schema_version): why
@@ -172,8 +177,9 @@ def _commit(
     changelog: ChangelogTable,
     parts: Sequence[_Part],
 ) -> None:
-    """List the new files and remove every file that is neither new nor recorded: replaced files,
-    files of revisions that the ledger does not know, and foreign files."""
+    """List the new files and remove every file that is neither new nor recorded:
+    replaced files, files of revisions that the ledger does not know, and foreign
+    files."""
     folder, numbers = changelog.folder, [part.new.batch for part in parts]
     if work.changelog.listed(folder) is None:
         raise SegmentsLost(

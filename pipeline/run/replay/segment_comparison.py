@@ -1,5 +1,5 @@
-"""Compares the segments of a batch in the lake with the same segments read again. A segment is the
-changes of one table in one batch, under one version of its structure."""
+"""Compares the segments of a batch in the lake with the same segments read again. A
+segment is the changes of one table in one batch, under one version of its structure."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ class SegmentStanding(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Details:
-    """The limits of a report on rows that differ. `most`: the largest number of rows for each
-    segment or table; `show_values`: also report their values."""
+    """The limits of a report on rows that differ. `most`: the largest number of rows
+    for each segment or table; `show_values`: also report their values."""
 
     most: int = 500
     show_values: bool = False
@@ -47,10 +47,11 @@ class Details:
 
 @dataclass(frozen=True, slots=True)
 class SegmentResult:
-    """The comparison of one segment. `why`: what is wrong with its files, if DAMAGED. `fresh`: the
-    files in the scratch folder that will replace them. `wrong`, `columns`, `rows`: for DIFFERENT
-    and if details were requested, the number of row images that differ, the columns in which they
-    differ, and some of these images. `waits`: why the files cannot be replaced yet."""
+    """The comparison of one segment. `why`: what is wrong with its files, if DAMAGED.
+    `fresh`: the files in the scratch folder that will replace them. `wrong`, `columns`,
+    `rows`: for DIFFERENT and if details were requested, the number of row images that
+    differ, the columns in which they differ, and some of these images. `waits`: why the
+    files cannot be replaced yet."""
 
     json_keys: ClassVar = (
         "batch",
@@ -80,9 +81,9 @@ class SegmentResult:
 
 @dataclass(slots=True)
 class SegmentComparison:
-    """Compares segments, batch by batch. `only`: the tables to compare; None for all. Each
-    changelog's files are listed only once, because the source's lock keeps other runs from changing
-    the list."""
+    """Compares segments, batch by batch. `only`: the tables to compare; None for all.
+    Each changelog's files are listed only once, because the source's lock keeps other
+    runs from changing the list."""
 
     work: Workplace
     only: frozenset[TableName] | None
@@ -91,8 +92,8 @@ class SegmentComparison:
     _folders: dict[tuple[TableName, int], str] = field(default_factory=dict)
 
     def compare(self, batch: Batch, read: Iterable[Segment]) -> list[SegmentResult]:
-        """Compare the segments of a batch with those that were read again. Remove the files in the
-        scratch folder that will not replace others."""
+        """Compare the segments of a batch with those that were read again. Remove the
+        files in the scratch folder that will not replace others."""
         read_again = {(segment.table, segment.schema_version): segment for segment in read}
         compared = []
         for segment in content_of(self.work.ledger, batch.source, batch.id).segments:
@@ -164,8 +165,8 @@ class SegmentComparison:
         return replace(compared, wrong=count, columns=tuple(columns), rows=tuple(rows))
 
     def _same_content(self, folder: str, segment: Segment, fresh: Segment) -> bool:
-        """Return whether the rows are the same. Files are compared by kind, because images that
-        omit columns are in files of their own."""
+        """Return whether the rows are the same. Files are compared by kind, because
+        images that omit columns are in files of their own."""
         return all(
             same_rows(
                 self.work.segments.pieces(folder, files_with(segment.files, ending)),
@@ -196,7 +197,8 @@ def changelog_of(work: Workplace, segment: Segment) -> str:
 
 
 def files_with(files: Iterable[SegmentFile], ending: int) -> list[SegmentFile]:
-    """Return the files with one ending (an index into `ENDINGS`). They have the same columns."""
+    """Return the files with one ending (an index into `ENDINGS`). They have the same
+    columns."""
     return [file for file in files if file.listed + file.partial == ending]
 
 
@@ -205,9 +207,9 @@ Flags = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class ContentDifference:
-    """How the rows of two sides differ. `rows`: the number of rows that differ; `columns`: the
-    columns in which at least one differs; `some`: some pairs of rows (left, right). Rows that only
-    one side has are counted but are not in `some`."""
+    """How the rows of two sides differ. `rows`: the number of rows that differ;
+    `columns`: the columns in which at least one differs; `some`: some pairs of rows
+    (left, right). Rows that only one side has are counted but are not in `some`."""
 
     rows: int
     columns: tuple[str, ...]
@@ -215,8 +217,8 @@ class ContentDifference:
 
 
 def same_rows(left: Iterable[pa.Table], right: Iterable[pa.Table]) -> bool:
-    """Return whether both sides have the same rows in the same order, with columns of the same
-    names, types and values."""
+    """Return whether both sides have the same rows in the same order, with columns of
+    the same names, types and values."""
     return all(
         a is not None and b is not None and a.schema.equals(b.schema) and a.equals(b)
         for a, b in _aligned(left, right)
@@ -267,7 +269,8 @@ def _differs(a: pa.Table, b: pa.Table, name: str) -> Flags:
 def _aligned(
     left: Iterable[pa.Table], right: Iterable[pa.Table]
 ) -> Iterator[tuple[pa.Table | None, pa.Table | None]]:
-    """Yield the rows of both sides in pieces of equal length; None for a side that has ended."""
+    """Yield the rows of both sides in pieces of equal length; None for a side that has
+    ended."""
     lefts, rights = _filled(left), _filled(right)
     a, b = next(lefts, None), next(rights, None)
     while a is not None or b is not None:

@@ -1,5 +1,6 @@
-"""Finishes a replay that was killed: its open write to a mirror (the Delta table with a table's
-current rows), and its open revision (new changelog files in place of captured ones)."""
+"""Finishes a replay that was killed: its open write to a mirror (the Delta table with a
+table's current rows), and its open revision (new changelog files in place of captured
+ones)."""
 
 from __future__ import annotations
 
@@ -13,9 +14,9 @@ from lockstep.pipeline.values.segment import Revision
 
 
 def settle_replays(work: Workplace, lease: Lease) -> tuple[str, ...]:
-    """Settle open writes (`settle_writes`) and carry out an open revision. Its new files were made
-    durable before it was recorded. If they are lost all the same, the revision is given up. Return
-    a sentence for each write and revision."""
+    """Settle open writes (`settle_writes`) and carry out an open revision. Its new
+    files were made durable before it was recorded. If they are lost all the same, the
+    revision is given up. Return a sentence for each write and revision."""
     notes = list(settle_writes(work, lease))
     revision = work.ledger.revisions(work.source.name).open
     if revision is not None:
@@ -37,8 +38,9 @@ def _carried_out(work: Workplace, lease: Lease, revision: Revision) -> str:
 
 
 def settle_writes(work: Workplace, lease: Lease) -> Iterator[str]:
-    """Settle each open write of a replay. If the mirror's log has its commit, record the write as
-    finished; otherwise give it up, since the mirror is unchanged. Yield a sentence for each."""
+    """Settle each open write of a replay. If the mirror's log has its commit, record
+    the write as finished; otherwise give it up, since the mirror is unchanged. Yield a
+    sentence for each."""
     ledger, source = work.ledger, work.source.name
     intents = [intent for intent in ledger.open_intents(source) if intent.step == REPLAY]
     states = ledger.table_states(source) if intents else {}

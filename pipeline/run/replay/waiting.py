@@ -24,9 +24,9 @@ def wait_for_lock(
     run: str | None = None,
     in_dagster: bool = False,
 ) -> Iterator[Lease]:
-    """Hold the source's lock while the context lasts. Waits without a limit. `tell`: called once in
-    `_REPORT_EVERY` tries with a sentence that names the holder. If waiting is interrupted, nothing
-    stays locked."""
+    """Hold the source's lock while the context lasts. Waits without a limit. `tell`:
+    called once in `_REPORT_EVERY` tries with a sentence that names the holder. If
+    waiting is interrupted, nothing stays locked."""
     with ExitStack() as locks:
         for number, _ in enumerate(REPLAY_LOCK.tries()):
             try:

@@ -1,1 +1,2 @@
-"""Reports on a source, and records the orders that people give. Nothing here captures or merges."""
+"""Reports on a source, and records the orders that people give. Nothing here captures
+or merges."""

@@ -1,5 +1,5 @@
-"""Plans the next run without writing anything. Also records the start that an operator chooses,
-after examining it."""
+"""Plans the next run without writing anything. Also records the start that an operator
+chooses, after examining it."""
 
 from __future__ import annotations
 
@@ -49,9 +49,10 @@ from lockstep.pipeline.values.table import TableName
 
 @dataclass(frozen=True, slots=True)
 class PlannedStart:
-    """The start of the next run. `rule`, `reason`: which start rule decided, and why. `position`:
-    None for a refusal. `continuity`, `gap_tables`: if the run does not continue the last batch,
-    whether a gap or an overlap lies between them, and the tables that it concerns."""
+    """The start of the next run. `rule`, `reason`: which start rule decided, and why.
+    `position`: None for a refusal. `continuity`, `gap_tables`: if the run does not
+    continue the last batch, whether a gap or an overlap lies between them, and the
+    tables that it concerns."""
 
     rule: str
     reason: str
@@ -62,9 +63,9 @@ class PlannedStart:
 
 @dataclass(frozen=True, slots=True)
 class PlannedShape:
-    """A table whose settings now select or mask other columns or rows than before. `refused`: the
-    setting that cannot be applied and quarantines the table; None if it is re-read. `remains`:
-    hidden values that the lake still has."""
+    """A table whose settings now select or mask other columns or rows than before.
+    `refused`: the setting that cannot be applied and quarantines the table; None if it
+    is re-read. `remains`: hidden values that the lake still has."""
 
     reason: str
     refused: str | None
@@ -73,12 +74,13 @@ class PlannedShape:
 
 @dataclass(frozen=True, slots=True)
 class RunPlan:
-    """The plan of the next run. `abandoned`: a sentence for each batch that would be abandoned.
-    `waiting`: by batch id, captured batches' tables that are not merged yet. `seconds`: estimate
-    for the capture; None if earlier batches give none. `quarantined`: tables that are stopped
-    already. `busy`: the run that is active now. `tables`: the steps that bring tables to the log's
-    end, with their cost for MySQL. `loads_take`: forecasts for reading rows from MySQL. `settings`:
-    the policies of tables that have a block in lockstep.toml. `shapes`: tables whose settings show
+    """The plan of the next run. `abandoned`: a sentence for each batch that would be
+    abandoned. `waiting`: by batch id, captured batches' tables that are not merged yet.
+    `seconds`: estimate for the capture; None if earlier batches give none.
+    `quarantined`: tables that are stopped already. `busy`: the run that is active now.
+    `tables`: the steps that bring tables to the log's end, with their cost for MySQL.
+    `loads_take`: forecasts for reading rows from MySQL. `settings`: the policies of
+    tables that have a block in lockstep.toml. `shapes`: tables whose settings show
     other columns or rows than the lake has."""
 
     abandoned: tuple[str, ...]
@@ -96,8 +98,8 @@ class RunPlan:
 
 
 def make_plan(work: Workplace) -> RunPlan:
-    """Return the plan of the next run, including its refusal; nothing is written. Raise errors that
-    a retry may resolve."""
+    """Return the plan of the next run, including its refusal; nothing is written. Raise
+    errors that a retry may resolve."""
     abandoned: list[Abandonment] = []
     start: PlannedStart | None = None
     reading: PlannedReading | None = None
@@ -150,9 +152,10 @@ def make_plan(work: Workplace) -> RunPlan:
 def planned_tables(
     work: Workplace, run_start: RunStart | None, known: KnownTables | None = None
 ) -> TablePlans:
-    """Return, with prices, what a run with this start does to each table that it does not simply
-    continue; nothing is written. `run_start`: None if the start is refused; then only stopped
-    tables are planned. `known`: the tables' states; None for the states in the ledger."""
+    """Return, with prices, what a run with this start does to each table that it does
+    not simply continue; nothing is written. `run_start`: None if the start is refused;
+    then only stopped tables are planned. `known`: the tables' states; None for the
+    states in the ledger."""
     tables = plan_returns(work, foreseen_orders(work, known), known=known)
     if run_start is not None:
         tables = plan_pasts(work, plan_readings(work, run_start, tables, known))
@@ -168,8 +171,9 @@ def _settings(work: Workplace) -> Mapping[TableName, str]:
 
 
 def _shapes(work: Workplace) -> tuple[dict[TableName, PlannedShape], KnownTables]:
-    """Return the tables whose shape (columns and rows that are shown) the settings change. Return
-    also the states of all tables once those are stopped for it (`reshape`)."""
+    """Return the tables whose shape (columns and rows that are shown) the settings
+    change. Return also the states of all tables once those are stopped for it
+    (`reshape`)."""
     known = KnownTables.of(work)
     errors = {state.table: error for state, error in tables_shown_differently(work)}
     cursor = work.ledger.cursors(work.source.name).captured
@@ -191,8 +195,8 @@ SPACE: Final = "a table's rows are in the lake twice until its mirror is acknowl
 
 
 def loads_take(work: Workplace, facts: ServerFacts, rows: int) -> tuple[str, ...]:
-    """Return sentences on reading `rows` rows from MySQL: how long it takes, how much space it
-    needs, and whether the server keeps its log long enough."""
+    """Return sentences on reading `rows` rows from MySQL: how long it takes, how much
+    space it needs, and whether the server keeps its log long enough."""
     plan = work.source.snapshot
     room = LogRoom(kept_for(facts.settings), plan.seconds)
     short = () if room.short is None else (f"{room.short}: {keep_longer(facts.settings)}",)
@@ -259,10 +263,11 @@ _PROPOSED = 0
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A chosen start, and what the next run makes of it. `abandoned`: the batches that it abandons;
-    `position`: where it starts; `follows`: the end of what was captured; `continuity`,
-    `gap_tables`: whether a gap or an overlap lies between these two, and the tables that it
-    concerns. `trouble`: why the server could not be asked; then the rest is unknown."""
+    """A chosen start, and what the next run makes of it. `abandoned`: the batches that
+    it abandons; `position`: where it starts; `follows`: the end of what was captured;
+    `continuity`, `gap_tables`: whether a gap or an overlap lies between these two, and
+    the tables that it concerns. `trouble`: why the server could not be asked; then the
+    rest is unknown."""
 
     override: Override
     abandoned: tuple[int, ...] = ()
@@ -276,9 +281,9 @@ class Choice:
 def choose_start(work: Workplace, lease: Lease, place: Place, reason: str, author: str) -> Choice:
     """Record where the next run is to start. This replaces an earlier choice.
 
-    Raise `StartBehindCursor`, `StartUnreachable` or another refusal if the log does not have the
-    place; then nothing is recorded. If the server does not answer, the choice is recorded without
-    examination.
+    Raise `StartBehindCursor`, `StartUnreachable` or another refusal if the log does not
+    have the place; then nothing is recorded. If the server does not answer, the choice
+    is recorded without examination.
     """
     if isinstance(place, Snapshot):
         raise snapshot_not_chosen()

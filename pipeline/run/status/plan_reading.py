@@ -1,7 +1,7 @@
-"""Reads the log that the next run would capture, and keeps nothing of it. Estimates how much log
-there is, how long its capture takes, and how each table's changes would be merged. The size of row
-images in bytes, and whether a mirror (the Delta table with the current rows) is small, is known
-only after a capture."""
+"""Reads the log that the next run would capture, and keeps nothing of it. Estimates how
+much log there is, how long its capture takes, and how each table's changes would be
+merged. The size of row images in bytes, and whether a mirror (the Delta table with the
+current rows) is small, is known only after a capture."""
 
 from __future__ import annotations
 
@@ -63,14 +63,15 @@ _LEAST_BYTES: Final = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class PlannedReading:
-    """The log that the next run would read. `why`: why reading ends at `end`. `runs`: number of
-    such runs until the log's end is reached. `log_bytes`, `foreign_bytes`: bytes of log. `foreign`:
-    number of transactions that change no captured table. `statements`: the first statements in the
-    log; `more_statements`: number of others. `refusal`: the error that would end the run before
-    anything is recorded. `rereads`: tables that would be re-read from MySQL, and why. `merges`: how
-    each table's changes would be merged, and why. `passed`: sentences on statements that are logged
-    instead of rows and change no captured table. `end_is_behind`: nothing is read, because the end
-    that a person chose is not after the start."""
+    """The log that the next run would read. `why`: why reading ends at `end`. `runs`:
+    number of such runs until the log's end is reached. `log_bytes`, `foreign_bytes`:
+    bytes of log. `foreign`: number of transactions that change no captured table.
+    `statements`: the first statements in the log; `more_statements`: number of others.
+    `refusal`: the error that would end the run before anything is recorded. `rereads`:
+    tables that would be re-read from MySQL, and why. `merges`: how each table's changes
+    would be merged, and why. `passed`: sentences on statements that are logged instead
+    of rows and change no captured table. `end_is_behind`: nothing is read, because the
+    end that a person chose is not after the start."""
 
     end: Position
     why: str
@@ -92,9 +93,9 @@ class PlannedReading:
 
 
 def read_ahead(work: Workplace, run_start: RunStart, plans: TablePlans) -> PlannedReading:
-    """Read what the next run would read, without its time limit. `plans`: the plans of tables
-    that need more than this log. Raise errors that a retry may resolve; others are the `refusal` of
-    the result."""
+    """Read what the next run would read, without its time limit. `plans`: the plans of
+    tables that need more than this log. Raise errors that a retry may resolve; others
+    are the `refusal` of the result."""
     bounds = bounds_of(work, run_start)
     bounds = replace(bounds, budget=replace(bounds.budget, max_seconds=None))
     newest = work.ledger.batches(work.source.name, limit=1)
@@ -103,7 +104,8 @@ def read_ahead(work: Workplace, run_start: RunStart, plans: TablePlans) -> Plann
     basis = basis_of(work, run_start, bounds, batch, taken_up)
     tally = LogTally(basis, plans)
     stops: list[LockstepError] = []
-    # A transaction that does not fit in memory is counted here, instead of being spilled.
+    # A transaction that does not fit in memory is counted here, instead of being
+    # spilled.
     spool = SummarisingSpool(work.spool, tally.spilled, tally.read_back.append)
     counted = replace(basis, work=replace(basis.work, spool=spool))
     reading = LogReading(counted, tally, on_unfollowed=stops.append)
@@ -155,7 +157,8 @@ def seconds_of(work: Workplace, reading: PlannedReading | None) -> float | None:
 
 
 def bytes_per_second(batches: Sequence[Batch]) -> float | None:
-    """Return the speed at which the newest large batches were captured; None if there are none."""
+    """Return the speed at which the newest large batches were captured; None if there
+    are none."""
     timed = [
         (batch.log_bytes, batch.captured_at - batch.created_at)
         for batch in batches
@@ -172,9 +175,10 @@ def _foreseen_merges(
     tables: Mapping[TableName, TableTally],
     replaced: Collection[TableName],
 ) -> dict[TableName, str]:
-    """Return, for each table with changes, how they would be merged. `replaced`: tables whose
-    earlier rows are void, because they are truncated, created or re-read."""
-    # After a gap or in an overlap, the mirror may already have a row that the log inserts.
+    """Return, for each table with changes, how they would be merged. `replaced`: tables
+    whose earlier rows are void, because they are truncated, created or re-read."""
+    # After a gap or in an overlap, the mirror may already have a row that the log
+    # inserts.
     continues = run_start.decision.continuity not in (Continuity.GAP, Continuity.OVERLAP)
     all_new = continues and not work.ledger.gaps(work.source.name)
     states = work.ledger.table_states(work.source.name)
@@ -209,8 +213,8 @@ def _foreseen_merges(
 def _column_sentences(
     work: Workplace, state: TableState | None, table_columns: pa.Schema, policies: LakePolicies
 ) -> Iterator[str]:
-    """Yield sentences on what the settings mean for the columns that a mirror has in addition to
-    the table's, and for its files."""
+    """Yield sentences on what the settings mean for the columns that a mirror has in
+    addition to the table's, and for its files."""
     for name, why, _ in taken_names(table_columns.names, policies):
         yield f"it would be quarantined, since column {name!r} has the name of {why}"
     for name, why in unclusterable(policies.cluster_by, table_columns):
@@ -240,8 +244,8 @@ STATEMENTS: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class TableTally:
-    """Counts of one table's changes. `counts`: rows by operation; `events`: number of row events;
-    `size`: their bytes, uncompressed."""
+    """Counts of one table's changes. `counts`: rows by operation; `events`: number of
+    row events; `size`: their bytes, uncompressed."""
 
     counts: RowCounts = field(default_factory=RowCounts)
     events: int = 0
@@ -255,9 +259,9 @@ class TableTally:
 
 @dataclass(frozen=True, slots=True)
 class LoggedStatementEffect:
-    """A statement in the log. `position`: where its transaction begins; `text`: its first words,
-    without literals; `effect`: what a run does with it. `stops_the_run`: a run refuses to continue
-    there."""
+    """A statement in the log. `position`: where its transaction begins; `text`: its
+    first words, without literals; `effect`: what a run does with it. `stops_the_run`: a
+    run refuses to continue there."""
 
     position: Coordinates
     text: str
@@ -267,7 +271,8 @@ class LoggedStatementEffect:
 
 @dataclass(frozen=True, slots=True)
 class Largest:
-    """The transaction with the most bytes of log. `rows`: number of its rows in captured tables."""
+    """The transaction with the most bytes of log. `rows`: number of its rows in
+    captured tables."""
 
     position: Coordinates
     bytes: int
@@ -275,19 +280,20 @@ class Largest:
 
 
 _Tallies = tuple[dict[TableName, TableTally], Integers]
-"""The tally of each table in a block, and an array with the number of captured rows that each
-transaction of the group has in the block."""
+"""The tally of each table in a block, and an array with the number of captured rows
+that each transaction of the group has in the block."""
 
 
 class LogTally:
-    """A `log_reader.LogTaker` that counts rows instead of capturing them. It follows structures and
-    quarantines tables as a capture would. `plans`: the plans of tables that get rows from
-    elsewhere than this log."""
+    """A `log_reader.LogTaker` that counts rows instead of capturing them. It follows
+    structures and quarantines tables as a capture would. `plans`: the plans of tables
+    that get rows from elsewhere than this log."""
 
     def __init__(self, basis: Basis, plans: TablePlans) -> None:
         self._basis = basis
         for table, plan in plans.plans.items():
-            # `besides`: the step that supplies what the log lacks. The table is busy with it.
+            # `besides`: the step that supplies what the log lacks. The table is busy
+            # with it.
             basis.tables[table].busy = plan.besides is not None
         self._read_later = {table for table, plan in plans.plans.items() if plan.reads_all_later}
         self._captured = basis.tables
@@ -300,8 +306,8 @@ class LogTally:
         self.replaced: set[TableName] = set()
         """Tables whose earlier rows would not count any more."""
         self.read_back: list[_Tallies] = []
-        """Tallies that the spool stored instead of blocks, and that were read back since the last
-        group."""
+        """Tallies that the spool stored instead of blocks, and that were read back
+        since the last group."""
         self.tables: dict[TableName, TableTally] = {}
         self.quarantined: list[StoppedTable] = []
         self.statements: list[LoggedStatementEffect] = []
@@ -322,8 +328,8 @@ class LogTally:
         self._decoding.follow(buffer)
 
     def wanted(self, table: TableName) -> bool:
-        """Return whether changes of a table count. If all its rows will be read later, earlier
-        changes do not."""
+        """Return whether changes of a table count. If all its rows will be read later,
+        earlier changes do not."""
         return table not in self._read_later and self._captured.wanted(table)
 
     def watches(self, table: TableName) -> bool:
@@ -376,7 +382,8 @@ class LogTally:
         self._quarantine(table, at, error)
 
     def lose(self, table: TableName, at: Coordinates, reason: str) -> None:
-        """Note that the table has to be re-read, because the log lacks its rows from here on."""
+        """Note that the table has to be re-read, because the log lacks its rows from
+        here on."""
         if self.wanted(table):
             self._reread(table, reason)
 
@@ -395,13 +402,13 @@ class LogTally:
     # -- rows -----------------------------------------------------------------------
 
     def spilled(self, block: Block) -> _Tallies:
-        """Count a block that would be spilled. It belongs to one transaction, which begins after
-        the last group that the buffer handed out."""
+        """Count a block that would be spilled. It belongs to one transaction, which
+        begins after the last group that the buffer handed out."""
         return self._counted(block, 1, lambda _: self._decoding.buffer.at)
 
     def _counted(self, block: Block, count: int, begin: Callable[[int], Coordinates]) -> _Tallies:
-        """Count the captured rows of a block. `count`: number of transactions in its group;
-        `begin`: returns where the transaction with a given number begins."""
+        """Count the captured rows of a block. `count`: number of transactions in its
+        group; `begin`: returns where the transaction with a given number begins."""
         tables: dict[TableName, TableTally] = {}
         rows = np.zeros(count, np.int64)
         for name, _, part in by_table(block, self._decoding.buffer.maps.maps):

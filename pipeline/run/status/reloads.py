@@ -1,7 +1,7 @@
-"""Plans and records reloads: mirrors (the Delta tables with the current rows), or some of their
-rows, that are written again. A person orders a reload, or a comparison found a difference. The plan
-decides what supplies each one. The next run carries it out; only a reload of rows under a condition
-is carried out by the run to which it is given."""
+"""Plans and records reloads: mirrors (the Delta tables with the current rows), or some
+of their rows, that are written again. A person orders a reload, or a comparison found a
+difference. The plan decides what supplies each one. The next run carries it out; only a
+reload of rows under a condition is carried out by the run to which it is given."""
 
 from __future__ import annotations
 
@@ -45,13 +45,14 @@ from lockstep.pipeline.values.table import TableName
 
 @dataclass(frozen=True, slots=True)
 class Reload:
-    """A mirror that is to be written again. `said`: the supplier that the person named, if any.
-    `supplier`: the one that is used. `next`: a sentence on what the next run does. `why`: why rows
-    come from MySQL although nobody asked for that. `rows`: the server's estimate of the rows to
-    read; None if none are read. `stopped`: the table is stopped, and the reload resumes it.
-    `already_reading`: its rows are already being read, so nothing has to be recorded. `origin`: the
-    changelog that the mirror is written from; None if rows are read. `part`: the only rows that are
-    read; None for all. `order`, `load`: set once the reload is recorded: the order that stops or
+    """A mirror that is to be written again. `said`: the supplier that the person named,
+    if any. `supplier`: the one that is used. `next`: a sentence on what the next run
+    does. `why`: why rows come from MySQL although nobody asked for that. `rows`: the
+    server's estimate of the rows to read; None if none are read. `stopped`: the table
+    is stopped, and the reload resumes it. `already_reading`: its rows are already being
+    read, so nothing has to be recorded. `origin`: the changelog that the mirror is
+    written from; None if rows are read. `part`: the only rows that are read; None for
+    all. `order`, `load`: set once the reload is recorded: the order that stops or
     resumes the table, or else the number of the load."""
 
     asked: OrderRequest
@@ -73,7 +74,8 @@ class Reload:
 
 
 class Reloading:
-    """The facts about tables that will be reloaded. Each fact is read only once for all of them."""
+    """The facts about tables that will be reloaded. Each fact is read only once for all
+    of them."""
 
     def __init__(self, work: Workplace, tables: Collection[TableName]) -> None:
         self.work, self.tables = work, tables
@@ -91,8 +93,8 @@ class Reloading:
 
     @cached_property
     def foreign(self) -> Collection[TableName]:
-        """Tables that no run has captured, and in whose mirrors' folders other programs have
-        tables."""
+        """Tables that no run has captured, and in whose mirrors' folders other programs
+        have tables."""
         new = [table for table in self.tables if table not in self.states]
         return foreign_mirrors(self.work, new).keys() if new else ()
 
@@ -108,16 +110,17 @@ class Reloading:
         return contents
 
     def reads(self, table: TableName) -> bool:
-        """Return whether the table's rows are being read from MySQL and it has not stopped
-        since."""
+        """Return whether the table's rows are being read from MySQL and it has not
+        stopped since."""
         load, state = self.loads.get(table), self.states.get(table)
         if state is not None and (state.has_stopped or state.loading):
             return state.loading
         return load is not None and load.reading is not None
 
     def origin(self, asked: OrderRequest, supplier: Supplier | None) -> ReloadOrigin:
-        """Return the changelog from which the mirror would be written, or a sentence that says why
-        it is read from MySQL. `supplier`: the one that the person named, if any."""
+        """Return the changelog from which the mirror would be written, or a sentence
+        that says why it is read from MySQL. `supplier`: the one that the person named,
+        if any."""
         state = self.states.get(asked.table)
         if state is None:
             return "it is not in the lake yet"
@@ -137,7 +140,8 @@ class Reloading:
 def _on_return(
     work: Workplace, asked: OrderRequest, state: TableState, supplier: Supplier | None
 ) -> ReloadOrigin:
-    """Return what the mirror of a stopped table is written from, as the next run would decide."""
+    """Return what the mirror of a stopped table is written from, as the next run would
+    decide."""
     order = TableOrder(
         0,
         asked.table,
@@ -160,10 +164,11 @@ def _on_return(
 def plan_reload(
     work: Workplace, asked: OrderRequest, supplier: Supplier | None, facts: Reloading | None = None
 ) -> Reload:
-    """Return a reload, which `give_reload` records. `supplier`: None for the changelog if it is
-    complete, else MySQL. `facts`: given if several tables are reloaded. Raise `PastRefused` if the
-    named changelog or log cannot supply the table. Raise `LedgerRefused` if the reload would show
-    more than before, to which a person must consent."""
+    """Return a reload, which `give_reload` records. `supplier`: None for the changelog
+    if it is complete, else MySQL. `facts`: given if several tables are reloaded. Raise
+    `PastRefused` if the named changelog or log cannot supply the table. Raise
+    `LedgerRefused` if the reload would show more than before, to which a person must
+    consent."""
     facts = facts or Reloading(work, [asked.table])
     table, state = asked.table, facts.states.get(asked.table)
     if supplier is Supplier.LOG:
@@ -200,8 +205,9 @@ def plan_reload(
 
 
 def plan_rows(work: Workplace, order: RereadRows, facts: Reloading | None = None) -> Reload:
-    """Return the reload of the rows that meet a condition; a run to which its `part` is given
-    carries it out. If these rows cannot be merged alone, return the reload of all rows."""
+    """Return the reload of the rows that meet a condition; a run to which its `part` is
+    given carries it out. If these rows cannot be merged alone, return the reload of all
+    rows."""
     table, condition = order.table, order.condition
     refused = refusal_by_condition(work, table)
     reach = ReadingReach(by_condition=None if refused is None else refused.message)
@@ -226,10 +232,10 @@ def plan_rows(work: Workplace, order: RereadRows, facts: Reloading | None = None
 
 
 def plan_repairs(work: Workplace, report: VerifyReport, author: str) -> list[Reload]:
-    """Return how each table that differs from MySQL is repaired: the differing rows are read, or
-    all rows if no condition can name them. Rows are never corrected in the mirror alone, because
-    consumers must find every change in the changelog. Tables that are stopped or incomplete are
-    left out."""
+    """Return how each table that differs from MySQL is repaired: the differing rows are
+    read, or all rows if no condition can name them. Rows are never corrected in the
+    mirror alone, because consumers must find every change in the changelog. Tables that
+    are stopped or incomplete are left out."""
     states = work.ledger.table_states(work.source.name)
     wrong = [
         difference
@@ -254,8 +260,8 @@ def plan_repairs(work: Workplace, report: VerifyReport, author: str) -> list[Rel
 
 
 def _foresee_past(asked: OrderRequest, facts: Reloading) -> Reload:
-    """Return the reload of a new table from the earliest place after which the log has all its
-    changes."""
+    """Return the reload of a new table from the earliest place after which the log has
+    all its changes."""
     table = asked.table
     if table in facts.states:
         past: Past | str = "it is in the lake, and its changelog cannot begin earlier"
@@ -280,8 +286,9 @@ def _foresee_past(asked: OrderRequest, facts: Reloading) -> Reload:
 
 
 def _require_consent(work: Workplace, state: TableState) -> None:
-    """Raise `LedgerRefused` if a reload would show more than the settings of the table's former
-    columns or name did: a person must consent to that explicitly (`resume`)."""
+    """Raise `LedgerRefused` if a reload would show more than the settings of the
+    table's former columns or name did: a person must consent to that explicitly
+    (`resume`)."""
     why = state.reason if state.need is Need.CONSENT else None
     if work.shaping.hides:
         newest = work.ledger.schema_versions(work.source.name, state.table)[-1:]
@@ -295,8 +302,9 @@ def _require_consent(work: Workplace, state: TableState) -> None:
 
 
 def give_reload(work: Workplace, lease: Lease, reload: Reload) -> Reload:
-    """Record a reload. A table that is read from MySQL is still followed, unless it is stopped. A
-    table whose mirror is written from its changelog stops until the next run."""
+    """Record a reload. A table that is read from MySQL is still followed, unless it is
+    stopped. A table whose mirror is written from its changelog stops until the next
+    run."""
     asked, table = reload.asked, reload.table
     if reload.already_reading:
         return reload

@@ -1,5 +1,5 @@
-"""Counts rows of a mirror (the Delta table with the current rows) that have the same primary key as
-another row."""
+"""Counts rows of a mirror (the Delta table with the current rows) that have the same
+primary key as another row."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ MOST: Final = 5_000_000
 
 @dataclass(frozen=True, slots=True)
 class KeyCount:
-    """The count for one table. `key`: the key's columns. `rows`: number of rows. `repeated`: how
-    many of them have the key of an earlier one; None if nothing was counted, for the reason
-    `why`."""
+    """The count for one table. `key`: the key's columns. `rows`: number of rows.
+    `repeated`: how many of them have the key of an earlier one; None if nothing was
+    counted, for the reason `why`."""
 
     table: TableName
     key: tuple[str, ...]

@@ -1,4 +1,5 @@
-"""Reports the tables that a run read or wrote, for lineage events and other catalogs of tables."""
+"""Reports the tables that a run read or wrote, for lineage events and other catalogs of
+tables."""
 
 from __future__ import annotations
 
@@ -17,18 +18,19 @@ from lockstep.pipeline.values.errors import LockstepError
 from lockstep.pipeline.values.table import TableName
 
 MOST_TABLES: Final = 250
-"""Largest number of tables that are reported. Tables with changed structures come first."""
+"""Largest number of tables that are reported. Tables with changed structures come
+first."""
 
 MOST_COLUMNS: Final = 1_000
-"""Largest number of columns that are reported in total; further tables are reported without
-columns. Both limits keep a message below one megabyte, which brokers accept."""
+"""Largest number of columns that are reported in total; further tables are reported
+without columns. Both limits keep a message below one megabyte, which brokers accept."""
 
 
 @dataclass(frozen=True, slots=True)
 class TableNews:
-    """One table that a run read or wrote. `merge`: the last write of its mirror, if any. `changed`:
-    some of its rows changed. `schema`: its structure, None beyond the limit of columns; `comments`:
-    on its columns, by name."""
+    """One table that a run read or wrote. `merge`: the last write of its mirror, if
+    any. `changed`: some of its rows changed. `schema`: its structure, None beyond the
+    limit of columns; `comments`: on its columns, by name."""
 
     state: TableState
     merge: TableMerge | None
@@ -52,8 +54,8 @@ class RunNews:
 def run_news(
     work: Workplace, captured: CaptureReport | None, merged: MergeReport | None
 ) -> RunNews:
-    """Return the tables of a run: first those with events (such as an ALTER), then the others, by
-    name."""
+    """Return the tables of a run: first those with events (such as an ALTER), then the
+    others, by name."""
     ledger, source = work.ledger, work.source.name
     events = _events(ledger, source, captured, merged)
     merges: dict[TableName, list[TableMerge]] = {}
@@ -73,8 +75,8 @@ def run_news(
 def comments_of(
     work: Workplace, tables: Collection[TableName]
 ) -> Mapping[TableName, Mapping[str, str]]:
-    """Return the comments on columns, by table and column: from the source, if it answers, and for
-    the columns that mirrors have in addition."""
+    """Return the comments on columns, by table and column: from the source, if it
+    answers, and for the columns that mirrors have in addition."""
     comments: Mapping[TableName, Mapping[str, str]] = {}
     with suppress(LockstepError):
         comments = work.server.comments(tables) if tables else {}

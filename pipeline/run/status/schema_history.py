@@ -1,8 +1,8 @@
 """Shows a table's structure at a place of the log, and the changes that led to it.
 
-The ledger answers for most places. The server is asked only for `earliest`, for a moment in a given
-log file (the ledger has no index of log files), and for a moment after the last captured
-transaction.
+The ledger answers for most places. The server is asked only for `earliest`, for a
+moment in a given log file (the ledger has no index of log files), and for a moment
+after the last captured transaction.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class ShownSchema:
-    """The versions of a table's structure, oldest first. `shown`: the version in force at the
-    place."""
+    """The versions of a table's structure, oldest first. `shown`: the version in force
+    at the place."""
 
     table: TableName
     shown: ShownVersion
@@ -67,9 +67,9 @@ def show_schema(
 ) -> ShownSchema:
     """Return the table's structure at a place, or the newest one if `place` is None.
 
-    `work`: returns the workplace; it is called only if the server has to be asked. Raise
-    `NothingMatches` for a table that is not in the history, and `SchemaUnknownAt` for a place that
-    no batch captured.
+    `work`: returns the workplace; it is called only if the server has to be asked.
+    Raise `NothingMatches` for a table that is not in the history, and `SchemaUnknownAt`
+    for a place that no batch captured.
     """
     versions = ledger.schema_versions(source, table)
     if not versions:
@@ -154,10 +154,11 @@ def _at_moment(
     moment: datetime,
     work: Callable[[], Workplace],
 ) -> SchemaVersion | None:
-    """Return the version in force at a moment. Each version of an earlier batch precedes the
-    moment. In the batch that contains the moment, versions precede it if their statements committed
-    before it. The last version that precedes the moment is returned. If the moment is after the
-    last captured transaction, the server is asked whether it has later ones."""
+    """Return the version in force at a moment. Each version of an earlier batch
+    precedes the moment. In the batch that contains the moment, versions precede it if
+    their statements committed before it. The last version that precedes the moment is
+    returned. If the moment is after the last captured transaction, the server is asked
+    whether it has later ones."""
     began = _began(ledger, source, versions)
     if began is not None and moment < began:
         raise SchemaUnknownAt(
@@ -193,15 +194,17 @@ def _at_moment(
 
 
 def _reaching(times: Sequence[BatchTimes], server: str, moment: datetime) -> int | None:
-    """Return the server's first batch that ends at or after a moment; None if all end before it."""
+    """Return the server's first batch that ends at or after a moment; None if all end
+    before it."""
     ends = [(batch.id, batch.end) for batch in times if batch.server_uuid == server and batch.end]
     place = find_moment([end for _, end in ends], moment).place
     return ends[place][0] if place < len(ends) else None
 
 
 def _began(ledger: Batches, source: str, versions: Sequence[ShownVersion]) -> datetime | None:
-    """Return when a table's history begins: at the commit of the statement that created it, or at
-    the start of the batch that first read its structure. Return None if that is unknown."""
+    """Return when a table's history begins: at the commit of the statement that created
+    it, or at the start of the batch that first read its structure. Return None if that
+    is unknown."""
     if versions[0].statement is not None:
         return versions[0].statement.committed_at
     batches = ledger.batches(source, limit=_NO_LIMIT)
@@ -218,7 +221,8 @@ def _began(ledger: Batches, source: str, versions: Sequence[ShownVersion]) -> da
 
 
 def _captured_until(ledger: Batches, source: str, moment: datetime, workplace: Workplace) -> bool:
-    """Return whether the moment is in the past and every earlier commit has been captured."""
+    """Return whether the moment is in the past and every earlier commit has been
+    captured."""
     cursor, facts = ledger.cursors(source).captured, workplace.server.facts()
     if cursor is None or cursor.position.server_uuid != facts.server_uuid:
         return False
@@ -232,9 +236,10 @@ def _captured_until(ledger: Batches, source: str, moment: datetime, workplace: W
 def _after(
     ledger: Batches, source: str, versions: Sequence[ShownVersion], gtids: GtidSet
 ) -> SchemaVersion | None:
-    """Return the last version before the first one that the GTID set does not include. The set
-    includes a version that a statement made if it contains the statement's GTID, and any other
-    version if it contains all transactions before the version's batch."""
+    """Return the last version before the first one that the GTID set does not include.
+    The set includes a version that a statement made if it contains the statement's
+    GTID, and any other version if it contains all transactions before the version's
+    batch."""
     cursor = ledger.cursors(source).captured
     if cursor is None or not cursor.position.gtid_set.contains(gtids):
         raise _never_read(source, f"transactions of {gtids.shortened()} were not captured")
@@ -270,8 +275,9 @@ def _never_read(source: str, why: str) -> LockstepError:
 
 @dataclass(frozen=True, slots=True)
 class ShownVersion:
-    """A version of a structure, the statement that made it (None if it was read from the server),
-    and its differences from the version before, each as "what: before, now"."""
+    """A version of a structure, the statement that made it (None if it was read from
+    the server), and its differences from the version before, each as "what: before,
+    now"."""
 
     version: SchemaVersion
     statement: SchemaStatement | None
@@ -293,8 +299,8 @@ def _with_changes(
 
 
 def _changes(before: SchemaVersion, now: SchemaVersion) -> Iterator[str]:
-    """Yield the differences of two versions, each as "what: before, now". Renamed columns are
-    recognized if the history records the earlier name of each column."""
+    """Yield the differences of two versions, each as "what: before, now". Renamed
+    columns are recognized if the history records the earlier name of each column."""
     if now.schema is None or before.schema is None:
         return
     parts = differences(before.schema, now.schema)
@@ -309,8 +315,9 @@ def _changes(before: SchemaVersion, now: SchemaVersion) -> Iterator[str]:
 
 
 def _columns(before: SchemaVersion, now: SchemaVersion) -> Iterator[str]:
-    """Yield the columns that were added, renamed or dropped. Yield nothing if the history does not
-    record the earlier name of each column, as for a table that a new one replaced."""
+    """Yield the columns that were added, renamed or dropped. Yield nothing if the
+    history does not record the earlier name of each column, as for a table that a new
+    one replaced."""
     if now.schema is None or before.schema is None or now.columns_from is None:
         return
     for column, origin in zip(now.schema.columns, now.columns_from, strict=True):

@@ -1,5 +1,5 @@
-"""Gathers the facts for the page about a run, or about a span of the past. All of them come from
-the ledger."""
+"""Gathers the facts for the page about a run, or about a span of the past. All of them
+come from the ledger."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ from lockstep.pipeline.values.shown import first_words
 from lockstep.pipeline.values.table import TableName
 
 _BESIDE: Final = 40
-"""Largest number of batches (a batch is what one run captured) that are plotted for a run: its own,
-preceded by earlier ones."""
+"""Largest number of batches (a batch is what one run captured) that are plotted for a
+run: its own, preceded by earlier ones."""
 
 _WORDS: Final = 40
 """Largest number of words and symbols of a statement that are shown."""
@@ -47,8 +47,9 @@ _BY_STATEMENT: Final = (
 
 @dataclass(frozen=True, slots=True)
 class StructureChange:
-    """An event of a table, such as an ALTER or a re-read. `statement`: its text without literals;
-    None if no statement caused the event. `effects`: sentences on what the statement did."""
+    """An event of a table, such as an ALTER or a re-read. `statement`: its text without
+    literals; None if no statement caused the event. `effects`: sentences on what the
+    statement did."""
 
     event: TableEvent
     committed_at: datetime | None
@@ -58,9 +59,10 @@ class StructureChange:
 
 @dataclass(frozen=True, slots=True)
 class TableTotal:
-    """The totals of one table over all batches of the report. `counts`: captured rows by operation;
-    `read`: number of rows that were read from MySQL; `size`: bytes of its files; `written`: the
-    last write of its mirror; `proof`: its newest comparison with MySQL."""
+    """The totals of one table over all batches of the report. `counts`: captured rows
+    by operation; `read`: number of rows that were read from MySQL; `size`: bytes of its
+    files; `written`: the last write of its mirror; `proof`: its newest comparison with
+    MySQL."""
 
     table: TableName
     counts: RowCounts
@@ -72,11 +74,11 @@ class TableTotal:
 
 @dataclass(frozen=True, slots=True)
 class SpanReport:
-    """The report on a run or a span. `about`: its name for people. `batches`: its batches, oldest
-    first, never empty. `before`: earlier batches that are plotted with them. `rows`: the captured
-    rows of both. `writes`: the finished writes of mirrors. `shown`: the version set of the last
-    acknowledged batch. `stopped`: the tables that are stopped now; `proofs`: the present results of
-    comparisons."""
+    """The report on a run or a span. `about`: its name for people. `batches`: its
+    batches, oldest first, never empty. `before`: earlier batches that are plotted with
+    them. `rows`: the captured rows of both. `writes`: the finished writes of mirrors.
+    `shown`: the version set of the last acknowledged batch. `stopped`: the tables that
+    are stopped now; `proofs`: the present results of comparisons."""
 
     source: str
     about: str
@@ -126,8 +128,8 @@ class SpanReport:
 
 
 def report_of_run(ledger: Ledger, source: str, run: str | None, now: datetime) -> SpanReport:
-    """Return the report on a run. `run`: None for the last run that captured anything. Raise
-    `SpanRefused` if there is no such run."""
+    """Return the report on a run. `run`: None for the last run that captured anything.
+    Raise `SpanRefused` if there is no such run."""
     newest = ledger.cursors(source).captured
     if newest is None:
         raise SpanRefused(
@@ -148,8 +150,8 @@ def report_of_run(ledger: Ledger, source: str, run: str | None, now: datetime) -
 
 
 def report_of_span(ledger: Ledger, source: str, span: Span, now: datetime) -> SpanReport:
-    """Return the report on all batches that a span touches. Raise `SpanRefused` if there are none,
-    or if some of them were pruned."""
+    """Return the report on all batches that a span touches. Raise `SpanRefused` if
+    there are none, or if some of them were pruned."""
     runs = {run: batch_of_run(ledger, source, run).id for run in runs_named(span)}
     chain, pruned = known_batches(ledger, source), ledger.pruned_through(source)
     batches = batches_of(span, chain, runs)

@@ -1,5 +1,5 @@
-"""Gathers the facts about the state of a source, from the ledger, and from the server if it
-answers. `pipeline.status` judges them."""
+"""Gathers the facts about the state of a source, from the ledger, and from the server
+if it answers. `pipeline.status` judges them."""
 
 from __future__ import annotations
 
@@ -51,9 +51,9 @@ def standing_of(
     work: Workplace | LockstepError,
     now: datetime,
 ) -> Standing:
-    """Return the state of a source, even if its server does not answer. Nothing is written.
-    `patterns`: the tables to capture; `work`: the workplace, or the error that prevented its
-    set-up."""
+    """Return the state of a source, even if its server does not answer. Nothing is
+    written. `patterns`: the tables to capture; `work`: the workplace, or the error that
+    prevented its set-up."""
     acknowledged = ledger.cursors(source).acknowledged
     captured = ledger.cursors(source).captured
     override = ledger.open_override(source)
@@ -114,9 +114,9 @@ def standing_of(
 
 
 def log_seen(work: Workplace, now: datetime) -> tuple[ServerFacts | None, Lag, Headroom | None]:
-    """Return the server's facts, the lake's lag, and how long the server still keeps the log after
-    the acknowledged position. The first and the last are None if the server does not answer or
-    nothing was acknowledged."""
+    """Return the server's facts, the lake's lag, and how long the server still keeps
+    the log after the acknowledged position. The first and the last are None if the
+    server does not answer or nothing was acknowledged."""
     source, ledger = work.source.name, work.ledger
     cursor = ledger.cursors(source).acknowledged
     if cursor is None:
@@ -138,17 +138,19 @@ def _quarantines(tables: Sequence[DisagreeingTable]) -> tuple[StoppedTable, ...]
 def _since(
     attempts: Sequence[Attempt], batches: Sequence[Batch], position: Position | None
 ) -> datetime | None:
-    """Return the last moment at which the position is known to have been the log's end. It is the
-    moment when a run found nothing after the position. If the position is the source's start,
-    before any captured commit, it is the creation of the batch that ends there."""
+    """Return the last moment at which the position is known to have been the log's end.
+    It is the moment when a run found nothing after the position. If the position is the
+    source's start, before any captured commit, it is the creation of the batch that
+    ends there."""
     created_at = next((batch.created_at for batch in batches if batch.end == position), None)
     first = created_at if position is not None and position.committed_at is None else None
     return looked(attempts, position) or first
 
 
 def _headroom(server: SourceServer, facts: ServerFacts, position: Position) -> Headroom | None:
-    """Return how long the server still keeps the log after the position; None if another server
-    answers. At most two log files are read, and only their first events."""
+    """Return how long the server still keeps the log after the position; None if
+    another server answers. At most two log files are read, and only their first
+    events."""
     files = [log.file for log in facts.binlogs]
     if facts.server_uuid != position.server_uuid or not files:
         return None

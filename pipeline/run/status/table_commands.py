@@ -1,7 +1,8 @@
-"""Records the orders that people give to stop one table, and to resume it. Runs carry them out.
+"""Records the orders that people give to stop one table, and to resume it. Runs carry
+them out.
 
-Before a resume is recorded, its outcome is shown: the plan of the next run, and what today's
-settings make of the statement at which the table stopped.
+Before a resume is recorded, its outcome is shown: the plan of the next run, and what
+today's settings make of the statement at which the table stopped.
 """
 
 from __future__ import annotations
@@ -80,8 +81,9 @@ def require_known(states: Mapping[TableName, TableState], source: str, table: Ta
 
 @dataclass(frozen=True, slots=True)
 class OrderRequest:
-    """A person's request for an order. `statement`: a CREATE TABLE with the table's structure from
-    where it stopped on; `renames`: pairs of an old and a new column name."""
+    """A person's request for an order. `statement`: a CREATE TABLE with the table's
+    structure from where it stopped on; `renames`: pairs of an old and a new column
+    name."""
 
     table: TableName
     author: str
@@ -97,12 +99,12 @@ def give_order(
     asked: OrderRequest,
     tell: Callable[[str], None] = lambda sentence: None,
 ) -> RecordedOrder:
-    """Record an order. For a resume, `tell` is first called with a sentence on what the next run
-    will do.
+    """Record an order. For a resume, `tell` is first called with a sentence on what the
+    next run will do.
 
-    Raise `NothingMatches` for an unknown table, `ConfigurationError` for a statement that cannot be
-    used, and `LedgerRefused` for an order that does not fit the table's state; then nothing is
-    recorded.
+    Raise `NothingMatches` for an unknown table, `ConfigurationError` for a statement
+    that cannot be used, and `LedgerRefused` for an order that does not fit the table's
+    state; then nothing is recorded.
     """
     ledger, table = work.ledger, asked.table
     states = ledger.table_states(work.source.name)
@@ -132,8 +134,8 @@ def give_order(
 
 
 def plan_resume(work: Workplace, asked: OrderRequest) -> RecordedOrder:
-    """Return the order of a resume, with the number 0, and a sentence on what it would do; nothing
-    is recorded. Raise the errors of `give_order`."""
+    """Return the order of a resume, with the number 0, and a sentence on what it would
+    do; nothing is recorded. Raise the errors of `give_order`."""
     states = work.ledger.table_states(work.source.name)
     require_known(states, work.source.name, asked.table)
     state = states[asked.table]
@@ -141,7 +143,8 @@ def plan_resume(work: Workplace, asked: OrderRequest) -> RecordedOrder:
     if asked.statement is not None:
         facts = dialect_of(work.server.facts())
         history = _newest_schema(work.ledger, work.source.name, facts.lower_case_table_names)
-        # The order is kept for good, so values of columns that the settings hide are removed.
+        # The order is kept for good, so values of columns that the settings hide are
+        # removed.
         given = read_definition(asked.statement, asked.table, history, facts)
         schema = work.shaping.redacted(given)
     order = TableOrder(
@@ -183,8 +186,8 @@ def _require_renames(asked: OrderRequest, before: TableSchema | None, given: Tab
 def _require_no_more(
     work: Workplace, asked: OrderRequest, place: StoppedAt, given: TableSchema
 ) -> None:
-    """Raise `ConfigurationError` if a given structure would show hidden values. Such a structure
-    says only where columns come from; it is no consent to show more."""
+    """Raise `ConfigurationError` if a given structure would show hidden values. Such a
+    structure says only where columns come from; it is no consent to show more."""
     if place.version is None or place.before is None:
         return
     origins = columns_from(place.before, given, asked.renames)
@@ -203,9 +206,9 @@ _EMPTIED: Final = (Action.EMPTY, Action.CREATE)
 
 @dataclass(frozen=True, slots=True)
 class StoppedAt:
-    """The history at the place where a table stopped. `version`: its structure there, None if
-    unknown. `statement`: the statement that begins there; `consequence`: what today's settings make
-    of it; `after`: the structure after it."""
+    """The history at the place where a table stopped. `version`: its structure there,
+    None if unknown. `statement`: the statement that begins there; `consequence`: what
+    today's settings make of it; `after`: the structure after it."""
 
     version: SchemaVersion | None = None
     statement: LoggedStatement | None = None
@@ -222,15 +225,16 @@ class StoppedAt:
 
     @property
     def why_read(self) -> str | None:
-        """Why the table must be re-read from MySQL, whatever structure is given; None if not. It
-        must if the statement is followed and changes rows in a way that no structure describes."""
+        """Why the table must be re-read from MySQL, whatever structure is given; None
+        if not. It must if the statement is followed and changes rows in a way that no
+        structure describes."""
         if self.consequence is None or not self.followed or self.consequence.action in KEEPS_ROWS:
             return None
         return self.consequence.reason
 
     def doubt(self, order: TableOrder) -> str | None:
-        """Return why the log alone does not suffice; None if it does. Either the table would stop
-        here again, or its earlier rows do not fit the given structure."""
+        """Return why the log alone does not suffice; None if it does. Either the table
+        would stop here again, or its earlier rows do not fit the given structure."""
         emptied = self.consequence is not None and self.consequence.action in _EMPTIED
         if self.why_read is not None and not (emptied and order.schema is None):
             return self.why_read
@@ -343,7 +347,8 @@ def _resume_sentence(work: Workplace, order: TableOrder, place: StoppedAt) -> st
 
 
 def _refused_again(work: Workplace, table: TableName) -> TableError | None:
-    """Return why the table cannot be captured with its present structure; None if it can."""
+    """Return why the table cannot be captured with its present structure; None if it
+    can."""
     try:
         schemas = work.server.current_schemas([table]).tables
     except TableError:
@@ -392,11 +397,12 @@ def _newest_schema(ledger: Structures, source: str, folding: int) -> ServerSchem
 def read_definition(
     statement: str, table: TableName, schema: ServerSchema, facts: ServerDialect
 ) -> TableSchema:
-    """Return the structure that one CREATE TABLE of this table defines, as `show create table`
-    prints it. Omitted defaults are those of the database. Raise `ConfigurationError` for anything
-    else."""
+    """Return the structure that one CREATE TABLE of this table defines, as `show create
+    table` prints it. Omitted defaults are those of the database. Raise
+    `ConfigurationError` for anything else."""
     text = statement.strip().removesuffix(";")
-    # SHOW CREATE TABLE prints the defaults of TIMESTAMP columns, and omits default collations.
+    # SHOW CREATE TABLE prints the defaults of TIMESTAMP columns, and omits default
+    # collations.
     context = replace(read_context(b"", facts, table.database), explicit_timestamps=True)
     changes = read_change(text, context)
     if isinstance(changes, NotUnderstood):

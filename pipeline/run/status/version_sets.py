@@ -1,8 +1,10 @@
-"""Version sets: the versions of a source's mirrors (the Delta tables with the current rows) that
-together show one place of its log, and the tables without such a version. Only the ledger is read.
+"""Version sets: the versions of a source's mirrors (the Delta tables with the current
+rows) that together show one place of its log, and the tables without such a version.
+Only the ledger is read.
 
-A set shows the end of a batch (what one run captured). For a place, the newest set that shows
-nothing after the place is chosen; for `gtid:<set>`, the first set that has all these GTIDs.
+A set shows the end of a batch (what one run captured). For a place, the newest set that
+shows nothing after the place is chosen; for `gtid:<set>`, the first set that has all
+these GTIDs.
 """
 
 from __future__ import annotations
@@ -46,8 +48,9 @@ class MissingVersion:
 
 @dataclass(frozen=True, slots=True)
 class ShownVersions:
-    """The version set of a batch: the versions to read together, and the tables without one, both
-    sorted by table name. `position`: the place in the log that all `entries` show."""
+    """The version set of a batch: the versions to read together, and the tables without
+    one, both sorted by table name. `position`: the place in the log that all `entries`
+    show."""
 
     source: str
     batch: Batch
@@ -83,8 +86,8 @@ def version_set_of(ledger: Ledger, source: str, batch: Batch) -> ShownVersions:
 
 
 def _ends_of(ledger: Batches, source: str, missing: Sequence[MissingTable]) -> dict[int, Position]:
-    """Return, by batch id, the ends of the later batches with which changes of missing tables were
-    merged."""
+    """Return, by batch id, the ends of the later batches with which changes of missing
+    tables were merged."""
     numbers = [table.together for table in missing if table.together is not None]
     if not numbers:
         return {}
@@ -101,8 +104,8 @@ def _end(batch: Batch) -> Position:
 
 
 def chosen_batch(source: str, batches: Sequence[Batch], place: Place | None) -> Batch:
-    """Return the batch whose end is shown for a place. `batches`: the acknowledged batches, oldest
-    first."""
+    """Return the batch whose end is shown for a place. `batches`: the acknowledged
+    batches, oldest first."""
     if not batches:
         raise VersionSetUnknown(
             f"{source}: nothing was acknowledged yet", hint=f"`lockstep run --source {source}`"
@@ -124,8 +127,8 @@ def _in_words(position: Position) -> str:
 
 
 def _chosen(batches: Sequence[Batch], place: Place | None) -> Batch | None:
-    """Return the last batch whose end shows nothing after the place; None if there is none. For
-    GTIDs, return the first batch that has all of them."""
+    """Return the last batch whose end shows nothing after the place; None if there is
+    none. For GTIDs, return the first batch that has all of them."""
     match place:
         case None | Latest():
             return batches[-1]
@@ -164,9 +167,9 @@ def _last(batches: Sequence[Batch]) -> Batch | None:
 
 
 def _at(batches: Sequence[Batch], at: Coordinates) -> Batch | None:
-    """Return the last batch that shows nothing after these coordinates; None if no batch captured
-    the place. Several servers may have log files of the same name: the newest batch that captured
-    the place decides which server is meant."""
+    """Return the last batch that shows nothing after these coordinates; None if no
+    batch captured the place. Several servers may have log files of the same name: the
+    newest batch that captured the place decides which server is meant."""
     covering = [batch for batch in batches if _covers(batch, at)]
     if not covering:
         return None
@@ -184,8 +187,8 @@ def _covers(batch: Batch, at: Coordinates) -> bool:
 
 
 def _in_file(batches: Sequence[Batch], file: LogFile, moment: datetime) -> Batch | None:
-    """Return the last batch that shows nothing after a moment in a log file. If several servers
-    have a file of this name, the most recently captured one is meant."""
+    """Return the last batch that shows nothing after a moment in a log file. If several
+    servers have a file of this name, the most recently captured one is meant."""
     through = [batch for batch in batches if _touches(batch, file)]
     if not through:
         return None

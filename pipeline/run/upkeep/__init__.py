@@ -1,1 +1,2 @@
-"""Carries out upkeep: compacts mirrors' files, and deletes files and rows that nothing needs."""
+"""Carries out upkeep: compacts mirrors' files, and deletes files and rows that nothing
+needs."""

@@ -12,8 +12,8 @@ lists; all changelogs must then still list what came after it.
 4. The ledger deletes its rows about these files, then the decisions of runs that captured nothing,
 then batches to which nothing refers. Each transaction deletes a limited number.
 
-The next upkeep continues an interrupted one. The source's lock is held only while the ledger
-records something. A run that publishes meanwhile commits before or after this.
+The next upkeep continues an interrupted one. The source's lock is held only while the
+ledger records something. A run that publishes meanwhile commits before or after this.
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ def last_lease(work: Workplace) -> datetime | None:
 
 
 def under_lock(work: Workplace, holder: str, act: Callable[[Lease], None]) -> bool:
-    """Take the source's lock, call `act`, and return True. Return False if a run holds the lock and
-    does not release it soon."""
+    """Take the source's lock, call `act`, and return True. Return False if a run holds
+    the lock and does not release it soon."""
     for _ in UPKEEP_TURN.tries(work.pause):
         with suppress(SourceBusy), work.ledger.lock(work.source.name, holder, None) as lease:
             act(lease)
@@ -71,9 +71,9 @@ def under_lock(work: Workplace, holder: str, act: Callable[[Lease], None]) -> bo
 
 
 def plan_changes(work: Workplace, keep: timedelta | None, promised: timedelta) -> ChangesPlan:
-    """Plan the deletion; only the ledger is read, and nothing is written. `keep`: how long
-    changes are kept, None for ever. `promised`: how long files are kept after changelogs stop
-    listing them."""
+    """Plan the deletion; only the ledger is read, and nothing is written. `keep`: how
+    long changes are kept, None for ever. `promised`: how long files are kept after
+    changelogs stop listing them."""
     ledger, source = work.ledger, work.source.name
     notes = ledger.forgotten(source).unfinished
     if keep is None and not notes:
@@ -126,8 +126,8 @@ def _files(work: Workplace, note: DeletedChanges) -> list[ChangeFile]:
 
 
 def delete_changes(work: Workplace, plan: ChangesPlan, holder: str) -> ChangesPlan:
-    """Carry out the plan, and return what was done. Raise `LakeUnavailable` if the lake does not
-    answer."""
+    """Carry out the plan, and return what was done. Raise `LakeUnavailable` if the lake
+    does not answer."""
     if plan.idle:
         return plan
     unlist = plan.unlist
@@ -151,8 +151,8 @@ def delete_changes(work: Workplace, plan: ChangesPlan, holder: str) -> ChangesPl
 
 
 def _pruned(work: Workplace, holder: str, note: DeletedChanges) -> int:
-    """Delete the ledger's rows of a note, and return their number. If a run takes the source
-    meanwhile, the next upkeep does the rest."""
+    """Delete the ledger's rows of a note, and return their number. If a run takes the
+    source meanwhile, the next upkeep does the rest."""
     rows, ledger = 0, work.ledger
     with suppress(SourceBusy):
         for kind in Prunable:
@@ -174,9 +174,9 @@ def _noted(
     unlisted: Sequence[DeletedChanges] = (),
     deleted: Sequence[DeletedChanges] = (),
 ) -> str | None:
-    """Record steps in the ledger and return None; or return why that is impossible. Before that,
-    each changelog is made to list exactly the captured files: a foreign file with changes of
-    several batches would keep old changes listed."""
+    """Record steps in the ledger and return None; or return why that is impossible.
+    Before that, each changelog is made to list exactly the captured files: a foreign
+    file with changes of several batches would keep old changes listed."""
     ledger = work.ledger
     reasons: list[str] = []
 
@@ -198,7 +198,8 @@ def _noted(
     try:
         noted = under_lock(work, holder, note)
     except LockstepError as error:
-        # For example, a consumer registered after the plan was made, and needs these changes.
+        # For example, a consumer registered after the plan was made, and needs these
+        # changes.
         return error.message
     if not noted:
         return _LATER
@@ -227,8 +228,8 @@ def _unlisted(work: Workplace, note: DeletedChanges) -> None:
 
 
 def _deleted(work: Workplace, note: DeletedChanges) -> None:
-    """Delete the files of these batches. Keep files that a changelog lists again because it was
-    restored from a backup."""
+    """Delete the files of these batches. Keep files that a changelog lists again
+    because it was restored from a backup."""
     for changelog, files in _by_changelog(work, note):
         listed = work.changelog.listed(changelog.folder) or {}
         unlisted = [

@@ -1,11 +1,12 @@
-"""Carries out the upkeep of a source's mirrors (the Delta tables with the current rows): gathers
-the facts, plans, and acts.
+"""Carries out the upkeep of a source's mirrors (the Delta tables with the current
+rows): gathers the facts, plans, and acts.
 
-No run waits for upkeep. Files of mirrors are rewritten without the source's lock, and only while no
-run holds it. Each upkeep commit is based on the version that was planned. If a run writes to the
-mirror meanwhile, the run's commit stays and upkeep's conflicts; the next upkeep tries again. The
-lock is taken once, while the ledger records the commits. Files are deleted only after that. Commits
-of an upkeep that died are recorded first (`UpkeepTarget.unrecorded`).
+No run waits for upkeep. Files of mirrors are rewritten without the source's lock, and
+only while no run holds it. Each upkeep commit is based on the version that was planned.
+If a run writes to the mirror meanwhile, the run's commit stays and upkeep's conflicts;
+the next upkeep tries again. The lock is taken once, while the ledger records the
+commits. Files are deleted only after that. Commits of an upkeep that died are recorded
+first (`UpkeepTarget.unrecorded`).
 """
 
 from __future__ import annotations
@@ -51,8 +52,8 @@ from lockstep.pipeline.values.table import TableName
 
 @dataclass(frozen=True, slots=True)
 class StepDone:
-    """A step that was carried out. `delta_version`: the version that it made, None without a
-    commit; `gone`: total of the files that it deleted."""
+    """A step that was carried out. `delta_version`: the version that it made, None
+    without a commit; `gone`: total of the files that it deleted."""
 
     step: UpkeepStep
     seconds: float
@@ -62,9 +63,10 @@ class StepDone:
 
 @dataclass(slots=True)
 class TableUpkeep:
-    """The upkeep of one mirror. `planned`, `done`: the steps. `left`: sentences on steps that are
-    needed but not done. `why`: why upkeep leaves the mirror alone; then `target` is None. `files`:
-    of its newest version. `target`: the version to which upkeep may write."""
+    """The upkeep of one mirror. `planned`, `done`: the steps. `left`: sentences on
+    steps that are needed but not done. `why`: why upkeep leaves the mirror alone; then
+    `target` is None. `files`: of its newest version. `target`: the version to which
+    upkeep may write."""
 
     table: TableName
     mirror: str
@@ -78,10 +80,11 @@ class TableUpkeep:
 
 @dataclass(frozen=True, slots=True)
 class UpkeepFacts:
-    """The ledger's records about the source's mirrors. `busy`: tables with changes that wait for
-    their merge, or with unfinished writes. `looked`: the version of each mirror up to which its log
-    was examined. `upkept`: the newest version of each mirror that upkeep made. `held`: when a run
-    last held the source's lock. `clock`: the ledger's time."""
+    """The ledger's records about the source's mirrors. `busy`: tables with changes that
+    wait for their merge, or with unfinished writes. `looked`: the version of each
+    mirror up to which its log was examined. `upkept`: the newest version of each mirror
+    that upkeep made. `held`: when a run last held the source's lock. `clock`: the
+    ledger's time."""
 
     states: Mapping[TableName, TableState]
     busy: frozenset[TableName]
@@ -110,8 +113,8 @@ def plan_upkeep(
     policy: UpkeepPolicy,
     only: Collection[TableName] | None = None,
 ) -> list[TableUpkeep]:
-    """Return the plan for each table with a mirror, or for each table in `only`. Nothing is
-    written."""
+    """Return the plan for each table with a mirror, or for each table in `only`.
+    Nothing is written."""
     facts = UpkeepFacts.read(work)
     mirrored = {
         table: state for table, state in facts.states.items() if state.mirror_version is not None
@@ -142,8 +145,8 @@ def _planned(
 
 
 def target_of(work: Workplace, facts: UpkeepFacts, state: TableState) -> UpkeepTarget | str:
-    """Return the mirror version to which upkeep may write now, or a sentence on why upkeep leaves
-    the mirror alone."""
+    """Return the mirror version to which upkeep may write now, or a sentence on why
+    upkeep leaves the mirror alone."""
     if not state.complete:
         return f"the table is {state.in_words}"
     if state.table in facts.busy:
@@ -154,8 +157,8 @@ def target_of(work: Workplace, facts: UpkeepFacts, state: TableState) -> UpkeepT
 
 @dataclass(frozen=True, slots=True)
 class FormerMirror:
-    """A folder that a mirror had before. `kept`: a sentence on why it stays; None if it is
-    deleted."""
+    """A folder that a mirror had before. `kept`: a sentence on why it stays; None if it
+    is deleted."""
 
     folder: str
     kept: str | None = None
@@ -163,10 +166,10 @@ class FormerMirror:
 
 @dataclass(frozen=True, slots=True)
 class UpkeepReport:
-    """The outcome of an upkeep, or of a plan: then it says what would be deleted. The fields after
-    `seconds` are empty if the upkeep was for some tables only. `changes`: the deletion of old
-    changes. `cleared`: hidden values that were cleared. `logs`: total of deleted checkpoints.
-    `former`: folders that mirrors had before."""
+    """The outcome of an upkeep, or of a plan: then it says what would be deleted. The
+    fields after `seconds` are empty if the upkeep was for some tables only. `changes`:
+    the deletion of old changes. `cleared`: hidden values that were cleared. `logs`:
+    total of deleted checkpoints. `former`: folders that mirrors had before."""
 
     tables: tuple[TableUpkeep, ...]
     seconds: float
@@ -183,9 +186,9 @@ def upkeep(
     holder: str,
     only: Collection[TableName] | None = None,
 ) -> UpkeepReport:
-    """Carry out the upkeep of all tables, or of those in `only`. An error that concerns one table
-    is reported, and the others are handled. `holder`: the name under which the source's lock is
-    taken. Spark is not started if no step is planned."""
+    """Carry out the upkeep of all tables, or of those in `only`. An error that concerns
+    one table is reported, and the others are handled. `holder`: the name under which
+    the source's lock is taken. Spark is not started if no step is planned."""
     clock = perf_counter()
     tables = plan_upkeep(work, lake, policy, only)
     commits = {
@@ -215,8 +218,8 @@ def upkeep(
 
 
 def _commits(work: Workplace, lake: MirrorUpkeep, table: TableUpkeep) -> UpkeepTarget | None:
-    """Carry out the steps that commit. Return the mirror after the last commit; None without
-    one."""
+    """Carry out the steps that commit. Return the mirror after the last commit; None
+    without one."""
     newest: UpkeepTarget | None = None
     for step in table.planned:
         if not step.kind.commits:
@@ -242,8 +245,8 @@ def _commits(work: Workplace, lake: MirrorUpkeep, table: TableUpkeep) -> UpkeepT
 
 
 def _current(work: Workplace, table: TableUpkeep) -> UpkeepTarget | str:
-    """Return the mirror version to which upkeep may write now, because the plan may be minutes old;
-    or why it may not."""
+    """Return the mirror version to which upkeep may write now, because the plan may be
+    minutes old; or why it may not."""
     facts = UpkeepFacts.read(work)
     state = facts.states[table.table]
     if state.mirror != table.mirror:
@@ -258,8 +261,8 @@ def _is_free(work: Workplace) -> bool:
 
 
 def _noted(work: Workplace, holder: str, commits: Sequence[UpkeepTarget]) -> bool:
-    """Record commits in the ledger, so that version sets name them. Return False if a run holds the
-    source."""
+    """Record commits in the ledger, so that version sets name them. Return False if a
+    run holds the source."""
 
     def note(lease: Lease) -> None:
         for target in commits:
@@ -287,8 +290,8 @@ def _deletes(work: Workplace, lake: MirrorUpkeep, table: TableUpkeep) -> None:
 
 
 def thin_logs(work: Workplace, lake: MirrorUpkeep, *, delete: bool) -> FileTotal:
-    """Delete checkpoints that are not needed (`checkpoints_to_delete`). Return the total of those
-    that were deleted, or would be."""
+    """Delete checkpoints that are not needed (`checkpoints_to_delete`). Return the
+    total of those that were deleted, or would be."""
     now, states = work.clock(), work.ledger.table_states(work.source.name).values()
     folders = [state.mirror for state in states if state.mirror_version is not None]
     folders += [changelog.folder for changelog in all_changelogs(work)]
@@ -300,14 +303,14 @@ def thin_logs(work: Workplace, lake: MirrorUpkeep, *, delete: bool) -> FileTotal
 
 
 def plan_former(work: Workplace, keep: timedelta) -> tuple[FormerMirror, ...]:
-    """Plan the deletion of former folders; nothing is written. `keep`: how long a version stays
-    readable after it was replaced.
+    """Plan the deletion of former folders; nothing is written. `keep`: how long a
+    version stays readable after it was replaced.
 
-    A mirror gets another folder if the settings give it another name, if its folder was lost, or if
-    it was made for other readers. Version sets (the versions of all mirrors that show one moment)
-    may name versions in the former folder. So that folder is deleted as a whole, and only once none
-    of its versions is promised any more. The time counts from the moment when a newer version set
-    names the new folder.
+    A mirror gets another folder if the settings give it another name, if its folder was
+    lost, or if it was made for other readers. Version sets (the versions of all mirrors
+    that show one moment) may name versions in the former folder. So that folder is
+    deleted as a whole, and only once none of its versions is promised any more. The
+    time counts from the moment when a newer version set names the new folder.
     """
     ledger, source = work.ledger, work.source.name
     folders = former_places(ledger, source)
@@ -338,7 +341,8 @@ def plan_former(work: Workplace, keep: timedelta) -> tuple[FormerMirror, ...]:
 
 
 def _promised(since: datetime | None, now: datetime, keep: timedelta) -> str | None:
-    """Return why versions that were replaced at the moment `since` are still kept, or None."""
+    """Return why versions that were replaced at the moment `since` are still kept, or
+    None."""
     if since is None:
         return "it is unknown when its versions were replaced; delete it yourself"
     until = since + keep

@@ -1,19 +1,21 @@
-"""Rows of a table that got its name by a RENAME: they are copied from the mirror (the Delta table
-with the current rows) of the former name, with the changes up to the RENAME. Nothing is read from
-MySQL.
+"""Rows of a table that got its name by a RENAME: they are copied from the mirror (the
+Delta table with the current rows) of the former name, with the changes up to the
+RENAME. Nothing is read from MySQL.
 
-The former name's mirror may be written by the same merge. So the version to copy is chosen, and
-recorded with the intent (the ledger's record of a begun write), before any mirror is written. The
-version ends before the batch of the RENAME; the changes of that batch come from changelogs.
+The former name's mirror may be written by the same merge. So the version to copy is
+chosen, and recorded with the intent (the ledger's record of a begun write), before any
+mirror is written. The version ends before the batch of the RENAME; the changes of that
+batch come from changelogs.
 
-The former name may itself have got its rows by a RENAME in the same batch, as in a swap of two or
-three tables. Then the rows are followed from name to name, until a mirror version is known or the
-table was empty. The tables that gh-ost and pt-online-schema-change create are empty at first, so
-their changelogs have all rows. The structures and changes of all these names together are the
-table's history; versions of former names get negative numbers, so that they come first.
+The former name may itself have got its rows by a RENAME in the same batch, as in a swap
+of two or three tables. Then the rows are followed from name to name, until a mirror
+version is known or the table was empty. The tables that gh-ost and
+pt-online-schema-change create are empty at first, so their changelogs have all rows.
+The structures and changes of all these names together are the table's history; versions
+of former names get negative numbers, so that they come first.
 
-Rows that were deleted before the RENAME are not copied, even if the mirror keeps them with a mark.
-Columns that only the mirror still has are not copied either.
+Rows that were deleted before the RENAME are not copied, even if the mirror keeps them
+with a mark. Columns that only the mirror still has are not copied either.
 """
 
 from __future__ import annotations
@@ -39,18 +41,18 @@ from lockstep.pipeline.values.segment import Segment
 from lockstep.pipeline.values.table import TableName
 
 _RECENT: Final = 100
-"""Number of batches in which the structure of a mirror is looked for first; all batches may span
-years."""
+"""Number of batches in which the structure of a mirror is looked for first; all batches
+may span years."""
 
 
 @dataclass(frozen=True, slots=True)
 class CopiedRows:
-    """What a write begins with: rows that the table had under former names, or in an earlier
-    version of its own mirror. `origin`: the last former name, or the table itself. `pinned`: the
-    mirror version to copy; None if the table was empty there. `segments`: the changes under former
-    names after that version, with sequences above `above` and up to `through`. `links`: for each
-    former name, oldest first, its first and last schema version. `batches`: the batches of these
-    changes, ascending."""
+    """What a write begins with: rows that the table had under former names, or in an
+    earlier version of its own mirror. `origin`: the last former name, or the table
+    itself. `pinned`: the mirror version to copy; None if the table was empty there.
+    `segments`: the changes under former names after that version, with sequences above
+    `above` and up to `through`. `links`: for each former name, oldest first, its first
+    and last schema version. `batches`: the batches of these changes, ascending."""
 
     origin: TableName
     pinned: MirrorVersion | None
@@ -72,8 +74,9 @@ class CopiedRows:
 
 @dataclass(frozen=True, slots=True)
 class _Link:
-    """What a table had under one former name: the version `base` of its mirror, and `parts`, the
-    content of batches up to the change `end`, which `plan` merges into it."""
+    """What a table had under one former name: the version `base` of its mirror, and
+    `parts`, the content of batches up to the change `end`, which `plan` merges into
+    it."""
 
     table: TableName
     plan: MergePlan
@@ -85,9 +88,10 @@ class _Link:
 def copied_rows(
     work: Workplace, intent: Intent, plan: MergePlan, parts: Sequence[TableContent]
 ) -> CopiedRows | None:
-    """Return the rows with which the intent's table begins; None if no RENAME gave it another
-    table's rows. Raise `TableError` if those are unknown and have to be read from the source.
-    `parts`: the table's content of the covered batches; `plan`: how they are merged."""
+    """Return the rows with which the intent's table begins; None if no RENAME gave it
+    another table's rows. Raise `TableError` if those are unknown and have to be read
+    from the source. `parts`: the table's content of the covered batches; `plan`: how
+    they are merged."""
     event, own = plan.copied, parts
     if event is None:
         return None
@@ -114,14 +118,15 @@ def copied_rows(
 
 
 def _link(work: Workplace, intent: Intent, event: TableEvent, batch: int) -> _Link:
-    """Return what a table had under a former name, up to the RENAME of `event` in that batch."""
+    """Return what a table had under a former name, up to the RENAME of `event` in that
+    batch."""
     table = event.origin
     assert table is not None, "rows were copied from somewhere"
     base = _base(work, intent, table, batch)
     begins = 1 if base is None else base.last_batch + 1
     captured = contents_of(work.ledger, work.source.name, table, begins, batch)
-    # Without a mirror version, `parts` begins with an event that settles all rows, so a second
-    # try finds the same parts.
+    # Without a mirror version, `parts` begins with an event that settles all rows, so a
+    # second try finds the same parts.
     parts = tuple(parts_since_settled(before_copy(captured, event)))
     gone = work.ledger.forgotten(work.source.name, table).newest
     if gone is not None and any(part.batch <= gone.through for part in parts):
@@ -136,8 +141,8 @@ def _link(work: Workplace, intent: Intent, event: TableEvent, batch: int) -> _Li
 
 
 def _base(work: Workplace, intent: Intent, table: TableName, batch: int) -> MirrorVersion | None:
-    """Return the newest version of the former name's mirror before that batch. If the write was
-    begun before, return the version that its intent records."""
+    """Return the newest version of the former name's mirror before that batch. If the
+    write was begun before, return the version that its intent records."""
     ledger, source = work.ledger, work.source.name
     if intent.id:
         pinned = None if intent.copies is None else ledger.pinned(source, write=intent.copies)
@@ -160,7 +165,8 @@ def _require_apart(link: _Link, above: int) -> None:
 
 
 def _versions(work: Workplace, link: _Link) -> tuple[int, int]:
-    """Return the first and the last schema version that the former name's rows went through."""
+    """Return the first and the last schema version that the former name's rows went
+    through."""
     plan, base = link.plan, link.base
     if base is None:
         assert plan.first is not None, "the log says what all its rows were"
@@ -175,9 +181,9 @@ def _versions(work: Workplace, link: _Link) -> tuple[int, int]:
 def spliced(
     links: Sequence[Sequence[SchemaVersion]], own: Sequence[SchemaVersion]
 ) -> tuple[tuple[SchemaVersion, ...], dict[tuple[TableName, int], int]]:
-    """Return one history: the versions of the former names, then the table's `own`. Return also the
-    number that each former version has in it. Raise `TableError` if a RENAME came with other
-    columns."""
+    """Return one history: the versions of the former names, then the table's `own`.
+    Return also the number that each former version has in it. Raise `TableError` if a
+    RENAME came with other columns."""
     former = [version for link in links for version in link]
     numbers = {
         (version.table, version.version): number - len(former)
@@ -193,7 +199,8 @@ def spliced(
 
 
 def _as_rename(history: Sequence[SchemaVersion], version: SchemaVersion) -> SchemaVersion:
-    """Return the first version under a name, marked as keeping the rows of the former name."""
+    """Return the first version under a name, marked as keeping the rows of the former
+    name."""
     if not history:
         return version
     before = history[-1]
@@ -208,8 +215,8 @@ def _as_rename(history: Sequence[SchemaVersion], version: SchemaVersion) -> Sche
 
 
 def own_columns(mirror: pa.Schema, version: SchemaVersion) -> pa.Schema:
-    """Return the mirror's columns that its table has in that version, and the stamps (the columns
-    with time, number and GTID of a row's last change)."""
+    """Return the mirror's columns that its table has in that version, and the stamps
+    (the columns with time, number and GTID of a row's last change)."""
     assert version.shown is not None, "the version is known"
     names = {folded(column.name) for column in version.shown.columns}
     return pa.schema(

@@ -1,24 +1,28 @@
-"""Prepares a table's write to its mirror (the Delta table with the current rows): reads from the
-ledger everything that the merge needs.
+"""Prepares a table's write to its mirror (the Delta table with the current rows): reads
+from the ledger everything that the merge needs.
 
-A batch is the part of the log that one run captured. Its segments are files with the changes of one
-table. While a table is stopped, batches are acknowledged without it, and its mirror lacks them.
-Their segments are in the table's changelog and are merged like others. Rows that such a batch read
-from the source by SELECT are deleted by then, so the table has to be read again.
+A batch is the part of the log that one run captured. Its segments are files with the
+changes of one table. While a table is stopped, batches are acknowledged without it, and
+its mirror lacks them. Their segments are in the table's changelog and are merged like
+others. Rows that such a batch read from the source by SELECT are deleted by then, so
+the table has to be read again.
 
-The structure of a table is followed also while the table is stopped. A later batch then reads the
-table's rows from the same part of the log (`pipeline.run.catch_up`). That batch may know the
-structure better: a person gave it, or Lockstep now follows a statement that it did not follow then.
-The batch records schema versions of its own from that place on. They overrule the versions that
-earlier batches recorded for later places, under which no row was ever captured.
+The structure of a table is followed also while the table is stopped. A later batch then
+reads the table's rows from the same part of the log (`pipeline.run.catch_up`). That
+batch may know the structure better: a person gave it, or Lockstep now follows a
+statement that it did not follow then. The batch records schema versions of its own from
+that place on. They overrule the versions that earlier batches recorded for later
+places, under which no row was ever captured.
 
-An overlap is a part of the log that an earlier batch has read already. It may span several batches:
-a run's limit may end the first of them early, and the next one continues within the overlap.
+An overlap is a part of the log that an earlier batch has read already. It may span
+several batches: a run's limit may end the first of them early, and the next one
+continues within the overlap.
 
-A TRUNCATE and a re-read each leave a row in the changelog, which says when the table's rows went.
-For DROP, CREATE and the old name of a RENAME, the schema history has the statement. So these times
-do not depend on how batches are grouped into merges. The stamps of rows (commit time, number and
-GTID of the last change) do not depend on it either.
+A TRUNCATE and a re-read each leave a row in the changelog, which says when the table's
+rows went. For DROP, CREATE and the old name of a RENAME, the schema history has the
+statement. So these times do not depend on how batches are grouped into merges. The
+stamps of rows (commit time, number and GTID of the last change) do not depend on it
+either.
 """
 
 from __future__ import annotations
@@ -78,11 +82,12 @@ from lockstep.pipeline.values.table import TableName
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One table's write, as far as the ledger alone determines it. `intent`: the ledger's record of
-    the write, made before the write. `batches`: the batches with anything of the table, oldest
-    first. `plan`: what is merged. `metadata`: the user metadata of the commit. `structure`: the
-    structure that the mirror shows after the write; None if it is unknown. `copied`: rows of
-    another mirror version with which this one begins; None without any."""
+    """One table's write, as far as the ledger alone determines it. `intent`: the
+    ledger's record of the write, made before the write. `batches`: the batches with
+    anything of the table, oldest first. `plan`: what is merged. `metadata`: the user
+    metadata of the commit. `structure`: the structure that the mirror shows after the
+    write; None if it is unknown. `copied`: rows of another mirror version with which
+    this one begins; None without any."""
 
     intent: Intent
     state: TableState
@@ -107,17 +112,18 @@ class Task:
 class Job:
     """A task that is ready to be carried out.
 
-    `lineage`: where each column of the mirror comes from. `key`: the columns by which rows are
-    matched. `steps`: changes of the mirror's columns. `segments`: the changes to merge, each with
-    the number that its schema version has in the lineage; only changes with a sequence above
-    `above` are merged. `folders`: the changelog's folder of each version. `after`: the Delta
-    version that the table's last finished write made; before the first write, that of the mirror
-    that the ledger took over, or -1. `emptied`: the changes after which the table had no row; empty
-    unless the mirror keeps deleted rows. `read_stamp`: the change with which the plan's snapshot,
-    or the copied rows, came; None without either. `may_repeat`: earlier batches may have read and
-    merged some of the changes. `all_new`: no row that the log inserts can be in the mirror yet.
-    `forgets`: deleted rows that the mirror kept are removed too, because they show more than the
-    settings allow.
+    `lineage`: where each column of the mirror comes from. `key`: the columns by which
+    rows are matched. `steps`: changes of the mirror's columns. `segments`: the changes
+    to merge, each with the number that its schema version has in the lineage; only
+    changes with a sequence above `above` are merged. `folders`: the changelog's folder
+    of each version. `after`: the Delta version that the table's last finished write
+    made; before the first write, that of the mirror that the ledger took over, or -1.
+    `emptied`: the changes after which the table had no row; empty unless the mirror
+    keeps deleted rows. `read_stamp`: the change with which the plan's snapshot, or the
+    copied rows, came; None without either. `may_repeat`: earlier batches may have read
+    and merged some of the changes. `all_new`: no row that the log inserts can be in the
+    mirror yet. `forgets`: deleted rows that the mirror kept are removed too, because
+    they show more than the settings allow.
     """
 
     task: Task
@@ -150,12 +156,13 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class TableRecords:
-    """What the ledger has of a table that waits for a merge. `parts`: the table's content of the
-    batches that the mirror lacks. `history`: all versions of its structure. `newest`: the newest
-    writes to the mirror. `statements`: by number, the statements that made the versions after the
-    one that the mirror shows. `clear_through`: the batch up to which the lake must be cleared of
-    what the settings no longer show; 0 for none. `upkept`: the newest Delta version that upkeep, or
-    a cut of the mirror's log, made; -1 for none."""
+    """What the ledger has of a table that waits for a merge. `parts`: the table's
+    content of the batches that the mirror lacks. `history`: all versions of its
+    structure. `newest`: the newest writes to the mirror. `statements`: by number, the
+    statements that made the versions after the one that the mirror shows.
+    `clear_through`: the batch up to which the lake must be cleared of what the settings
+    no longer show; 0 for none. `upkept`: the newest Delta version that upkeep, or a cut
+    of the mirror's log, made; -1 for none."""
 
     parts: Sequence[TableContent]
     history: Sequence[SchemaVersion]
@@ -170,7 +177,8 @@ class TableRecords:
 
     @property
     def forgets(self) -> bool:
-        """Return whether the settings came to show less after the last write of the mirror."""
+        """Return whether the settings came to show less after the last write of the
+        mirror."""
         settled, through = self.newest.settled, self.clear_through
         return through > 0 and (settled is None or settled.intent.last_batch <= through)
 
@@ -181,9 +189,10 @@ def table_records(
     states: Mapping[TableName, TableState],
     applications: Mapping[TableName, str],
 ) -> dict[TableName, TableRecords]:
-    """Return what the ledger has of all these tables. The number of queries does not grow with the
-    number of tables, unless their mirrors lack different batches. `lacking`: the batches that each
-    mirror lacks, oldest first. `applications`: the Delta application ids of the mirrors."""
+    """Return what the ledger has of all these tables. The number of queries does not
+    grow with the number of tables, unless their mirrors lack different batches.
+    `lacking`: the batches that each mirror lacks, oldest first. `applications`: the
+    Delta application ids of the mirrors."""
     if not lacking:
         return {}
     ledger, source = work.ledger, work.source.name
@@ -192,7 +201,8 @@ def table_records(
         spans.setdefault((batches[0].id, batches[-1].id), []).append(table)
     parts: dict[TableName, list[TableContent]] = {table: [] for table in lacking}
     for span, tables in spans.items():
-        # Publishing has asked for this batch with all its tables: the ledger kept the answer.
+        # Publishing has asked for this batch with all its tables: the ledger kept the
+        # answer.
         own = None if span[0] == span[1] else tables
         for content in ledger.contents(source, *span, own):
             own_parts = content.by_table()
@@ -230,8 +240,9 @@ def task_of(
     state: TableState,
     batches: Sequence[Batch],
 ) -> Task:
-    """Return the task of one write. `batches`: those that the table's mirror lacks, oldest first;
-    the write covers those of its intent. Raise `TableError` if none of them is left."""
+    """Return the task of one write. `batches`: those that the table's mirror lacks,
+    oldest first; the write covers those of its intent. Raise `TableError` if none of
+    them is left."""
     covered = [batch for batch in batches if intent.first_batch <= batch.id <= intent.last_batch]
     if not covered:
         raise read_by_next_run("a write to its mirror was begun, and the changes for it are gone")
@@ -272,8 +283,9 @@ def task_of(
 def _without_lost(
     work: Workplace, records: TableRecords, table: TableName, plan: MergePlan
 ) -> MergePlan:
-    """Return the plan of a dropped table; if files of its changes are lost, without any changes. A
-    dropped table cannot be read from the source again, so its mirror ends as it is."""
+    """Return the plan of a dropped table; if files of its changes are lost, without any
+    changes. A dropped table cannot be read from the source again, so its mirror ends as
+    it is."""
     folders = folders_of(work, plan.versions, records.versions)
     for segment in plan.segments:
         # The other files may change rows whose INSERT is lost, so none is merged.
@@ -289,9 +301,9 @@ def _without_lost(
 def _parts(
     work: Workplace, records: TableRecords, covered: Sequence[Batch], intent: Intent
 ) -> tuple[Sequence[TableContent], ChangelogOrigin | None]:
-    """Return the table's content of the covered batches, and None. If these batches rebuild the
-    mirror, return all content since the table was empty, and None; or the content since an earlier
-    version of the mirror, and that version as an origin."""
+    """Return the table's content of the covered batches, and None. If these batches
+    rebuild the mirror, return all content since the table was empty, and None; or the
+    content since an earlier version of the mirror, and that version as an origin."""
     numbers = {batch.id for batch in covered}
     parts = [part for part in records.parts if part.batch in numbers]
     events = [event for part in parts for event in part.events]
@@ -308,8 +320,8 @@ def _parts(
 
 
 def _last_known(records: TableRecords) -> int:
-    """Return the last known version of a table that was dropped before anything of it was merged:
-    its mirror is created empty, with that structure."""
+    """Return the last known version of a table that was dropped before anything of it
+    was merged: its mirror is created empty, with that structure."""
     numbers = [v.version for v in records.history if v.knowledge is Knowledge.KNOWN]
     if not numbers:
         raise read_by_next_run("it was dropped, and its structure was never known")
@@ -345,8 +357,8 @@ def prepare_job(work: Workplace, records: TableRecords, task: Task) -> Job:
             sorted({*task.copied.batches, *(batch.id for batch in task.batches)}),
             segments,
         )
-    # `all_new`: after a gap in the log, the DELETE of a row may be missing before its next INSERT;
-    # in an overlap, the mirror may have the inserted row already.
+    # `all_new`: after a gap in the log, the DELETE of a row may be missing before its
+    # next INSERT; in an overlap, the mirror may have the inserted row already.
     return Job(
         task=task,
         lineage=line,
@@ -366,8 +378,8 @@ def prepare_job(work: Workplace, records: TableRecords, task: Task) -> Job:
 
 
 def _require_complete(plan: MergePlan, line: ColumnLineage, key: tuple[str, ...]) -> None:
-    """Raise `TableError` unless the columns that were read from the source can be matched with the
-    mirror's rows by its key."""
+    """Raise `TableError` unless the columns that were read from the source can be
+    matched with the mirror's rows by its key."""
     assert plan.completion is not None, "columns were read"
     primary = next(iter(line.keys[plan.completion.version]), ())
     if not key or frozenset(key) != frozenset(primary):
@@ -379,8 +391,8 @@ def _require_complete(plan: MergePlan, line: ColumnLineage, key: tuple[str, ...]
 
 
 def _require_snapshot(records: TableRecords, task: Task) -> None:
-    """Raise `TableError` if the plan needs rows that a batch read from the source and that are
-    deleted. They are deleted when the batch is acknowledged."""
+    """Raise `TableError` if the plan needs rows that a batch read from the source and
+    that are deleted. They are deleted when the batch is acknowledged."""
     needed = {task.plan.snapshot, task.plan.completion} - {None}
     gone = {batch.id for batch in task.batches if batch.state is BatchState.ACKNOWLEDGED}
     if any(part.batch in gone and part.snapshot in needed for part in records.parts):
@@ -390,9 +402,9 @@ def _require_snapshot(records: TableRecords, task: Task) -> None:
 def _require_files(
     work: Workplace, task: Task, segments: Sequence[Segment], folders: Mapping[int, str]
 ) -> None:
-    """Raise `TableError` if a file with changes is missing or damaged. Of batches that wait for
-    their merge, `repair` has checked the files. Of batches that were merged without this table,
-    nobody has."""
+    """Raise `TableError` if a file with changes is missing or damaged. Of batches that
+    wait for their merge, `repair` has checked the files. Of batches that were merged
+    without this table, nobody has."""
     waiting = {batch.id for batch in task.batches if batch.state is BatchState.CAPTURED}
     for segment in segments:
         files = [file for file in segment.files if batch_of(file.path) not in waiting]
@@ -407,8 +419,8 @@ def _lineage(
     versions: Sequence[SchemaVersion],
     after: int,
 ) -> ColumnLineage:
-    """Return how the columns of the mirror, and of these schema versions, become the columns of the
-    write."""
+    """Return how the columns of the mirror, and of these schema versions, become the
+    columns of the write."""
     if task.copied is not None:
         pinned = task.copied.pinned
         if pinned is not None and (why := why_unreadable(work, pinned)) is not None:
@@ -429,15 +441,16 @@ def _lineage(
 def lineage_of_copy(
     work: Workplace, pinned: MirrorVersion | None, versions: Sequence[SchemaVersion]
 ) -> ColumnLineage:
-    """Return the lineage from the mirror version whose rows are copied. It must be readable.
-    Columns that only that mirror has are left out."""
+    """Return the lineage from the mirror version whose rows are copied. It must be
+    readable. Columns that only that mirror has are left out."""
     mirror, policies = None, work.source.policies_of(versions[-1].table)
     if pinned is not None:
         columns = work.mirrors.schema(pinned.mirror, pinned.delta_version)
         mirror = own_columns(columns, versions[0])
         more = {*columns.names} - {*mirror.names}
         if DELETED_AT.name in more and policies.deletes is not Deletes.SOFT:
-            # The table may have had a column of that name, so it is unclear which rows are marked.
+            # The table may have had a column of that name, so it is unclear which rows
+            # are marked.
             raise read_by_next_run(
                 f"{pinned.mirror} has {DELETED_AT.name}, and `deletes` is not soft"
             )
@@ -454,7 +467,8 @@ def _with_former(
     versions: Sequence[SchemaVersion],
     segments: Sequence[Segment],
 ) -> tuple[Sequence[SchemaVersion], tuple[Segment, ...]]:
-    """Return the history and the segments of the table's former names, followed by its own."""
+    """Return the history and the segments of the table's former names, followed by its
+    own."""
     links = [versions_between(work, *link) for link in copied.links]
     history, numbers = spliced(links, versions)
     former = []
@@ -475,9 +489,9 @@ def require_copyable(
     numbers: Sequence[int],
     segments: Iterable[Segment],
 ) -> None:
-    """Raise `TableError` if changes cannot be merged into rows that are copied from a mirror.
-    `copied`: a sentence that says what is copied; `numbers`: the batches of the changes,
-    ascending."""
+    """Raise `TableError` if changes cannot be merged into rows that are copied from a
+    mirror. `copied`: a sentence that says what is copied; `numbers`: the batches of the
+    changes, ascending."""
     live = work.ledger.live_batches(work.source.name, numbers[0], numbers[-1]) if numbers else []
     batches = [batch for batch in live if batch.id in numbers]
     if batches and reads_again(work, batches):
@@ -488,8 +502,8 @@ def require_copyable(
 
 
 def _readable(work: Workplace, records: TableRecords, task: Task, after: int) -> int:
-    """Return the Delta version to read in place of `after`. It is a later one, with the same rows
-    and columns, if upkeep cut the mirror's log after `after`."""
+    """Return the Delta version to read in place of `after`. It is a later one, with the
+    same rows and columns, if upkeep cut the mirror's log after `after`."""
     if records.upkept > after:
         commit = work.mirrors.look(task.state.mirror, records.upkept).base
         if commit is not None and commit.repeats == after:
@@ -500,12 +514,13 @@ def _readable(work: Workplace, records: TableRecords, task: Task, after: int) ->
 def _versions(
     work: Workplace, records: TableRecords, plan: MergePlan, state: TableState, after: int
 ) -> Sequence[SchemaVersion]:
-    """Return the schema versions that the write goes through: from the one that the mirror shows,
-    or the first of the plan, to the last."""
+    """Return the schema versions that the write goes through: from the one that the
+    mirror shows, or the first of the plan, to the last."""
     numbers = [version.version for version in records.history]
     first = plan.first
     if first is None and after >= 0:
-        # A mirror without a recorded version shows the first one: no statement changed it since.
+        # A mirror without a recorded version shows the first one: no statement changed
+        # it since.
         first = state.mirror_version or numbers[0]
     elif first is None:
         first = min(plan.versions, default=plan.final)
@@ -515,7 +530,8 @@ def _versions(
 def versions_between(
     work: Workplace, table: TableName, first: int, final: int
 ) -> Sequence[SchemaVersion]:
-    """Return the schema versions `first` to `final`. Raise `TableError` if one is unknown."""
+    """Return the schema versions `first` to `final`. Raise `TableError` if one is
+    unknown."""
     return _known(work, work.ledger.schema_versions(work.source.name, table), first, final)
 
 
@@ -532,7 +548,8 @@ def _known(
 
 
 def _catching_up(work: Workplace, versions: Sequence[SchemaVersion]) -> set[int]:
-    """Return the batches that caught tables up; empty if all versions are recorded in order."""
+    """Return the batches that caught tables up; empty if all versions are recorded in
+    order."""
     if not out_of_order(versions):
         return set()
     first, last = versions[0].batch, versions[-1].batch
@@ -561,8 +578,9 @@ def lineage_over(
     read: ColumnsRead | None = None,
     statements: Mapping[int, SchemaStatement] = MappingProxyType({}),
 ) -> ColumnLineage:
-    """Return the `lineage` of consecutive versions, with the times at which their statements ran.
-    Statements that are missing in `statements` are read from the ledger."""
+    """Return the `lineage` of consecutive versions, with the times at which their
+    statements ran. Statements that are missing in `statements` are read from the
+    ledger."""
     moments = _moments_of(work, versions, statements)
     policies = policies or work.source.policies_of(versions[-1].table)
     return lineage(versions, policies, mirror=mirror, moments=moments, read=read)
@@ -571,7 +589,8 @@ def lineage_over(
 def _moments_of(
     work: Workplace, versions: Sequence[SchemaVersion], known: Mapping[int, SchemaStatement]
 ) -> dict[int, StatementMoment]:
-    """Return, by version, when the statement ran that made it; without the first version."""
+    """Return, by version, when the statement ran that made it; without the first
+    version."""
     numbers = {v.version: v.statement for v in versions[1:] if v.statement is not None}
     others = set(numbers.values()) - known.keys()
     statements = {**known, **work.ledger.statements(work.source.name, others)}
@@ -592,16 +611,17 @@ def snapshot_paths(work: Workplace, part: SnapshotPart) -> tuple[str, ...]:
 
 
 def out_of_order(versions: Sequence[SchemaVersion]) -> bool:
-    """Return whether a version is recorded after one that starts at a later place of the log."""
+    """Return whether a version is recorded after one that starts at a later place of
+    the log."""
     return any(not _is_before(version, other) for version, other in pairwise(versions))
 
 
 def counting_versions(
     versions: Sequence[SchemaVersion], catching_up: Collection[int]
 ) -> list[SchemaVersion]:
-    """Return the `versions` of one table that are valid, in their order. A version is not valid if
-    a batch that caught the table up overruled it, as the module's docstring says. The first
-    version, which the mirror shows, stays."""
+    """Return the `versions` of one table that are valid, in their order. A version is
+    not valid if a batch that caught the table up overruled it, as the module's
+    docstring says. The first version, which the mirror shows, stays."""
     counting = list(versions)
     for batch in sorted(catching_up):
         own = next((version for version in counting if version.batch == batch), None)
@@ -615,9 +635,10 @@ def counting_versions(
 
 
 def _holds_before(version: SchemaVersion, own: SchemaVersion) -> bool:
-    """Return whether a version is valid although `own`, the first version of a batch that caught
-    up, overrules later ones. It is valid if it starts before `own`. It is also valid if a person
-    gave `own` for the place where it starts: then `own` is what it becomes."""
+    """Return whether a version is valid although `own`, the first version of a batch
+    that caught up, overrules later ones. It is valid if it starts before `own`. It is
+    also valid if a person gave `own` for the place where it starts: then `own` is what
+    it becomes."""
     goes_on = (
         own.origin is VersionOrigin.PERSON
         and version.schema is not None
@@ -643,15 +664,17 @@ def reads_again(work: Workplace, batches: Sequence[Batch]) -> bool:
         for followed in work.ledger.live_batches(source, begun.follows, begun.follows):
             if followed.end is None or last.end is None:
                 continue
-            # A server's clock may have been wrong at one of the ends, so both are compared.
+            # A server's clock may have been wrong at one of the ends, so both are
+            # compared.
             if not all(is_past(place, followed.end) for place in (first.start, last.end)):
                 return True
     return False
 
 
 def is_past(start: Position, end: Position) -> bool:
-    """Return whether a batch that starts at `start` comes after one that ended at `end`. Places in
-    the logs of two servers cannot be compared, so the commit times are compared instead."""
+    """Return whether a batch that starts at `start` comes after one that ended at
+    `end`. Places in the logs of two servers cannot be compared, so the commit times are
+    compared instead."""
     if start.server_uuid == end.server_uuid and start.at.file.base == end.at.file.base:
         return end.at <= start.at
     moments = start.committed_at, end.committed_at
@@ -670,11 +693,12 @@ def read_stamp(
     *,
     stamped: bool,
 ) -> Stamp | None:
-    """Return the change with which the plan's snapshot, or the rows of another name, came. A
-    re-read or a RENAME leaves a row in the changelog with the time of that change. That row is
-    looked up only if rows are `stamped`."""
+    """Return the change with which the plan's snapshot, or the rows of another name,
+    came. A re-read or a RENAME leaves a row in the changelog with the time of that
+    change. That row is looked up only if rows are `stamped`."""
     if plan.copied is not None:
-        # It is the first change under the new name: no file also has changes of the former name.
+        # It is the first change under the new name: no file also has changes of the
+        # former name.
         number = min((segment.first_sequence for segment in plan.segments), default=plan.above)
     elif plan.snapshot is not None:
         number = plan.snapshot.low_sequence
@@ -687,8 +711,9 @@ def read_stamp(
 def emptied_stamps(
     work: Workplace, table: TableName, plan: MergePlan, batches: Sequence[Batch]
 ) -> tuple[Stamp, ...]:
-    """Return the changes after which the table had no row; none unless the mirror keeps deleted
-    rows. A change whose time is unknown gets the end of the batches as its time."""
+    """Return the changes after which the table had no row; none unless the mirror keeps
+    deleted rows. A change whose time is unknown gets the end of the batches as its
+    time."""
     if not work.source.policies_of(table).keeps_rows or not plan.emptied:
         return ()
     versions = _versions_of(work, table)
@@ -716,8 +741,8 @@ def _end_of(work: Workplace, batches: Sequence[Batch]) -> datetime:
 def _dropped_before(
     work: Workplace, table: TableName, plan: MergePlan, batches: Sequence[Batch]
 ) -> Sequence[RowsLost]:
-    """Return the DROP of an earlier batch if these batches create the table again: that DROP
-    removed its rows."""
+    """Return the DROP of an earlier batch if these batches create the table again: that
+    DROP removed its rows."""
     first = plan.emptied[0].event
     if first.kind is TableEventKind.DROPPED or not batches:
         return ()
@@ -729,8 +754,8 @@ def _dropped_before(
 
 
 def _statement_stamp(work: Workplace, version: SchemaVersion, emptied: RowsLost) -> Stamp | None:
-    """Return the statement that made the version, as a change. Return None if no statement made it,
-    or if its commit time is unknown."""
+    """Return the statement that made the version, as a change. Return None if no
+    statement made it, or if its commit time is unknown."""
     ends = version.knowledge is Knowledge.DROPPED
     if version.statement is None or ends is not (emptied.event.kind is TableEventKind.DROPPED):
         return None
@@ -747,8 +772,8 @@ def _marks(
     versions: Mapping[int, SchemaVersion],
     numbers: set[int],
 ) -> dict[int, Stamp]:
-    """Return, by sequence number, the changes in the segments that have one of these numbers and a
-    commit time."""
+    """Return, by sequence number, the changes in the segments that have one of these
+    numbers and a commit time."""
     stamps: dict[int, Stamp] = {}
     for segment in dict.fromkeys((*plan.gone, *plan.segments)):
         if not any(segment.first_sequence <= n <= segment.last_sequence for n in numbers):

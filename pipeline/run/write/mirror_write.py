@@ -1,10 +1,10 @@
-"""Commits one table's write to its mirror (the Delta table with the current rows): first the
-changes of columns, then all changes of rows in one commit.
+"""Commits one table's write to its mirror (the Delta table with the current rows):
+first the changes of columns, then all changes of rows in one commit.
 
-Changes of rows are folded first: of all images of a key, one is left. If they do not fit into
-memory, they are sorted into buckets by key hash in a scratch file. This file and the staged files
-are temporary: after a crash, the next run folds the changes again, or finds that the commit was
-made.
+Changes of rows are folded first: of all images of a key, one is left. If they do not
+fit into memory, they are sorted into buckets by key hash in a scratch file. This file
+and the staged files are temporary: after a crash, the next run folds the changes again,
+or finds that the commit was made.
 """
 
 from __future__ import annotations
@@ -78,8 +78,8 @@ from lockstep.pipeline.values.segment import SegmentFile
 
 @dataclass(frozen=True, slots=True)
 class SegmentPart:
-    """Changelog files of one schema version. `names`: the table's own columns in that version;
-    `part`: how the mirror's columns are made from the files."""
+    """Changelog files of one schema version. `names`: the table's own columns in that
+    version; `part`: how the mirror's columns are made from the files."""
 
     folder: str
     files: tuple[SegmentFile, ...]
@@ -87,7 +87,8 @@ class SegmentPart:
     part: StagedFiles
 
     def pieces(self, store: SegmentStore, marks: Sequence[str]) -> Iterator[pa.Table]:
-        """Yield the row images to merge, a piece at a time, with `marks` as further columns."""
+        """Yield the row images to merge, a piece at a time, with `marks` as further
+        columns."""
         present = [] if self.part.present is None else [self.part.present]
         return self._read(store, [*marks, *changelog_names(list(self.names)), *present])
 
@@ -106,8 +107,8 @@ class SegmentPart:
 
 
 def segment_parts(work: Workplace, job: Job) -> tuple[SegmentPart, ...]:
-    """Return the files of the job's segments, grouped by schema version. Files whose row images
-    lack columns (`binlog_row_image=MINIMAL`) are groups of their own."""
+    """Return the files of the job's segments, grouped by schema version. Files whose
+    row images lack columns (`binlog_row_image=MINIMAL`) are groups of their own."""
     return tuple(
         SegmentPart(
             job.folders[version],
@@ -116,7 +117,8 @@ def segment_parts(work: Workplace, job: Job) -> tuple[SegmentPart, ...]:
             job.lineage.part(
                 version,
                 tuple(work.mirrors.path(f"{job.folders[version]}/{file.path}") for file in files),
-                # Versions of former names have numbers up to 0; they get the RENAME's stamp.
+                # Versions of former names have numbers up to 0; they get the RENAME's
+                # stamp.
                 stamp=None if version > 0 else job.read_stamp,
                 above=job.above,
                 through=job.task.plan.through,
@@ -151,9 +153,9 @@ class Written:
 
 
 def commit_made(work: Workplace, task: Task) -> MirrorCommit | None:
-    """Return the task's commit if it is in the mirror's log, else None. Raise `ForeignCommit` if a
-    commit has the same transaction number but other batches: the ledger was restored from a backup,
-    or a new ledger writes to an old lake."""
+    """Return the task's commit if it is in the mirror's log, else None. Raise
+    `ForeignCommit` if a commit has the same transaction number but other batches: the
+    ledger was restored from a backup, or a new ledger writes to an old lake."""
     intent = task.intent
     commit = work.mirrors.recorded(task.state.mirror, intent.app_id, intent.txn_version)
     if commit is not None and not same_write(commit.user_metadata, task.metadata):
@@ -166,10 +168,10 @@ def commit_made(work: Workplace, task: Task) -> MirrorCommit | None:
 
 
 def write_once(work: Workplace, job: Job, held: RequireHeld) -> Written:
-    """Make the job's commit, or find it. Raise `CommitConflict` if another writer committed first,
-    and any error of `held`, such as `LeaseLost`. Each commit reads the mirror's newest version
-    before it calls `held`; so if another run takes the lease and commits after that call, this
-    commit conflicts."""
+    """Make the job's commit, or find it. Raise `CommitConflict` if another writer
+    committed first, and any error of `held`, such as `LeaseLost`. Each commit reads the
+    mirror's newest version before it calls `held`; so if another run takes the lease
+    and commits after that call, this commit conflicts."""
     commit = commit_made(work, job.task)
     if commit is not None:
         return Written(commit, FOUND)
@@ -281,10 +283,10 @@ def _completion(work: Workplace, job: Job) -> StagedFiles | None:
 
 @contextmanager
 def gone_rows(work: Workplace, job: Job) -> Iterator[FoldedChanges]:
-    """Yield the rows that were removed when the table was emptied, as far as the job's images
-    tell. They are deletions or rows that stay (`Fold.emptied`), in files that exist until the
-    context ends. Yield no changes if some images lack columns: then these rows stay as the
-    mirror has them."""
+    """Yield the rows that were removed when the table was emptied, as far as the job's
+    images tell. They are deletions or rows that stay (`Fold.emptied`), in files that
+    exist until the context ends. Yield no changes if some images lack columns: then
+    these rows stay as the mirror has them."""
     parts = _emptied_parts(work, job) if job.emptied else []
     if not parts:
         yield FoldedChanges()
@@ -306,13 +308,14 @@ def gone_rows(work: Workplace, job: Job) -> Iterator[FoldedChanges]:
 
 
 def _marks(job: Job) -> tuple[str, ...]:
-    """Return the mark columns that a fold keeps. Soft deletes need the time of the deletion."""
+    """Return the mark columns that a fold keeps. Soft deletes need the time of the
+    deletion."""
     return ("_committed_at",) if job.lineage.policies.deletes is Deletes.SOFT else ()
 
 
 def _emptied_parts(work: Workplace, job: Job) -> Sequence[SegmentPart]:
-    """Return the files with images of rows that were removed when the table was emptied; none if
-    some images lack columns."""
+    """Return the files with images of rows that were removed when the table was
+    emptied; none if some images lack columns."""
     plan, table = job.task.plan, job.task.state.table
     if any(file.partial for segment in plan.gone for file in segment.files):
         return ()
@@ -330,9 +333,9 @@ def _emptied_parts(work: Workplace, job: Job) -> Sequence[SegmentPart]:
 
 
 def _emptied_part(job: Job, version: SchemaVersion) -> StagedFiles | None:
-    """Return how the mirror's columns are made from the images of a version; None if the images
-    lack its key. If the table was created again since, the lineage does not have this version: its
-    columns are then matched by name."""
+    """Return how the mirror's columns are made from the images of a version; None if
+    the images lack its key. If the table was created again since, the lineage does not
+    have this version: its columns are then matched by name."""
     line, above = job.lineage, job.task.plan.above
     if version.version in line.versions:
         return line.part(version.version, through=above)
@@ -361,8 +364,8 @@ def _emptied_part(job: Job, version: SchemaVersion) -> StagedFiles | None:
 
 
 _FOLDING = Lock()
-"""Held while a table is folded. Each fold has a memory limit; only one table is folded at a time,
-so that it is the limit of the whole run."""
+"""Held while a table is folded. Each fold has a memory limit; only one table is folded
+at a time, so that it is the limit of the whole run."""
 
 TOGETHER = (
     "more of its row images belong together than can be folded in memory: changes of one row, or "
@@ -372,16 +375,16 @@ TOGETHER = (
 
 @dataclass(frozen=True, slots=True)
 class Staged:
-    """Folded changes in files. `bounds`: the least and the greatest value of each key column, as
-    literals; only the mirror's files within these are read."""
+    """Folded changes in files. `bounds`: the least and the greatest value of each key
+    column, as literals; only the mirror's files within these are read."""
 
     changes: FoldedChanges
     bounds: tuple[tuple[str, str, str], ...]
 
 
 class Stores(Protocol):
-    """The stores of a fold: `segments` has the images, `spool` the scratch file, `mirrors` the
-    staged files."""
+    """The stores of a fold: `segments` has the images, `spool` the scratch file,
+    `mirrors` the staged files."""
 
     @property
     def segments(self) -> SegmentStore: ...
@@ -413,7 +416,8 @@ def folded_changes(
 def staged_fold(
     stores: Stores, name: str, fold: Fold, parts: Sequence[SegmentPart], buckets: int
 ) -> Iterator[Staged]:
-    """Yield the folded images of these parts, in files that exist until the context ends."""
+    """Yield the folded images of these parts, in files that exist until the context
+    ends."""
     files = _Files(stores.mirrors, name, fold)
     try:
         with _FOLDING:
@@ -431,8 +435,10 @@ def staged_fold(
 def _fold_buckets(
     stores: Stores, parts: Sequence[SegmentPart], fold: Fold, buckets: int, files: _Files
 ) -> None:
-    """Sort the images into buckets of keys in a scratch file, then fold one bucket at a time."""
-    # A first pass finds the chains: keys that must be folded together belong in one bucket.
+    """Sort the images into buckets of keys in a scratch file, then fold one bucket at a
+    time."""
+    # A first pass finds the chains: keys that must be folded together belong in one
+    # bucket.
     chains, steps = _chains(stores.segments, parts, fold), fold.in_steps
     with closing(stores.spool.scratch()) as file:
         waiting = _Buckets(file, buckets)
@@ -447,8 +453,8 @@ def _fold_buckets(
 
 
 def _chains(store: SegmentStore, parts: Sequence[SegmentPart], fold: Fold) -> KeyChains:
-    """Return which keys must be folded together. These are keys that an UPDATE changed into each
-    other, if images lack columns. Otherwise each key is folded alone."""
+    """Return which keys must be folded together. These are keys that an UPDATE changed
+    into each other, if images lack columns. Otherwise each key is folded alone."""
     chains = KeyChains()
     for number, part in enumerate(parts if fold.partial else ()):
         for piece in part.keys(store, fold):
@@ -458,9 +464,9 @@ def _chains(store: SegmentStore, parts: Sequence[SegmentPart], fold: Fold) -> Ke
 
 @dataclass(slots=True)
 class _Buckets:
-    """Row images of several parts in a scratch file, sorted into buckets. `size`: bytes in the
-    file. `places`: by bucket, part, offset and length of each piece. `images`: number of images in
-    each bucket."""
+    """Row images of several parts in a scratch file, sorted into buckets. `size`: bytes
+    in the file. `places`: by bucket, part, offset and length of each piece. `images`:
+    number of images in each bucket."""
 
     file: EventFile
     count: int
@@ -495,8 +501,8 @@ class _Buckets:
             raise TableError(TOGETHER, hint=coalescing.HINT)
 
     def taken(self) -> Iterator[Mapping[int, pa.Table]]:
-        """Yield the images of each bucket that has any, as one table for each part; a part without
-        images has an empty table."""
+        """Yield the images of each bucket that has any, as one table for each part; a
+        part without images has an empty table."""
         for bucket in sorted(self.places):
             batches: dict[int, list[pa.RecordBatch]] = {part: [] for part in self.schemas}
             for part, at, size in self.places[bucket]:
@@ -510,8 +516,8 @@ class _Buckets:
 
 @dataclass(slots=True)
 class _Files:
-    """The files with folded images that are staged so far. `bounds`: of their keys. `lacking`:
-    columns that some images lack."""
+    """The files with folded images that are staged so far. `bounds`: of their keys.
+    `lacking`: columns that some images lack."""
 
     mirrors: Mirrors
     name: str

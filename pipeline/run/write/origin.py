@@ -1,10 +1,11 @@
-"""Chooses what a mirror (the Delta table with a table's current rows) is rewritten from without
-asking MySQL: an earlier version of it, and the changelog since.
+"""Chooses what a mirror (the Delta table with a table's current rows) is rewritten from
+without asking MySQL: an earlier version of it, and the changelog since.
 
-The earliest readable version is chosen, so that an error of a later version is not copied: the rows
-after it are made from the changes again. A table of the past begins with the newest version before
-its place instead, because then the fewest changes are read (`pipeline.run.rebuild.origin`). The
-ledger lists the versions, without those that follow another program's commit to the mirror.
+The earliest readable version is chosen, so that an error of a later version is not
+copied: the rows after it are made from the changes again. A table of the past begins
+with the newest version before its place instead, because then the fewest changes are
+read (`pipeline.run.rebuild.origin`). The ledger lists the versions, without those that
+follow another program's commit to the mirror.
 """
 
 from __future__ import annotations
@@ -27,9 +28,10 @@ from lockstep.pipeline.values.table import TableName
 def from_earlier_version(
     work: Workplace, table: TableName, parts: Sequence[TableContent], *, before: int = LAST_BATCH
 ) -> ReloadOrigin:
-    """Return the earliest version of a table's mirror after which its changelog is complete, with
-    the changes since; or a sentence that says why there is none. `parts`: the table's content of
-    all batches, oldest first; `before`: the first batch that the mirror lacks."""
+    """Return the earliest version of a table's mirror after which its changelog is
+    complete, with the changes since; or a sentence that says why there is none.
+    `parts`: the table's content of all batches, oldest first; `before`: the first batch
+    that the mirror lacks."""
     since = max(whole_since(parts, before), _kept_since(work, table))
     versions = work.ledger.mirror_versions(work.source.name, table, before - 1)
     bases = [base for base in versions if base.last_batch >= since and base.write is not None]
@@ -48,10 +50,10 @@ def from_earlier_version(
 def origin_of_write(
     work: Workplace, intent: Intent, parts: Sequence[TableContent], before: int
 ) -> ChangelogOrigin:
-    """Return the earlier version with which a write begins. If the intent (the ledger's record of a
-    begun write) names one, it is that version, so that a second try writes the same rows; otherwise
-    it is chosen now. Raise `TableError` if there is none. `parts`, `before`: as in
-    `from_earlier_version`."""
+    """Return the earlier version with which a write begins. If the intent (the ledger's
+    record of a begun write) names one, it is that version, so that a second try writes
+    the same rows; otherwise it is chosen now. Raise `TableError` if there is none.
+    `parts`, `before`: as in `from_earlier_version`."""
     if not intent.id:
         origin = from_earlier_version(work, intent.table, parts, before=before)
         if isinstance(origin, str):
@@ -66,8 +68,8 @@ def origin_of_write(
 
 
 def _kept_since(work: Workplace, table: TableName) -> int:
-    """Return the last batch after which the lake has all changes of a table: none was deleted or
-    must be cleared, no part of the log was skipped or read twice."""
+    """Return the last batch after which the lake has all changes of a table: none was
+    deleted or must be cleared, no part of the log was skipped or read twice."""
     ledger, source = work.ledger, work.source.name
     overlaps = ledger.live_batches(source, continuity=Continuity.OVERLAP)
     return max(
@@ -80,11 +82,12 @@ def _kept_since(work: Workplace, table: TableName) -> int:
 
 
 def earliest_readable(work: Workplace, versions: Sequence[MirrorVersion]) -> MirrorVersion | None:
-    """Return the earliest of these versions whose commit and files all exist; None if there is
-    none. `versions`: newest first."""
+    """Return the earliest of these versions whose commit and files all exist; None if
+    there is none. `versions`: newest first."""
     for _, group in groupby(reversed(versions), lambda version: version.mirror):
         folder = [*group]
-        # Delta deletes the oldest versions first, so the readable ones can be found by bisection.
+        # Delta deletes the oldest versions first, so the readable ones can be found by
+        # bisection.
         first = bisect_left(folder, True, key=lambda version: is_readable(work, version))
         if first < len(folder):
             return folder[first]
@@ -96,8 +99,8 @@ def is_readable(work: Workplace, version: MirrorVersion) -> bool:
 
 
 def why_unreadable(work: Workplace, version: MirrorVersion) -> str | None:
-    """Return why a version cannot be read, or is not the version that was written; None if it can
-    be read."""
+    """Return why a version cannot be read, or is not the version that was written; None
+    if it can be read."""
     return work.mirrors.lacking(
         version.mirror,
         version.delta_version,
@@ -107,8 +110,8 @@ def why_unreadable(work: Workplace, version: MirrorVersion) -> str | None:
 
 
 def shown_by(version: MirrorVersion, parts: Sequence[TableContent]) -> int:
-    """Return the schema version that a version of a mirror shows: the last one under which batches
-    up to there recorded anything. Raise `TableError` if it is unknown."""
+    """Return the schema version that a version of a mirror shows: the last one under
+    which batches up to there recorded anything. Raise `TableError` if it is unknown."""
     earlier = [part for part in parts if part.batch <= version.last_batch]
     shown = plan_merge(earlier).final if earlier else 0
     if not shown:

@@ -1,10 +1,11 @@
 """ALTER TABLE on a table with a known structure.
 
 All clauses of a statement apply at once, as in `mysql_prepare_alter_table` of MySQL's
-`sql/sql_table.cc`. First the clauses are sorted by what they concern, and IF [NOT] EXISTS is
-resolved. Then columns that stay keep their places, columns that are moved or new follow in the
-statement's order, and the keys come last. Columns are identified by their names before the
-statement. RENAME, and clauses that change rows, are followed in `pipeline.schema.evolve`.
+`sql/sql_table.cc`. First the clauses are sorted by what they concern, and IF [NOT]
+EXISTS is resolved. Then columns that stay keep their places, columns that are moved or
+new follow in the statement's order, and the keys come last. Columns are identified by
+their names before the statement. RENAME, and clauses that change rows, are followed in
+`pipeline.schema.evolve`.
 """
 
 from __future__ import annotations
@@ -84,9 +85,9 @@ def altered(
     schema: ServerSchema,
     context: StatementContext,
 ) -> tuple[TableSchema, Mapping[str, str], tuple[str | None, ...]]:
-    """Return the table after all clauses; the new names of renamed columns, by their old names in
-    lower case; and each column's former name, None for a new column. Raise CannotFollow if a clause
-    does not fit the table."""
+    """Return the table after all clauses; the new names of renamed columns, by their
+    old names in lower case; and each column's former name, None for a new column. Raise
+    CannotFollow if a clause does not fit the table."""
     _refuse_rename_of_own_parent(table, clauses, context)
     plan = _planned(table, clauses, context.facts)
     convert = _converted_to(table, plan, schema, context)
@@ -138,10 +139,10 @@ def altered(
 
 @dataclass(slots=True)
 class _AlterPlan:
-    """A statement's clauses, sorted by what they concern; names are in lower case. `defined`: ADD,
-    CHANGE and MODIFY COLUMN. `elements`: new columns, keys and foreign keys, in their order.
-    `altered`: ALTER COLUMN. `convert_again`: another clause before CONVERT TO names a character
-    set."""
+    """A statement's clauses, sorted by what they concern; names are in lower case.
+    `defined`: ADD, CHANGE and MODIFY COLUMN. `elements`: new columns, keys and foreign
+    keys, in their order. `altered`: ALTER COLUMN. `convert_again`: another clause
+    before CONVERT TO names a character set."""
 
     defined: list[DefineColumn] = field(default_factory=list)
     elements: list[Element] = field(default_factory=list)
@@ -159,7 +160,8 @@ class _AlterPlan:
 
 
 def _planned(table: TableSchema, clauses: tuple[Clause, ...], facts: ServerDialect) -> _AlterPlan:
-    """Sort all clauses. Raise CannotFollow if one names a column or key that does not exist."""
+    """Sort all clauses. Raise CannotFollow if one names a column or key that does not
+    exist."""
     plan = _AlterPlan()
     for clause in clauses:
         _sort(clause, table, plan, facts)
@@ -218,7 +220,8 @@ def _sort(clause: Clause, table: TableSchema, plan: _AlterPlan, facts: ServerDia
 
 
 def _own_key(column: WrittenColumn, table: TableSchema, plan: _AlterPlan) -> list[WrittenKey]:
-    """Return the key in a column's definition with IF [NOT] EXISTS; none if that key exists."""
+    """Return the key in a column's definition with IF [NOT] EXISTS; none if that key
+    exists."""
     if column.key is None:
         return []
     key = key_of(column)
@@ -232,9 +235,9 @@ def _without_existing_key(
 
 
 def _exists(key: WrittenKey, table: TableSchema, plan: _AlterPlan) -> bool:
-    """Return whether the key exists in the sense of IF NOT EXISTS. A key without a name is searched
-    by its first column's name, in the table and among earlier keys of its kind in the statement
-    (MariaDB's `handle_if_exists_options`)."""
+    """Return whether the key exists in the sense of IF NOT EXISTS. A key without a name
+    is searched by its first column's name, in the table and among earlier keys of its
+    kind in the statement (MariaDB's `handle_if_exists_options`)."""
     earlier = (
         key_of(element) if isinstance(element, WrittenColumn) and element.key else element
         for element in plan.elements
@@ -309,8 +312,9 @@ def _with_new_keys(
     visible: int,
     context: StatementContext,
 ) -> tuple[HiddenColumn, ...]:
-    """Return the hidden columns of kept keys, and those of new keys after all other columns; none
-    if their places are unknown. `visible`: the number of columns that are not hidden."""
+    """Return the hidden columns of kept keys, and those of new keys after all other
+    columns; none if their places are unknown. `visible`: the number of columns that are
+    not hidden."""
     if not context.facts.places_hidden or len(hidden) != len(expressions(kept)):
         return ()
     names = {key.name for key in kept}
@@ -320,8 +324,9 @@ def _with_new_keys(
 def _refuse_rename_of_own_parent(
     table: TableSchema, clauses: tuple[Clause, ...], context: StatementContext
 ) -> None:
-    """Raise CannotFollow if the statement renames and changes a table whose foreign key refers to
-    the table itself: servers drop this foreign key, or leave the old name in it."""
+    """Raise CannotFollow if the statement renames and changes a table whose foreign key
+    refers to the table itself: servers drop this foreign key, or leave the old name in
+    it."""
     if len(clauses) == 1 or not any(isinstance(clause, RenameTo) for clause in clauses):
         return
     own = any(key.references == table.name for key in table.foreign_keys)
@@ -336,8 +341,9 @@ def _refuse_rename_of_own_parent(
 def _converted_to(
     table: TableSchema, plan: _AlterPlan, schema: ServerSchema, context: StatementContext
 ) -> Charset | None:
-    """Return the character set of CONVERT TO; None without such a clause. DEFAULT means the
-    character set of the table's database in MariaDB, of the session's database in MySQL."""
+    """Return the character set of CONVERT TO; None without such a clause. DEFAULT means
+    the character set of the table's database in MariaDB, of the session's database in
+    MySQL."""
     if plan.convert is None:
         return None
     if context.facts.mariadb and plan.convert_again:
@@ -351,8 +357,9 @@ def _converted_to(
 def _charset(
     table: TableSchema, plan: _AlterPlan, convert: Charset | None, context: StatementContext
 ) -> Charset | None:
-    """Return the table's default character set; None if it is unknown, so that each new column has
-    to name its own. CHARACTER SET after CONVERT TO applies to the table alone, not to columns."""
+    """Return the table's default character set; None if it is unknown, so that each new
+    column has to name its own. CHARACTER SET after CONVERT TO applies to the table
+    alone, not to columns."""
     before = convert
     if before is None and table.charset is not None and table.collation is not None:
         before = Charset(table.charset, table.collation)
@@ -392,9 +399,9 @@ def _placed_columns(
     convert: Charset | None,
     context: StatementContext,
 ) -> tuple[list[_PlacedColumn], tuple[HiddenColumn, ...]]:
-    """Return the columns in their order, and the hidden columns that stay among them (none if their
-    places are unknown). Columns that stay keep their places. Then each new or moved column goes
-    where its clause says, in the order of the clauses."""
+    """Return the columns in their order, and the hidden columns that stay among them
+    (none if their places are unknown). Columns that stay keep their places. Then each
+    new or moved column goes where its clause says, in the order of the clauses."""
     hidden: tuple[HiddenColumn, ...] = ()
     if context.facts.places_hidden:
         hidden = kept_hidden(table, plan.dropped_keys, plan.renamed_keys) or ()
@@ -403,7 +410,8 @@ def _placed_columns(
         for change, column in zip(plan.defined, new, strict=True)
         if change.old is not None
     }
-    # A TEXT or BLOB without a length, which CONVERT TO in the same statement may make smaller.
+    # A TEXT or BLOB without a length, which CONVERT TO in the same statement may make
+    # smaller.
     unsized = {
         change.old.lower()
         for change in plan.defined
@@ -440,8 +448,8 @@ def _placed_columns(
         raise CannotFollow("two columns would have one name")
     if not visible:
         raise CannotFollow("no column would be left")
-    # While MySQL's `sql_generate_invisible_primary_key` is on, its column stays first. The log does
-    # not have that variable.
+    # While MySQL's `sql_generate_invisible_primary_key` is on, its column stays first.
+    # The log does not have that variable.
     first = table.columns[0]
     by_server = first.name == "my_row_id" and first.invisible and first.auto_increment
     if by_server and any(placed.before == first.name for placed in visible[1:]):
@@ -450,8 +458,8 @@ def _placed_columns(
 
 
 def _taken_out(columns: list[_PlacedColumn | HiddenColumn], name: str) -> _PlacedColumn:
-    """Remove a changed column from its old place, and return it. Until then, earlier clauses with
-    AFTER find the column there under its new name."""
+    """Remove a changed column from its old place, and return it. Until then, earlier
+    clauses with AFTER find the column there under its new name."""
     for column in columns:
         if isinstance(column, _PlacedColumn) and column.column.name.lower() == name.lower():
             columns.remove(column)
@@ -462,9 +470,9 @@ def _taken_out(columns: list[_PlacedColumn | HiddenColumn], name: str) -> _Place
 def _with_alter_column(
     column: ColumnSchema, plan: _AlterPlan, context: StatementContext
 ) -> ColumnSchema:
-    """Return a new or moved column with the ALTER COLUMN clauses of the same statement. MariaDB
-    allows them for a column that MODIFY or CHANGE moves. No server allows them for a column that
-    these leave in place."""
+    """Return a new or moved column with the ALTER COLUMN clauses of the same statement.
+    MariaDB allows them for a column that MODIFY or CHANGE moves. No server allows them
+    for a column that these leave in place."""
     if column.name.lower() in plan.altered and isinstance(column.default, ExpressionDefault):
         raise CannotFollow(f"{column.name} is defined with two defaults")
     return _altered(column, plan, context)
@@ -493,7 +501,8 @@ def _kept(
 ) -> ColumnSchema:
     folded = column.name.lower()
     if folded in plan.renamed:
-        # Other clauses with the old name mean a column that is added under the old name.
+        # Other clauses with the old name mean a column that is added under the old
+        # name.
         column = replace(column, name=plan.renamed[folded])
     else:
         column = _altered(column, plan, context)
@@ -507,7 +516,8 @@ def _altered(column: ColumnSchema, plan: _AlterPlan, context: StatementContext) 
                 continue
             case AlterDefault(default=default):
                 if context.facts.mariadb and isinstance(column.default, ExpressionDefault):
-                    # MariaDB drops ON UPDATE CURRENT_TIMESTAMP together with such a DEFAULT.
+                    # MariaDB drops ON UPDATE CURRENT_TIMESTAMP together with such a
+                    # DEFAULT.
                     column = replace(column, on_update=False)
                 column = replace(column, default=resolve_default(default, column, context))
             case SetVisibility(invisible=invisible):
@@ -518,8 +528,8 @@ def _altered(column: ColumnSchema, plan: _AlterPlan, context: StatementContext) 
 def _kept_keys(
     table: TableSchema, plan: _AlterPlan, placed: list[_PlacedColumn]
 ) -> list[KeySchema]:
-    """Return the keys that are not dropped, without their dropped columns. A key is also dropped if
-    all its columns are."""
+    """Return the keys that are not dropped, without their dropped columns. A key is
+    also dropped if all its columns are."""
     keys = []
     for key in table.keys:
         folded = key.name.lower()
@@ -541,8 +551,8 @@ def _kept_keys(
 
 
 def _kept_part(part: KeyPart, table: TableSchema, placed: list[_PlacedColumn]) -> KeyPart | None:
-    """Return a key's part in the new table; None if its column is dropped. A column that is added
-    under the name of a dropped one takes its place in the key."""
+    """Return a key's part in the new table; None if its column is dropped. A column
+    that is added under the name of a dropped one takes its place in the key."""
     if part.column is None:
         return part
     folded = part.column.lower()
@@ -567,8 +577,8 @@ def _kept_part(part: KeyPart, table: TableSchema, placed: list[_PlacedColumn]) -
 
 
 def _prefix_of_new(part: KeyPart, after: ColumnSchema, table: TableSchema) -> int | None:
-    """Return the prefix of a part whose column is dropped and added again in one statement: the
-    length that the key indexed before."""
+    """Return the prefix of a part whose column is dropped and added again in one
+    statement: the length that the key indexed before."""
     if after.type not in WITH_PREFIX:
         return None
     dropped = table.column(part.column or "")

@@ -1,11 +1,12 @@
 """Columns as the server makes them from their definitions.
 
-This covers character sets and collations (of tables and databases too), types that depend on a
-character set or a length, nullability, and the implicit defaults of TIMESTAMP.
+This covers character sets and collations (of tables and databases too), types that
+depend on a character set or a length, nullability, and the implicit defaults of
+TIMESTAMP.
 
-Rules: MySQL manual, "Specifying Character Sets and Collations", "Silent Column Specification
-Changes", "Data Type Default Values", "Automatic Initialization and Updating for TIMESTAMP and
-DATETIME".
+Rules: MySQL manual, "Specifying Character Sets and Collations", "Silent Column
+Specification Changes", "Data Type Default Values", "Automatic Initialization and
+Updating for TIMESTAMP and DATETIME".
 """
 
 from __future__ import annotations
@@ -75,14 +76,15 @@ def of_collation(collation: str) -> Charset:
 
 
 def inherited_charset(schema: ServerSchema, database: str) -> Charset | None:
-    """Return the default character set of a database's tables; None if the database is unknown."""
+    """Return the default character set of a database's tables; None if the database is
+    unknown."""
     parent = schema.database(database)
     return None if parent is None else Charset(parent.charset, parent.collation)
 
 
 def session_charset(schema: ServerSchema, context: StatementContext) -> Charset | None:
-    """Return the character set of the session's default database, or the server's if the session
-    has none (its variable `collation_database`); None if it is unknown."""
+    """Return the character set of the session's default database, or the server's if
+    the session has none (its variable `collation_database`); None if it is unknown."""
     if context.database_collation is not None:
         return of_collation(context.database_collation)
     if context.database:
@@ -98,9 +100,9 @@ def chosen_charset(
     *,
     binary: bool = False,
 ) -> Charset:
-    """Return the character set that was written, else the inherited one. A set that is written
-    without a collation gets its default collation, even if it is the inherited set. `binary`: the
-    attribute BINARY, which chooses the set's `_bin` collation."""
+    """Return the character set that was written, else the inherited one. A set that is
+    written without a collation gets its default collation, even if it is the inherited
+    set. `binary`: the attribute BINARY, which chooses the set's `_bin` collation."""
     name = None if charset is None else _charset_name(charset, inherited)
     if collation is not None and collation.upper() != "DEFAULT":
         canonical = canonical_collation(collation, name or (inherited.name if inherited else None))
@@ -108,7 +110,8 @@ def chosen_charset(
             raise CannotFollow(f"the collation {collation} is unknown")
         written = of_collation(canonical)
         if binary and (name is None or not context.facts.mysql_8):
-            # MariaDB refuses BINARY with COLLATE; in MySQL 8.0 COLLATE wins if a set is named too.
+            # MariaDB refuses BINARY with COLLATE; in MySQL 8.0 COLLATE wins if a set is
+            # named too.
             return Charset(written.name, binary_collation(written.name))
         return written
     if name is None:
@@ -136,9 +139,10 @@ _JSON_OF_MARIADB: Final = Charset("utf8mb4", "utf8mb4_bin")
 def with_timestamps(
     columns: Iterable[ColumnSchema], defined: Container[str], context: StatementContext
 ) -> list[ColumnSchema]:
-    """Return the columns with TIMESTAMP's implicit defaults. `defined`: names, in lower case, of
-    the columns that the statement defines. Without `explicit_defaults_for_timestamp`, the table's
-    first TIMESTAMP gets other defaults, even if the statement does not name it."""
+    """Return the columns with TIMESTAMP's implicit defaults. `defined`: names, in lower
+    case, of the columns that the statement defines. Without
+    `explicit_defaults_for_timestamp`, the table's first TIMESTAMP gets other defaults,
+    even if the statement does not name it."""
     resolved = list(columns)
     if context.explicit_timestamps:
         return resolved
@@ -154,8 +158,8 @@ def with_timestamps(
 def _first_timestamp(
     column: ColumnSchema, defined: bool, context: StatementContext
 ) -> ColumnSchema:
-    """Return the table's first TIMESTAMP, with the implicit ON UPDATE CURRENT_TIMESTAMP and, if the
-    statement defines the column, DEFAULT CURRENT_TIMESTAMP."""
+    """Return the table's first TIMESTAMP, with the implicit ON UPDATE CURRENT_TIMESTAMP
+    and, if the statement defines the column, DEFAULT CURRENT_TIMESTAMP."""
     if not _is_timestamp_without_default(column) or column.on_update:
         return column
     if not defined and context.facts.mariadb:
@@ -165,7 +169,8 @@ def _first_timestamp(
 
 
 def _zero_timestamp(column: ColumnSchema) -> ColumnSchema:
-    """Return the column with the implicit default zero if it is a TIMESTAMP without a default."""
+    """Return the column with the implicit default zero if it is a TIMESTAMP without a
+    default."""
     if not _is_timestamp_without_default(column):
         return column
     return replace(column, default=LiteralDefault(zero_moment(column.length or 0)))
@@ -179,10 +184,11 @@ def _is_timestamp_without_default(column: ColumnSchema) -> bool:
 def with_zero_moments(
     columns: Iterable[ColumnSchema], kept: Container[str], context: StatementContext
 ) -> tuple[ColumnSchema, ...]:
-    """Return the columns with the implicit default 0000-00-00 00:00:00. MariaDB gives it to a NOT
-    NULL column with ON UPDATE and no default and, without `explicit_defaults_for_timestamp`, to
-    each NOT NULL TIMESTAMP. `kept`: names, in lower case, of columns that were NOT NULL before and
-    that the statement does not define."""
+    """Return the columns with the implicit default 0000-00-00 00:00:00. MariaDB gives
+    it to a NOT NULL column with ON UPDATE and no default and, without
+    `explicit_defaults_for_timestamp`, to each NOT NULL TIMESTAMP. `kept`: names, in
+    lower case, of columns that were NOT NULL before and that the statement does not
+    define."""
     if not context.facts.mariadb:
         return tuple(columns)
     resolved = list(columns)
@@ -200,7 +206,8 @@ def with_zero_moments(
 def resolve_column(
     written: WrittenColumn, inherited: Charset | None, context: StatementContext
 ) -> ColumnSchema:
-    """Return the column that a definition makes. `inherited`: the table's character set."""
+    """Return the column that a definition makes. `inherited`: the table's character
+    set."""
     column = _column_of_type(written.type, inherited, context)
     column = replace(
         column,
@@ -221,10 +228,11 @@ def resolve_column(
 def beside_convert(
     written: WrittenColumn, inherited: Charset | None, convert: Charset, context: StatementContext
 ) -> WrittenColumn:
-    """Return a column's definition in a statement with CONVERT TO. The column gets the character
-    set and collation of CONVERT TO, even if it names others, unless it names `binary`. The
-    attribute BINARY without a set (MySQL 5.7: even with one) chooses the `_bin` collation of
-    CONVERT TO's set (`get_sql_field_charset` in MySQL's `sql/sql_table.cc`)."""
+    """Return a column's definition in a statement with CONVERT TO. The column gets the
+    character set and collation of CONVERT TO, even if it names others, unless it names
+    `binary`. The attribute BINARY without a set (MySQL 5.7: even with one) chooses the
+    `_bin` collation of CONVERT TO's set (`get_sql_field_charset` in MySQL's
+    `sql/sql_table.cc`)."""
     kind = written.type
     if kind.name not in _CHARACTERS:
         return written
@@ -245,7 +253,8 @@ def _nullable(written: WrittenColumn, context: StatementContext) -> bool:
         return False
     if written.type.name != "timestamp" or context.explicit_timestamps:
         return True
-    # Without `explicit_defaults_for_timestamp`, a TIMESTAMP is NOT NULL unless NULL is written.
+    # Without `explicit_defaults_for_timestamp`, a TIMESTAMP is NOT NULL unless NULL is
+    # written.
     return context.facts.mariadb and written.generated is not None
 
 
@@ -280,16 +289,16 @@ def _column_of_type(
 
 
 def _in_charset(column: ColumnSchema, charset: Charset) -> ColumnSchema:
-    """Return a column of characters with this character set. CHAR, VARCHAR and TEXT become the
-    corresponding type of bytes if the set is `binary`."""
+    """Return a column of characters with this character set. CHAR, VARCHAR and TEXT
+    become the corresponding type of bytes if the set is `binary`."""
     if charset.name == "binary" and column.type in _AS_BYTES:
         return replace(column, type=_AS_BYTES[column.type], charset=None, collation=None)
     return replace(column, charset=charset.name, collation=charset.collation)
 
 
 def _fitted(column: ColumnSchema, *, sized: bool = False) -> ColumnSchema:
-    """Return TEXT(n) and BLOB(n) as the smallest type that holds n, and a VARCHAR that is too long
-    as a TEXT. `sized`: a length of the TEXT or BLOB was written."""
+    """Return TEXT(n) and BLOB(n) as the smallest type that holds n, and a VARCHAR that
+    is too long as a TEXT. `sized`: a length of the TEXT or BLOB was written."""
     if column.type in TEXTS or column.type in BLOBS:
         family = TEXTS if column.type in TEXTS else BLOBS
         name = column.type
@@ -310,14 +319,15 @@ def _smallest(family: tuple[str, ...], size: int) -> str:
 
 
 def converted(column: ColumnSchema, charset: Charset) -> ColumnSchema:
-    """Return a column after CONVERT TO CHARACTER SET. A TEXT becomes a larger type if it would hold
-    fewer characters than before."""
+    """Return a column after CONVERT TO CHARACTER SET. A TEXT becomes a larger type if
+    it would hold fewer characters than before."""
     if column.charset in (None, "binary"):
         return column
     if column.members and not _same_bytes(column, charset):
         column = _with_members_in(column, charset.name)
     before = character_bytes(column)
-    # The value of a default that is not plain may be another one in the new character set.
+    # The value of a default that is not plain may be another one in the new character
+    # set.
     after = with_plain_default(_in_charset(column, charset))
     if column.type in TEXTS:
         name = _smallest(TEXTS, LARGE[column.type] // before * widest(charset.name))
@@ -327,9 +337,9 @@ def converted(column: ColumnSchema, charset: Charset) -> ColumnSchema:
 
 
 def text_beside_convert(column: ColumnSchema, before: ColumnSchema) -> ColumnSchema:
-    """Return a TEXT or BLOB that MODIFY defines in one statement with CONVERT TO, for MySQL 8.0.
-    Except for LONGTEXT and LONGBLOB, the server replaces the written type by the smallest type that
-    holds any former value of the column."""
+    """Return a TEXT or BLOB that MODIFY defines in one statement with CONVERT TO, for
+    MySQL 8.0. Except for LONGTEXT and LONGBLOB, the server replaces the written type by
+    the smallest type that holds any former value of the column."""
     family = TEXTS if column.type in TEXTS else BLOBS
     if column.type not in family[:-1]:
         return column
@@ -359,8 +369,8 @@ def _same_bytes(column: ColumnSchema, charset: Charset) -> bool:
 
 
 def _with_members_in(column: ColumnSchema, charset: str) -> ColumnSchema:
-    """Return an ENUM or SET after CONVERT TO. Servers convert the stored values, but decode the
-    bytes of the members by the new set, without converting them."""
+    """Return an ENUM or SET after CONVERT TO. Servers convert the stored values, but
+    decode the bytes of the members by the new set, without converting them."""
     try:
         members = tuple(
             reinterpreted(member, column.charset or "", charset) for member in column.members

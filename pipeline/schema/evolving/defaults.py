@@ -1,12 +1,13 @@
-"""Defaults of columns, and members of ENUM and SET, from literals in statements and from the texts
-that a server prints.
+"""Defaults of columns, and members of ENUM and SET, from literals in statements and
+from the texts that a server prints.
 
-A constant whose value cannot be derived is kept as written: its value matters only once a row gets
-it. Servers round, truncate, pad and convert most literals by rules that differ between products and
-sessions. So a value is derived only from a plain text: one with the same value on every server and
-in every session. Plain are integers, decimals and strings of printable ASCII that fit the column,
-members that no collation treats as equal to another, and dates and times that exist, with at most
-the column's fractional digits. `tests/hostile/test_literals.py` compares this with servers.
+A constant whose value cannot be derived is kept as written: its value matters only once
+a row gets it. Servers round, truncate, pad and convert most literals by rules that
+differ between products and sessions. So a value is derived only from a plain text: one
+with the same value on every server and in every session. Plain are integers, decimals
+and strings of printable ASCII that fit the column, members that no collation treats as
+equal to another, and dates and times that exist, with at most the column's fractional
+digits. `tests/hostile/test_literals.py` compares this with servers.
 """
 
 from __future__ import annotations
@@ -34,7 +35,8 @@ from lockstep.pipeline.schema.model import (
 from lockstep.pipeline.schema.statements.changes import Computed, Constant
 
 _WITHOUT_CONSTANT: Final = frozenset(LARGE)
-"""Types without constant defaults in MySQL. Outside of strict mode, MySQL ignores DEFAULT ''."""
+"""Types without constant defaults in MySQL. Outside of strict mode, MySQL ignores
+DEFAULT ''."""
 
 _MOMENTS: Final = ("date", "time", "timestamp")
 _BASIC_PLANE: Final = "\uffff"
@@ -98,16 +100,16 @@ def _value(written: Constant, column: ColumnSchema, context: StatementContext) -
 
 
 def _is_read_as_ascii(written: Constant, context: StatementContext) -> bool:
-    """Return whether a string consists of printable ASCII characters, and the client's, the
-    connection's and the literal's character set all encode these as ASCII."""
+    """Return whether a string consists of printable ASCII characters, and the client's,
+    the connection's and the literal's character set all encode these as ASCII."""
     sets = {context.client_charset, charset_of(context.connection_collation)}
     sets |= set() if written.charset is None else {written.charset}
     return is_ascii(written.text) and sets <= HAVE_ASCII
 
 
 def _utf8(written: Constant, column: ColumnSchema, context: StatementContext) -> str | None:
-    """Return a string if every character set from the client to the column is a UTF-8 set that has
-    its characters; else None."""
+    """Return a string if every character set from the client to the column is a UTF-8
+    set that has its characters; else None."""
     if column.type not in CHARACTER_STRINGS or column.length is None:
         return None
     connection, text = charset_of(context.connection_collation), written.text
@@ -120,7 +122,8 @@ def _utf8(written: Constant, column: ColumnSchema, context: StatementContext) ->
 
 
 def _rounded(text: str, column: ColumnSchema) -> str | None:
-    """Return the value of a FLOAT or DOUBLE; None for FLOAT(M,D), which the server rounds."""
+    """Return the value of a FLOAT or DOUBLE; None for FLOAT(M,D), which the server
+    rounds."""
     digits = text.strip("+-.0").replace(".", "")
     if column.scale is not None or not _NUMBER.fullmatch(text) or len(digits) > _EXACT_DIGITS:
         return None
@@ -130,7 +133,8 @@ def _rounded(text: str, column: ColumnSchema) -> str | None:
 
 
 def _instant(written: Constant, column: ColumnSchema, context: StatementContext) -> str | None:
-    """Return a TIMESTAMP in UTC; None if it depends on a time zone that is not a fixed offset."""
+    """Return a TIMESTAMP in UTC; None if it depends on a time zone that is not a fixed
+    offset."""
     zone = fixed_zone(context.time_zone)
     moment = None if written.kind == "number" else plain_moment(column, written.text)
     if moment is None or moment == zero_moment(column.length or 0):
@@ -182,18 +186,20 @@ _OTHER_CODECS: Final = {
     "euckr": "euc-kr",
     "ujis": "euc-jp",
 }
-"""MySQL's character set → Python codec of another name. The set has all the codec's characters."""
+"""MySQL's character set → Python codec of another name. The set has all the codec's
+characters."""
 
 _CP1252: Final = {"latin1": "cp1252", "ascii": "ascii"}
-"""Character set → codec of its bytes. MySQL's latin1 is cp1252 with five more characters."""
+"""Character set → codec of its bytes. MySQL's latin1 is cp1252 with five more
+characters."""
 
 _UNDECODED: Final = re.compile("[\udc00-\udcff]")
 """Surrogates stand for bytes of the statement that could not be decoded."""
 
 
 def as_text(constant: Constant, charset: str | None) -> str:
-    """Return the characters of a literal in a column of this character set. Raise CannotFollow if
-    only the server can decode the literal's bytes."""
+    """Return the characters of a literal in a column of this character set. Raise
+    CannotFollow if only the server can decode the literal's bytes."""
     if constant.kind not in ("hex", "bits"):
         if _UNDECODED.search(constant.text):
             raise CannotFollow("a literal has bytes that are not text in its session")
@@ -209,8 +215,8 @@ def as_text(constant: Constant, charset: str | None) -> str:
 
 
 def _contains(charset: str | None, text: str) -> bool:
-    """Return whether a character set certainly has all characters of the text. MariaDB replaces
-    missing characters by ?."""
+    """Return whether a character set certainly has all characters of the text. MariaDB
+    replaces missing characters by ?."""
     if charset is None or text.isascii() or charset in _CODECS or charset == "binary":
         return charset not in _NARROW or text.isascii() or max(text) <= "\uffff"
     try:
@@ -221,8 +227,9 @@ def _contains(charset: str | None, text: str) -> bool:
 
 
 def reinterpreted(text: str, charset: str, other: str) -> str:
-    """Encode a text in one character set, and return the bytes decoded by another; `binary` is
-    decoded as UTF-8. Raise UnicodeError if no Python codec equals one of the sets."""
+    """Encode a text in one character set, and return the bytes decoded by another;
+    `binary` is decoded as UTF-8. Raise UnicodeError if no Python codec equals one of
+    the sets."""
     return text.encode(_codec(charset)).decode("utf-8" if other == "binary" else _codec(other))
 
 
@@ -267,8 +274,8 @@ _ALIKE: Final = str.maketrans("jyuw", "iivv")
 
 
 def plain_text(column: ColumnSchema, text: str) -> str | None:
-    """Return the text that SELECT prints after this text was stored in the column; None if some
-    server may store another value, or refuse the text."""
+    """Return the text that SELECT prints after this text was stored in the column; None
+    if some server may store another value, or refuse the text."""
     kind = column.type
     if kind in INTEGER_BITS:
         return _integer(column, text)
@@ -290,9 +297,10 @@ def plain_text(column: ColumnSchema, text: str) -> str | None:
 
 
 def with_plain_default(column: ColumnSchema) -> ColumnSchema:
-    """Return a column with a default that a server printed. The default's value counts as known
-    only if its text is plain: servers print FLOAT with six digits, bytes up to a NUL, a TIMESTAMP
-    in some time zone, and ? for characters that information_schema cannot hold."""
+    """Return a column with a default that a server printed. The default's value counts
+    as known only if its text is plain: servers print FLOAT with six digits, bytes up to
+    a NUL, a TIMESTAMP in some time zone, and ? for characters that information_schema
+    cannot hold."""
     match column.default:
         case LiteralDefault(text):
             value = None if "?" in text else plain_text(column, text)
@@ -302,8 +310,8 @@ def with_plain_default(column: ColumnSchema) -> ColumnSchema:
 
 
 def plain_moment(column: ColumnSchema, text: str) -> str | None:
-    """Return the text of a DATETIME, or of a TIMESTAMP in the session's time zone, with all
-    fractional digits of the column; None if the text is not plain."""
+    """Return the text of a DATETIME, or of a TIMESTAMP in the session's time zone, with
+    all fractional digits of the column; None if the text is not plain."""
     match, digits = _MOMENT.fullmatch(text), column.length or 0
     if match is None or len(match[3] or "") > digits:
         return None
@@ -355,8 +363,8 @@ def is_ascii(text: str) -> bool:
 
 
 def _members(column: ColumnSchema, text: str) -> str | None:
-    """Return the members that the text names, in the order of the definition; None if a collation
-    may treat one of them as equal to another member."""
+    """Return the members that the text names, in the order of the definition; None if a
+    collation may treat one of them as equal to another member."""
     if column.charset not in HAVE_ASCII:
         return None
     if not all(map(is_ascii, (text, *column.members))):
@@ -372,8 +380,8 @@ def _members(column: ColumnSchema, text: str) -> str | None:
 
 
 def _skeleton(member: str) -> str:
-    """Return a text that is the same for two ASCII members if some collation treats them as
-    equal."""
+    """Return a text that is the same for two ASCII members if some collation treats
+    them as equal."""
     return member.lower().translate(_ALIKE)
 
 

@@ -1,7 +1,9 @@
-"""Keys and foreign keys as the server makes them from their definitions, and their renaming.
+"""Keys and foreign keys as the server makes them from their definitions, and their
+renaming.
 
-The server chooses names, adds keys for foreign keys, and makes columns of primary keys NOT NULL. A
-key that would be too long gets a shorter prefix; a UNIQUE of MariaDB gets a hash of the values.
+The server chooses names, adds keys for foreign keys, and makes columns of primary keys
+NOT NULL. A key that would be too long gets a shorter prefix; a UNIQUE of MariaDB gets a
+hash of the values.
 
 Rules: `mysql_prepare_create_table` in `sql/sql_table.cc` of MySQL and MariaDB, and
 `foreign_key_prefix` in MySQL's `sql/sql_class.cc`.
@@ -40,7 +42,8 @@ _WITHOUT_PREFIX: Final = frozenset({"fulltext", "spatial"})
 """Kinds of keys whose parts have no prefix."""
 
 _POINT: Final = 25
-"""Bytes of a POINT (SRID, byte order, type and two doubles), which MySQL 5.7 indexes as prefix."""
+"""Bytes of a POINT (SRID, byte order, type and two doubles), which MySQL 5.7 indexes as
+prefix."""
 
 
 def resolve_keys(
@@ -50,8 +53,9 @@ def resolve_keys(
     facts: ServerDialect,
     row_format: str | None = None,
 ) -> tuple[KeySchema, ...]:
-    """Return the keys as the server makes them. `pending`: the keys that the table keeps, then new
-    keys. Raise CannotFollow if only the server knows how a key is made."""
+    """Return the keys as the server makes them. `pending`: the keys that the table
+    keeps, then new keys. Raise CannotFollow if only the server knows how a key is
+    made."""
     by_name = {column.name.lower(): column for column in columns}
     spatial = {name for name, column in by_name.items() if column.type in GEOMETRIES}
     texts = {name for name, column in by_name.items() if column.type in LARGE}
@@ -86,7 +90,8 @@ def resolve_keys(
 
 
 def _without_prefixes(key: WrittenKey, columns: Mapping[str, ColumnSchema]) -> tuple[KeyPart, ...]:
-    """Return the key's parts, without the prefix of any type that is always indexed as a whole."""
+    """Return the key's parts, without the prefix of any type that is always indexed as
+    a whole."""
     parts = []
     for part in key.parts:
         column = columns.get((part.column or "").lower())
@@ -101,8 +106,8 @@ def pending_key(key: KeySchema) -> WrittenKey:
 
 
 def _without_redundant(pending: Sequence[WrittenKey], facts: ServerDialect) -> list[WrittenKey]:
-    """Return the keys without the generated ones (added for foreign keys) that another key can
-    replace. Of two generated keys, the longer one stays."""
+    """Return the keys without the generated ones (added for foreign keys) that another
+    key can replace. Of two generated keys, the longer one stays."""
     ignored: set[int] = set()
     for at, key in enumerate(pending):
         for before, other in enumerate(pending[:at]):
@@ -117,8 +122,9 @@ def _without_redundant(pending: Sequence[WrittenKey], facts: ServerDialect) -> l
 
 
 def _redundant(key: WrittenKey, other: WrittenKey, facts: ServerDialect) -> bool:
-    """Return whether one of two keys is generated, and its columns are the first columns of the
-    other key. In MySQL these columns must be ascending in the other key."""
+    """Return whether one of two keys is generated, and its columns are the first
+    columns of the other key. In MySQL these columns must be ascending in the other
+    key."""
     if key.generated:
         both = other.generated and len(key.parts) > len(other.parts)
         generated, kept = (other, key) if both else (key, other)
@@ -163,8 +169,9 @@ def _part(
 
 
 def _free_name(parts: Sequence[KeyPart], earlier: set[str], named: set[str]) -> str:
-    """Return the first column's name, with a number if an earlier key has that name. A key with an
-    expression is called functional_index; it also avoids names that are written for later keys."""
+    """Return the first column's name, with a number if an earlier key has that name. A
+    key with an expression is called functional_index; it also avoids names that are
+    written for later keys."""
     first = parts[0].column or ""
     if any(part.column is None for part in parts):
         first, earlier = "functional_index", earlier | named
@@ -181,8 +188,8 @@ def _free_name(parts: Sequence[KeyPart], earlier: set[str], named: set[str]) -> 
 def with_key_columns(
     columns: Iterable[ColumnSchema], keys: Iterable[KeySchema], periods: Iterable[WrittenPeriod]
 ) -> tuple[ColumnSchema, ...]:
-    """Return the columns. Columns of a primary key or a period become NOT NULL, whatever was
-    written."""
+    """Return the columns. Columns of a primary key or a period become NOT NULL,
+    whatever was written."""
     not_null = {name.lower() for key in keys if key.kind == "primary" for name in key.columns}
     not_null |= {name.lower() for period in periods for name in period.columns}
     return tuple(
@@ -192,8 +199,9 @@ def with_key_columns(
 
 
 def _with_row_end(key: KeySchema, columns: Sequence[ColumnSchema]) -> KeySchema:
-    """Return a key with the columns that a system-versioned table needs. The past versions of a row
-    have its key, so MariaDB adds the end of their period to every unique key."""
+    """Return a key with the columns that a system-versioned table needs. The past
+    versions of a row have its key, so MariaDB adds the end of their period to every
+    unique key."""
     end = next((column.name for column in columns if column.system_period == "end"), None)
     unique = key.kind in ("primary", "unique")
     if end is None or not unique or end in key.columns:
@@ -209,16 +217,19 @@ GEOMETRY_KEY: Final = "the prefix of a geometry in a key is unknown"
 """Reason for which MariaDB's keys over spatial types are not followed."""
 
 _LIMITS: Final = {"InnoDB": 3072, "MyISAM": 1000, "Aria": 2300}
-"""Largest size in bytes of a key, and of each part of it, by engine; InnoDB with 16 KiB pages."""
+"""Largest size in bytes of a key, and of each part of it, by engine; InnoDB with 16 KiB
+pages."""
 
 _OLD_FORMATS, _OLD_LIMIT = frozenset({"compact", "redundant"}), 767
-"""InnoDB's row formats from before MySQL 5.7, and the largest size in bytes of a key's part."""
+"""InnoDB's row formats from before MySQL 5.7, and the largest size in bytes of a key's
+part."""
 
 _WIDTHS: Final = {"tinyint": 1, "year": 1, "smallint": 2, "mediumint": 3, "date": 3}
 _WIDTH: Final = 8
 """Bytes of a value in a MariaDB key: by type, and for all types that are not listed."""
 
-# Sizes by which `indexed_length` limits the key of a column that is dropped and added again.
+# Sizes by which `indexed_length` limits the key of a column that is dropped and added
+# again.
 _BYTES: Final = {
     **dict.fromkeys(("tinyint", "year"), 1),
     **dict.fromkeys(("smallint",), 2),
@@ -228,16 +239,17 @@ _BYTES: Final = {
     **dict.fromkeys(("inet6", "uuid"), 16),
 }
 _MOMENTS: Final = {"time": 3, "timestamp": 4, "datetime": 5}
-"""Bytes of a value without fractional digits. Each two fractional digits take one byte more."""
+"""Bytes of a value without fractional digits. Each two fractional digits take one byte
+more."""
 
 _DIGITS: Final = (0, 1, 1, 2, 2, 3, 3, 4, 4, 4)
 """Number of decimal digits → bytes (MySQL manual, "Precision Math")."""
 
 
 def indexed_length(part: KeyPart, column: ColumnSchema) -> int | None:
-    """Return the length of a column that a key's part indexes, in the units of a prefix (characters
-    or bytes); 0 if it is not limited, None if it is unknown. A new column under the same name gets
-    it as prefix."""
+    """Return the length of a column that a key's part indexes, in the units of a prefix
+    (characters or bytes); 0 if it is not limited, None if it is unknown. A new column
+    under the same name gets it as prefix."""
     if part.prefix is not None:
         return part.prefix
     if column.type in STRINGS:
@@ -259,8 +271,9 @@ def _mariadb_key(
 ) -> KeySchema:
     """Return a key as MariaDB makes it. `columns`: by their names in lower case.
 
-    MariaDB does not shorten parts in InnoDB's old row formats: it refuses a part of more than 767
-    bytes (error 1709). A UNIQUE over a TEXT is hashed in these formats, too.
+    MariaDB does not shorten parts in InnoDB's old row formats: it refuses a part of
+    more than 767 bytes (error 1709). A UNIQUE over a TEXT is hashed in these formats,
+    too.
     """
     if any(part.column is None for part in key.parts):
         raise CannotFollow("MariaDB's keys over expressions are unknown")
@@ -281,9 +294,9 @@ def _mariadb_key(
 def _mysql_key(
     key: KeySchema, columns: Mapping[str, ColumnSchema], engine: str, row_format: str | None
 ) -> KeySchema:
-    """Return a key as MySQL makes it. `columns`: by their names in lower case. A part of an index
-    that is too long is shortened in a session without strict mode. In strict mode, and for other
-    kinds of keys, the statement fails and is not logged."""
+    """Return a key as MySQL makes it. `columns`: by their names in lower case. A part
+    of an index that is too long is shortened in a session without strict mode. In
+    strict mode, and for other kinds of keys, the statement fails and is not logged."""
     limit = {**_LIMITS, "MEMORY": 3072}.get(engine)
     if engine == "InnoDB" and row_format in _OLD_FORMATS:
         limit = _OLD_LIMIT
@@ -296,7 +309,8 @@ def _mysql_key(
 
 
 def has_geometry_key(table: TableSchema) -> bool:
-    """Return whether the table has an ordinary key (not SPATIAL) on a column of a spatial type."""
+    """Return whether the table has an ordinary key (not SPATIAL) on a column of a
+    spatial type."""
     columns = {column.name.lower(): column for column in table.columns}
     return any(_over_geometries(key, columns) for key in table.keys)
 
@@ -322,7 +336,8 @@ def _size(part: KeyPart, columns: Mapping[str, ColumnSchema]) -> int:
 
 
 def character_bytes(column: ColumnSchema) -> int:
-    """Return the number of bytes of a column's widest character; 1 without a character set."""
+    """Return the number of bytes of a column's widest character; 1 without a character
+    set."""
     return widest(column.charset) if column.charset else 1
 
 
@@ -344,15 +359,16 @@ _WITH_FOREIGN_KEYS: Final = frozenset({"innodb", "ndbcluster"})
 
 
 def keeps_foreign_keys(engine: str) -> bool:
-    """Return whether an engine has foreign keys. Other engines ignore their definitions."""
+    """Return whether an engine has foreign keys. Other engines ignore their
+    definitions."""
     return engine.lower() in _WITH_FOREIGN_KEYS
 
 
 def keys_and_references(
     elements: tuple[Element, ...], context: StatementContext
 ) -> tuple[list[WrittenKey], list[WrittenReference]]:
-    """Return the keys that the elements define, in their order, and the foreign keys. A foreign key
-    also adds a generated key on its columns."""
+    """Return the keys that the elements define, in their order, and the foreign keys. A
+    foreign key also adds a generated key on its columns."""
     keys: list[WrittenKey] = []
     references: list[WrittenReference] = []
     for element in elements:
@@ -380,8 +396,8 @@ def key_of(column: WrittenColumn) -> WrittenKey:
 
 
 def _inline_references(context: StatementContext) -> bool:
-    """Return whether REFERENCES in a column's definition has an effect: in MySQL from 9.0 on, in
-    MariaDB from 10.5 on."""
+    """Return whether REFERENCES in a column's definition has an effect: in MySQL from
+    9.0 on, in MariaDB from 10.5 on."""
     return context.facts.version >= (100500 if context.facts.mariadb else 90000)
 
 
@@ -399,8 +415,9 @@ def resolve_references(
     schema: ServerSchema,
     context: StatementContext,
 ) -> tuple[ForeignKey, ...]:
-    """Return new foreign keys of a table as the server makes them. `before`: the foreign keys that
-    the table has; the numbers in the names of new ones continue theirs."""
+    """Return new foreign keys of a table as the server makes them. `before`: the
+    foreign keys that the table has; the numbers in the names of new ones continue
+    theirs."""
     number = max((_number(key.name, table.name) for key in before), default=0)
     names = {column.name.lower(): column.name for column in columns}
     default_action = "NO ACTION" if context.facts.mysql_8 else "RESTRICT"
@@ -436,7 +453,8 @@ def _referenced(reference: WrittenReference, parent: TableSchema | None) -> tupl
 
 
 def _number(name: str, table: str) -> int:
-    """Return n for a name like `table_ibfk_n`, which the server chose; 0 for any other name."""
+    """Return n for a name like `table_ibfk_n`, which the server chose; 0 for any other
+    name."""
     match = re.fullmatch(re.escape(table) + r"_ibfk_(\d+)", name, re.IGNORECASE)
     return int(match[1]) if match else 0
 
@@ -444,8 +462,8 @@ def _number(name: str, table: str) -> int:
 def renamed_names(
     keys: Iterable[ForeignKey], old: TableName, new: TableName
 ) -> tuple[ForeignKey, ...]:
-    """Return the foreign keys of a renamed table. Names that the server chose contain the table's
-    name, and change with it."""
+    """Return the foreign keys of a renamed table. Names that the server chose contain
+    the table's name, and change with it."""
     renamed = []
     for key in keys:
         if number := _number(key.name, old.name):
@@ -457,7 +475,8 @@ def renamed_names(
 def with_children(
     schema: ServerSchema, parent: TableName, change: Callable[[ForeignKey], ForeignKey]
 ) -> ServerSchema:
-    """Return the schema with `change` applied to each foreign key that refers to the table."""
+    """Return the schema with `change` applied to each foreign key that refers to the
+    table."""
     folded = schema.fold(parent)
     tables = dict(schema.tables)
     for name, table in schema.tables.items():

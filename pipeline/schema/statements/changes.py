@@ -1,7 +1,7 @@
 """Parsed statements: a class for each kind of statement, clause and table element.
 
-Their values contain only what was written. `pipeline.schema.evolve` adds the server's defaults when
-it applies them to a schema.
+Their values contain only what was written. `pipeline.schema.evolve` adds the server's
+defaults when it applies them to a schema.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ FIRST: Final = ""
 
 @dataclass(frozen=True, slots=True)
 class DefineColumn:
-    """ADD, CHANGE or MODIFY COLUMN. `old`: the column's name before the change; None for ADD.
-    `after`: the name in AFTER, or FIRST; None if no position was written. `maybe`: IF [NOT] EXISTS
-    was written."""
+    """ADD, CHANGE or MODIFY COLUMN. `old`: the column's name before the change; None
+    for ADD. `after`: the name in AFTER, or FIRST; None if no position was written.
+    `maybe`: IF [NOT] EXISTS was written."""
 
     old: str | None
     column: WrittenColumn
@@ -46,7 +46,8 @@ class Part(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Drop:
-    """DROP COLUMN, INDEX, FOREIGN KEY or CONSTRAINT. `name`: PRIMARY for the primary key."""
+    """DROP COLUMN, INDEX, FOREIGN KEY or CONSTRAINT. `name`: PRIMARY for the primary
+    key."""
 
     part: Part
     name: str
@@ -110,7 +111,8 @@ class SetOptions:
 
 @dataclass(frozen=True, slots=True)
 class Neutral:
-    """A clause that changes nothing in a `TableSchema`: ALGORITHM, LOCK, FORCE, ORDER BY, CHECK."""
+    """A clause that changes nothing in a `TableSchema`: ALGORITHM, LOCK, FORCE, ORDER
+    BY, CHECK."""
 
 
 EXCHANGE: Final = "EXCHANGE PARTITION"
@@ -119,8 +121,8 @@ EXCHANGE: Final = "EXCHANGE PARTITION"
 
 @dataclass(frozen=True, slots=True)
 class RowsChange:
-    """A clause that may change rows without row events. `reason`: the clause's name. `other`: the
-    table with which EXCHANGE PARTITION exchanges rows."""
+    """A clause that may change rows without row events. `reason`: the clause's name.
+    `other`: the table with which EXCHANGE PARTITION exchanges rows."""
 
     reason: str
     other: TableName | None = None
@@ -145,8 +147,8 @@ Clause = (
 
 
 class StatementKind(StrEnum):
-    """A statement's kind. The changelog (the Delta table with every change) stores it in the column
-    `_ddl`, so no value may be renamed; new ones may be added."""
+    """A statement's kind. The changelog (the Delta table with every change) stores it
+    in the column `_ddl`, so no value may be renamed; new ones may be added."""
 
     CREATE_TABLE = "create_table"
     ALTER_TABLE = "alter_table"
@@ -181,7 +183,8 @@ class CreateLike:
 
 @dataclass(frozen=True, slots=True)
 class CreateSelect:
-    """CREATE TABLE … SELECT. Servers log this text only for a session in statement format."""
+    """CREATE TABLE … SELECT. Servers log this text only for a session in statement
+    format."""
 
     kind: ClassVar = StatementKind.CREATE_TABLE
     table: TableName
@@ -198,7 +201,8 @@ class DropTables:
 
 @dataclass(frozen=True, slots=True)
 class RenameTables:
-    """RENAME TABLE. `pairs`: old and new names, which the server renames one after the other."""
+    """RENAME TABLE. `pairs`: old and new names, which the server renames one after the
+    other."""
 
     kind: ClassVar = StatementKind.RENAME_TABLE
     pairs: tuple[tuple[TableName, TableName], ...]
@@ -271,15 +275,16 @@ SchemaChange = (
 
 @dataclass(frozen=True, slots=True)
 class Irrelevant:
-    """A statement that changes no structure and no captured row. `kind`: its first words."""
+    """A statement that changes no structure and no captured row. `kind`: its first
+    words."""
 
     kind: str
 
 
 @dataclass(frozen=True, slots=True)
 class NotUnderstood:
-    """A statement that cannot be read. `may_touch`: the tables that it may change; None if it may
-    change any table."""
+    """A statement that cannot be read. `may_touch`: the tables that it may change; None
+    if it may change any table."""
 
     kind: ClassVar = StatementKind.NOT_UNDERSTOOD
     reason: str
@@ -292,8 +297,9 @@ _SURROGATES: Final = re.compile("[\ud800-\udfff]")
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """A literal. `kind`: string, number, hex, bits or null; date, time or timestamp for literals
-    such as DATE'…'. TRUE and FALSE are the numbers 1 and 0. `charset`: latin1 for _latin1'…'."""
+    """A literal. `kind`: string, number, hex, bits or null; date, time or timestamp for
+    literals such as DATE'…'. TRUE and FALSE are the numbers 1 and 0. `charset`: latin1
+    for _latin1'…'."""
 
     kind: str
     text: str = ""
@@ -315,8 +321,8 @@ class Constant:
 
 @dataclass(frozen=True, slots=True)
 class Computed:
-    """An expression, as written. `now`: the expression is CURRENT_TIMESTAMP or a synonym; `text` is
-    then CURRENT_TIMESTAMP or CURRENT_TIMESTAMP(n)."""
+    """An expression, as written. `now`: the expression is CURRENT_TIMESTAMP or a
+    synonym; `text` is then CURRENT_TIMESTAMP or CURRENT_TIMESTAMP(n)."""
 
     text: str
     now: bool = False
@@ -324,10 +330,11 @@ class Computed:
 
 @dataclass(frozen=True, slots=True)
 class WrittenType:
-    """A data type as written. `name`: as in information_schema. `length`: in characters, bytes,
-    bits or dimensions, or fractional digits. `sized`: TEXT(n) or BLOB(n); the server picks the
-    smallest type for n. `binary`: the attribute BINARY. `check_json`: MariaDB's JSON, which is a
-    LONGTEXT with a CHECK. `compressed`: MariaDB's COMPRESSED."""
+    """A data type as written. `name`: as in information_schema. `length`: in
+    characters, bytes, bits or dimensions, or fractional digits. `sized`: TEXT(n) or
+    BLOB(n); the server picks the smallest type for n. `binary`: the attribute BINARY.
+    `check_json`: MariaDB's JSON, which is a LONGTEXT with a CHECK. `compressed`:
+    MariaDB's COMPRESSED."""
 
     name: str
     length: int | None = None
@@ -347,9 +354,9 @@ class WrittenType:
 
 @dataclass(frozen=True, slots=True)
 class WrittenReference:
-    """FOREIGN KEY, or REFERENCES in a column's definition. `references`: the parent table.
-    `referenced`: the parent's columns; empty if they are omitted, for its primary key. `on_delete`,
-    `on_update`: the referential action, such as SET NULL."""
+    """FOREIGN KEY, or REFERENCES in a column's definition. `references`: the parent
+    table. `referenced`: the parent's columns; empty if they are omitted, for its
+    primary key. `on_delete`, `on_update`: the referential action, such as SET NULL."""
 
     columns: tuple[str, ...]
     references: TableName
@@ -363,8 +370,9 @@ class WrittenReference:
 
 @dataclass(frozen=True, slots=True)
 class WrittenKey:
-    """A key. `kind`: primary, unique, index, fulltext or spatial. `name`: None if the server
-    chooses it. `generated`: the server adds the key for a foreign key. `hash`: USING HASH."""
+    """A key. `kind`: primary, unique, index, fulltext or spatial. `name`: None if the
+    server chooses it. `generated`: the server adds the key for a foreign key. `hash`:
+    USING HASH."""
 
     kind: str
     parts: tuple[KeyPart, ...]
@@ -378,10 +386,10 @@ class WrittenKey:
 @dataclass(frozen=True, slots=True)
 class WrittenColumn:
     """A column's definition. `nullable`: None if neither NULL nor NOT NULL was written.
-    `on_update`: ON UPDATE CURRENT_TIMESTAMP. `generated`: the expression of a generated column.
-    `key`: "primary", "unique" or None; `unique_too`: PRIMARY KEY and UNIQUE were both written.
-    `system_period`: "start" for AS ROW START, "end" for AS ROW END. `versioned`: WITH SYSTEM
-    VERSIONING."""
+    `on_update`: ON UPDATE CURRENT_TIMESTAMP. `generated`: the expression of a generated
+    column. `key`: "primary", "unique" or None; `unique_too`: PRIMARY KEY and UNIQUE
+    were both written. `system_period`: "start" for AS ROW START, "end" for AS ROW END.
+    `versioned`: WITH SYSTEM VERSIONING."""
 
     name: str
     type: WrittenType
@@ -402,7 +410,8 @@ class WrittenColumn:
 
 @dataclass(frozen=True, slots=True)
 class WrittenOptions:
-    """The table options that a `TableSchema` contains. An option is None if it was not written."""
+    """The table options that a `TableSchema` contains. An option is None if it was not
+    written."""
 
     engine: str | None = None
     charset: str | None = None
@@ -425,9 +434,9 @@ Element = WrittenColumn | WrittenKey | WrittenReference | WrittenPeriod
 def touched_by(
     changes: Sequence[SchemaChange], tables: Sequence[TableName]
 ) -> dict[TableName, bool]:
-    """Return the tables whose structures may change, each with True if the changes create a table
-    that cannot have existed before. `tables`: existing tables, some of which DROP DATABASE may
-    drop."""
+    """Return the tables whose structures may change, each with True if the changes
+    create a table that cannot have existed before. `tables`: existing tables, some of
+    which DROP DATABASE may drop."""
     touched: dict[TableName, bool] = {}
     for change in changes:
         names: Iterable[TableName] = ()
@@ -452,7 +461,8 @@ def touched_by(
 
 
 def named_by(changes: Sequence[SchemaChange]) -> tuple[TableName, ...] | None:
-    """Return the tables whose structures or rows may change; None if any table may change."""
+    """Return the tables whose structures or rows may change; None if any table may
+    change."""
     named: list[TableName] = []
     for change in changes:
         match change:
@@ -477,8 +487,8 @@ def named_by(changes: Sequence[SchemaChange]) -> tuple[TableName, ...] | None:
 
 
 def needed_by(changes: Sequence[SchemaChange]) -> tuple[TableName, ...]:
-    """Return the tables that must have existed before the changes: without one of them, the server
-    would have refused the statement."""
+    """Return the tables that must have existed before the changes: without one of them,
+    the server would have refused the statement."""
     needed: list[TableName] = []
     for change in changes:
         match change:

@@ -1,10 +1,10 @@
 """The grammar of columns and keys that CREATE TABLE and ALTER TABLE share.
 
-A length, character set or name that the statement omits is None here; `pipeline.schema.evolving`
-fills it in.
+A length, character set or name that the statement omits is None here;
+`pipeline.schema.evolving` fills it in.
 
-Source: `field_def`, `column_attribute` and `type:` in `sql/sql_yacc.yy` of MySQL, and MariaDB's
-`field_type`.
+Source: `field_def`, `column_attribute` and `type:` in `sql/sql_yacc.yy` of MySQL, and
+MariaDB's `field_type`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ from lockstep.pipeline.schema.statements.reader import CannotRead, StatementRead
 
 
 def read_column(reader: StatementReader) -> WrittenColumn:
-    """Read a column's name and definition, up to a comma, a closing parenthesis, FIRST or AFTER."""
+    """Read a column's name and definition, up to a comma, a closing parenthesis, FIRST
+    or AFTER."""
     return read_definition(reader.name(), reader)
 
 
@@ -143,7 +144,8 @@ def _with_charset(
 
 
 def _ignored_attribute(column: WrittenColumn, reader: StatementReader) -> WrittenColumn | None:
-    """Skip an attribute that no `ColumnSchema` contains. MariaDB's SYSTEM VERSIONING is kept."""
+    """Skip an attribute that no `ColumnSchema` contains. MariaDB's SYSTEM VERSIONING is
+    kept."""
     if reader.accept_any("COMMENT", "COLUMN_FORMAT", "STORAGE"):
         reader.next()
         return column
@@ -161,7 +163,8 @@ def _ignored_attribute(column: WrittenColumn, reader: StatementReader) -> Writte
 
 
 _Read = Callable[[WrittenColumn, StatementReader], WrittenColumn | None]
-"""Reads one attribute and returns the changed column; None, if another attribute comes next."""
+"""Reads one attribute and returns the changed column; None, if another attribute comes
+next."""
 
 _ATTRIBUTES: Final[tuple[_Read, ...]] = (
     _nullability,
@@ -321,7 +324,8 @@ def _length(reader: StatementReader, default: int | None = None) -> int | None:
 
 
 def _count(reader: StatementReader) -> int:
-    """Read a length. Servers ignore a decimal point and the digits after it: decimal(19.5)."""
+    """Read a length. Servers ignore a decimal point and the digits after it:
+    decimal(19.5)."""
     token = reader.peek()
     if token.kind == "number" and (match := _LENGTH_WITH_POINT.fullmatch(token.text)):
         reader.next()
@@ -353,7 +357,8 @@ def _member(reader: StatementReader) -> Constant:
         client, charset = reader.context.client_charset, token.charset
         same = charset in (None, client) or {charset, client} <= UTF8 | {"utf8"}
         if not same and token.kind == "string" and not token.text.isascii():
-            # The text was decoded by the client's character set, which garbles other literals.
+            # The text was decoded by the client's character set, which garbles other
+            # literals.
             raise CannotRead(f"a literal is in {charset}, but the client's set is {client}")
         return Constant(token.kind, token.text, charset)
     raise CannotRead("a member of an ENUM or SET is not a string")
@@ -371,7 +376,8 @@ def _national(name: str, reader: StatementReader) -> WrittenType:
 
 
 def _compressed(kind: WrittenType, reader: StatementReader) -> WrittenType:
-    """Read MariaDB's COMPRESSED, which comes after the length, before or after a character set."""
+    """Read MariaDB's COMPRESSED, which comes after the length, before or after a
+    character set."""
     if not reader.context.facts.mariadb or not reader.accept("COMPRESSED"):
         return kind
     if reader.accept_symbol("="):
@@ -458,7 +464,8 @@ def _joined(constant: Constant, reader: StatementReader) -> Constant:
 
 
 def _accept_now(reader: StatementReader) -> Computed | None:
-    """Take CURRENT_TIMESTAMP or a synonym, with its precision; return None for anything else."""
+    """Take CURRENT_TIMESTAMP or a synonym, with its precision; return None for anything
+    else."""
     word = reader.peek().keyword
     called = reader.sees_symbol("(", 1)
     if word not in _NOW or (word == "NOW" and not called):
@@ -606,7 +613,8 @@ def _reference(columns: tuple[str, ...], reader: StatementReader) -> WrittenRefe
     while True:
         if reader.accept("MATCH"):
             reader.next()
-            # MATCH makes MySQL 5.7 ignore the actions (its manual, "FOREIGN KEY Constraints").
+            # MATCH makes MySQL 5.7 ignore the actions (its manual, "FOREIGN KEY
+            # Constraints").
             ignored = not (facts.mariadb or facts.mysql_8)
         elif reader.accept("ON", "DELETE"):
             reference = replace(reference, on_delete=_action(reader))

@@ -1,8 +1,9 @@
 """The changes that a logged statement makes to structures.
 
-Only statements on the list `PASSED` are passed over: they change neither rows nor structures. Any
-other statement that is not recognised is `NotUnderstood`. A statement is on the list if it begins
-with all words of an entry: `ANALYZE TABLE` changes no rows, but MariaDB's `ANALYZE UPDATE` does.
+Only statements on the list `PASSED` are passed over: they change neither rows nor
+structures. Any other statement that is not recognised is `NotUnderstood`. A statement
+is on the list if it begins with all words of an entry: `ANALYZE TABLE` changes no rows,
+but MariaDB's `ANALYZE UPDATE` does.
 """
 
 from __future__ import annotations
@@ -46,10 +47,10 @@ from lockstep.pipeline.values.table import TableName
 
 @dataclass(frozen=True, slots=True)
 class Passed:
-    """A kind of statement that changes neither rows nor structures. `words`: its first words, each
-    with its alternatives; OR REPLACE, ALGORITHM, DEFINER and SQL SECURITY may follow the first
-    word. `does`: its effect. `code`: it may contain statements that run later, separated by
-    semicolons."""
+    """A kind of statement that changes neither rows nor structures. `words`: its first
+    words, each with its alternatives; OR REPLACE, ALGORITHM, DEFINER and SQL SECURITY
+    may follow the first word. `does`: its effect. `code`: it may contain statements
+    that run later, separated by semicolons."""
 
     words: str
     does: str
@@ -103,15 +104,18 @@ PASSED: Final = (
 Understood = tuple[SchemaChange, ...] | Irrelevant
 
 _UNKNOWN_TABLE: Final = 1051
-"""ER_BAD_TABLE_ERROR: DROP TABLE named tables that do not exist; all others were dropped."""
+"""ER_BAD_TABLE_ERROR: DROP TABLE named tables that do not exist; all others were
+dropped."""
 
 
 def read_change(text: str, context: StatementContext) -> Understood | NotUnderstood:
-    """Return the changes that a logged statement makes to structures. A text that cannot be read is
-    returned as `NotUnderstood`, never raised. `text`: decoded by the client's character set."""
+    """Return the changes that a logged statement makes to structures. A text that
+    cannot be read is returned as `NotUnderstood`, never raised. `text`: decoded by the
+    client's character set."""
     reading = _read_text(text, context)
     grammar = context.other_grammar
-    # A statement that defines no column means the same, for the same tables, in every grammar.
+    # A statement that defines no column means the same, for the same tables, in every
+    # grammar.
     if grammar is not None and (isinstance(reading, NotUnderstood) or _defines_columns(reading)):
         reading = NotUnderstood(f"it ran under sql_mode={grammar}", _may_touch(reading))
     if _may_set_mode(text, context):
@@ -119,8 +123,8 @@ def read_change(text: str, context: StatementContext) -> Understood | NotUnderst
     if isinstance(reading, Irrelevant | NotUnderstood):
         return reading
     if context.error not in (0, _UNKNOWN_TABLE):
-        # A server logs a failed statement if it has already changed something. MySQL 5.7 does so
-        # for a DROP TABLE with several tables.
+        # A server logs a failed statement if it has already changed something. MySQL
+        # 5.7 does so for a DROP TABLE with several tables.
         reason = f"it failed with error {context.error} in the middle"
         return NotUnderstood(reason, named_by(reading))
     if context.thread_specific and any(map(_may_mean_temporary, reading)):
@@ -129,11 +133,12 @@ def read_change(text: str, context: StatementContext) -> Understood | NotUnderst
 
 
 def _may_mean_temporary(change: SchemaChange) -> bool:
-    """Return whether a name may mean a temporary table of the session instead of a permanent one,
-    in an event with the flag LOG_EVENT_THREAD_SPECIFIC_F. Other kinds of statement are unambiguous:
-    servers log whether a dropped table was temporary, and they log definitions in full. MariaDB
-    also sets the flag for each CREATE OR REPLACE that replaced a table; in that case the flag says
-    nothing about the table after LIKE."""
+    """Return whether a name may mean a temporary table of the session instead of a
+    permanent one, in an event with the flag LOG_EVENT_THREAD_SPECIFIC_F. Other kinds of
+    statement are unambiguous: servers log whether a dropped table was temporary, and
+    they log definitions in full. MariaDB also sets the flag for each CREATE OR REPLACE
+    that replaced a table; in that case the flag says nothing about the table after
+    LIKE."""
     if isinstance(change, CreateLike):
         return not change.or_replace
     return isinstance(change, AlterTable | RenameTables | RepairTables | TruncateTable)
@@ -172,8 +177,8 @@ def _with_engine(change: SchemaChange, engine: str) -> SchemaChange:
 
 
 def _may_set_mode(text: str, context: StatementContext) -> bool:
-    """Return whether SET STATEMENT may set `sql_mode`. In this case the event has the new mode, but
-    the server parsed the text under the session's mode."""
+    """Return whether SET STATEMENT may set `sql_mode`. In this case the event has the
+    new mode, but the server parsed the text under the session's mode."""
     if not context.facts.mariadb or "sql_mode" not in text.lower():
         return False
     try:
@@ -185,9 +190,9 @@ def _may_set_mode(text: str, context: StatementContext) -> bool:
 def _under_any_mode(
     text: str, context: StatementContext, reading: Understood | NotUnderstood
 ) -> Understood | NotUnderstood:
-    """Return the reading if it is the same under every `sql_mode`, else `NotUnderstood`. A
-    statement that defines a column is always `NotUnderstood`: the column's type and default depend
-    on more modes than the two that govern quoting."""
+    """Return the reading if it is the same under every `sql_mode`, else
+    `NotUnderstood`. A statement that defines a column is always `NotUnderstood`: the
+    column's type and default depend on more modes than the two that govern quoting."""
     modes = (
         context.sql_mode & ~(ANSI_QUOTES | NO_BACKSLASH_ESCAPES) | quotes | escapes
         for quotes, escapes in product((0, ANSI_QUOTES), (0, NO_BACKSLASH_ESCAPES))
@@ -236,8 +241,8 @@ def _read(reader: StatementReader) -> Understood:
 
 
 def _schema_change(reader: StatementReader) -> SchemaChange | None:
-    """Read a statement that changes structures. Return None if the first words belong to any other
-    kind of statement."""
+    """Read a statement that changes structures. Return None if the first words belong
+    to any other kind of statement."""
     match reader.next().keyword:
         case "CREATE":
             return _create(reader)
@@ -331,8 +336,8 @@ def _repair(reader: StatementReader) -> SchemaChange:
 
 
 def _passed(reader: StatementReader) -> Irrelevant:
-    """Read a statement that is on the list `PASSED`. Raise CannotRead if it is not on the list,
-    or if another statement follows it."""
+    """Read a statement that is on the list `PASSED`. Raise CannotRead if it is not on
+    the list, or if another statement follows it."""
     first = reader.next()
     if first.keyword in ("CREATE", "ALTER", "DROP"):
         skip_attributes(reader)
@@ -341,7 +346,8 @@ def _passed(reader: StatementReader) -> Irrelevant:
     for passed in PASSED:
         for words in passed.beginnings:
             if first.keyword == words[0] and reader.accept(*words[1:]):
-                # SET STATEMENT … FOR runs any statement; `read_settings` reads it for MariaDB.
+                # SET STATEMENT … FOR runs any statement; `read_settings` reads it for
+                # MariaDB.
                 if first.keyword == "SET" and reader.sees("STATEMENT"):
                     break
                 if not passed.code and reader.skip_rest() > 0:
@@ -353,7 +359,8 @@ def _passed(reader: StatementReader) -> Irrelevant:
 
 
 def skip_attributes(reader: StatementReader) -> None:
-    """Skip attributes such as DEFINER between CREATE, ALTER or DROP and the kind of object."""
+    """Skip attributes such as DEFINER between CREATE, ALTER or DROP and the kind of
+    object."""
     reader.accept("OR", "REPLACE")
     while True:
         if reader.accept("ALGORITHM"):
@@ -378,9 +385,9 @@ def _skip_account(reader: StatementReader) -> None:
 
 
 def _named_in_unreadable(reader: StatementReader) -> tuple[TableName, ...] | None:
-    """Return the tables that an unreadable statement may change: for CREATE TABLE and ALTER TABLE,
-    the table and its new name. Return None, which stands for any table, for all other statements
-    and if the names cannot be read."""
+    """Return the tables that an unreadable statement may change: for CREATE TABLE and
+    ALTER TABLE, the table and its new name. Return None, which stands for any table,
+    for all other statements and if the names cannot be read."""
     reader.at = 0
     try:
         read_settings(reader)
@@ -404,9 +411,9 @@ def _named_in_unreadable(reader: StatementReader) -> tuple[TableName, ...] | Non
 
 # -- SET STATEMENT --------------------------------------------------------------------
 
-# MariaDB parses the whole text of `SET STATEMENT variable=value, … FOR statement` under the
-# session's variables, then sets the new values, and logs these with the statement. So if it sets
-# `sql_mode`, the log does not say under which mode the text was parsed.
+# MariaDB parses the whole text of `SET STATEMENT variable=value, … FOR statement` under
+# the session's variables, then sets the new values, and logs these with the statement.
+# So if it sets `sql_mode`, the log does not say under which mode the text was parsed.
 
 _LOGGED: Final = frozenset(
     {"character_set_server", "collation_server", "explicit_defaults_for_timestamp"}
@@ -442,8 +449,9 @@ _ENGINE: Final = frozenset({"default_storage_engine", "storage_engine"})
 
 
 def read_settings(reader: StatementReader) -> tuple[str | None, tuple[str, ...]]:
-    """Read each `SET STATEMENT … FOR` before the statement itself. Return the default engine of new
-    tables, if it is set, and the names of variables that may change the statement's effect."""
+    """Read each `SET STATEMENT … FOR` before the statement itself. Return the default
+    engine of new tables, if it is set, and the names of variables that may change the
+    statement's effect."""
     engine: str | None = None
     unknown: list[str] = []
     while reader.context.facts.mariadb and reader.accept("SET", "STATEMENT"):

@@ -1,11 +1,13 @@
-"""The tokens of a statement, by the rules of the session that ran it, and a cursor over them.
+"""The tokens of a statement, by the rules of the session that ran it, and a cursor over
+them.
 
-Rules: MySQL manual, "Language Structure"; MariaDB documentation, "Comment Syntax" (`/*M!`; versions
-50700 to 99999 are only for MySQL).
+Rules: MySQL manual, "Language Structure"; MariaDB documentation, "Comment Syntax"
+(`/*M!`; versions 50700 to 99999 are only for MySQL).
 
-If a server skips an executable comment, it logs a plain comment instead: `/* 99999 … */` for
-`/*!99999 … */`. Newer servers replace a comment nested in it with `(* … *)`. Older MySQL leaves the
-nested comment unchanged: its `*/` seems to end the outer comment, so the text cannot be read.
+If a server skips an executable comment, it logs a plain comment instead: `/* 99999 …
+*/` for `/*!99999 … */`. Newer servers replace a comment nested in it with `(* … *)`.
+Older MySQL leaves the nested comment unchanged: its `*/` seems to end the outer
+comment, so the text cannot be read.
 """
 
 from __future__ import annotations
@@ -21,15 +23,16 @@ from lockstep.pipeline.values.table import TableName
 
 
 class CannotRead(ValueError):
-    """The text does not match the grammar; the message says where. `read_change` catches this error
-    and returns `NotUnderstood`."""
+    """The text does not match the grammar; the message says where. `read_change`
+    catches this error and returns `NotUnderstood`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A token of a statement. `kind`: "word" (unquoted, also a keyword), "name" (quoted), "string",
-    "number", "hex" or "bits" (`text` contains the digits), "variable" or "symbol". `start`, `end`:
-    offsets in the statement, in characters. `charset`: "utf8mb3" for N'…'."""
+    """A token of a statement. `kind`: "word" (unquoted, also a keyword), "name"
+    (quoted), "string", "number", "hex" or "bits" (`text` contains the digits),
+    "variable" or "symbol". `start`, `end`: offsets in the statement, in characters.
+    `charset`: "utf8mb3" for N'…'."""
 
     kind: str
     text: str
@@ -39,8 +42,8 @@ class Token:
 
     @property
     def keyword(self) -> str:
-        """The word in upper case; "" for other tokens and for words that are not ASCII. Python's
-        upper() turns some other letters into ASCII, such as U+0131 into I."""
+        """The word in upper case; "" for other tokens and for words that are not ASCII.
+        Python's upper() turns some other letters into ASCII, such as U+0131 into I."""
         return self.text.upper() if self.kind == "word" and self.text.isascii() else ""
 
     @property
@@ -68,8 +71,8 @@ _MULTI_BYTE: Final = frozenset(
     {"utf8mb4", "utf8mb3", "gb18030", "gbk", "gb2312", "big5", "sjis", "cp932", "ujis", "eucjpms"}
     | {"euckr", "binary"}
 )
-"""Character sets of clients in which U+00A0 is a letter. In latin1 it is a blank; in others it is a
-blank or a syntax error."""
+"""Character sets of clients in which U+00A0 is a letter. In latin1 it is a blank; in
+others it is a blank or a syntax error."""
 
 _VERSION_MARIADB: Final = re.compile(r"[0-9]{5,6}")
 _VERSION_MYSQL: Final = re.compile(r"[0-9]{6}(?=[\t-\r ])|[0-9]{5}")
@@ -98,8 +101,8 @@ _MYSQL_ALONE: Final = range(50700, 100000)
 
 @cache
 def _patterns(client_charset: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """Return the patterns of a token and of a name after a dot. They are compiled at the first use,
-    so that a run without statements does not pay for it."""
+    """Return the patterns of a token and of a name after a dot. They are compiled at
+    the first use, so that a run without statements does not pay for it."""
     token, after_dot = _TOKEN, _WORD + "+"
     if client_charset not in _MULTI_BYTE:
         word = _WORD.replace(r"\u0080-", r"\u0080-\u009f\u00a1-")
@@ -110,10 +113,10 @@ def _patterns(client_charset: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
 
 
 def tokens(text: str, context: StatementContext) -> Iterator[Token]:
-    """Yield the tokens, also those in executable comments that the server executed. Raise
-    CannotRead for a quote or a comment that is not closed."""
-    # `opened`: number of executable comments around `at`. `after_dot`: True if the last token is a
-    # dot. `name_end`: the offset after the last name, or -1.
+    """Yield the tokens, also those in executable comments that the server executed.
+    Raise CannotRead for a quote or a comment that is not closed."""
+    # `opened`: number of executable comments around `at`. `after_dot`: True if the last
+    # token is a dot. `name_end`: the offset after the last name, or -1.
     at, opened, after_dot = 0, 0, False
     pattern, name_pattern = _patterns(context.client_charset)
     name_end = -1
@@ -169,8 +172,8 @@ def tokens(text: str, context: StatementContext) -> Iterator[Token]:
 def _enter_executable(
     text: str, match: re.Match[str], context: StatementContext
 ) -> tuple[int, bool]:
-    """Return the offset at which reading continues, and whether the server executed the comment.
-    `match`: the beginning of an executable comment."""
+    """Return the offset at which reading continues, and whether the server executed the
+    comment. `match`: the beginning of an executable comment."""
     maria = match["maria"] is not None
     if maria and not context.facts.mariadb:
         return _comment_end(text, match.end()), False
@@ -194,8 +197,9 @@ def _version(text: str, at: int, context: StatementContext) -> re.Match[str] | N
 
 
 def _skip_comment(text: str, at: int, context: StatementContext) -> int:
-    """Return the offset after a plain comment. Raise CannotRead if its end is uncertain: it may be
-    a skipped executable comment with another comment in it (see the module's docstring)."""
+    """Return the offset after a plain comment. Raise CannotRead if its end is
+    uncertain: it may be a skipped executable comment with another comment in it (see
+    the module's docstring)."""
     end = _comment_end(text, at)
     skipped = not context.facts.mariadb and _SKIPPED_VERSION.match(text, at)
     if skipped and text.find("/*", at, end) >= 0:
@@ -238,8 +242,8 @@ def _quoted(text: str, at: int, context: StatementContext) -> Token:
 
 
 def _dollar_quoted(text: str, at: int, context: StatementContext) -> Token | None:
-    """Read a string between two equal `$tag$`, which MySQL has since 9.0 (for bodies of routines
-    and libraries); return None if none begins here."""
+    """Read a string between two equal `$tag$`, which MySQL has since 9.0 (for bodies of
+    routines and libraries); return None if none begins here."""
     if text[at] != "$" or context.facts.mariadb or context.facts.version < _DOLLARS_SINCE:
         return None
     match = _DOLLARS.match(text, at)
@@ -268,9 +272,10 @@ _END: Final = Token("end", "", -1, -1)
 
 
 class StatementReader:
-    """A cursor over the tokens of a statement. `at`: index of the next token. The `accept`
-    and `if_` methods take tokens only if these come next. The `expect` methods, `name` and the
-    methods for larger forms raise CannotRead if other tokens come next."""
+    """A cursor over the tokens of a statement. `at`: index of the next token. The
+    `accept` and `if_` methods take tokens only if these come next. The `expect`
+    methods, `name` and the methods for larger forms raise CannotRead if other tokens
+    come next."""
 
     def __init__(self, text: str, context: StatementContext) -> None:
         self.text = text
@@ -347,8 +352,8 @@ class StatementReader:
         return self.next().text
 
     def table(self, database: str | None = None) -> TableName:
-        """Take `[database.]table` or `.table`. `database`: the database of a table that is
-        written without one; None means the session's default database."""
+        """Take `[database.]table` or `.table`. `database`: the database of a table that
+        is written without one; None means the session's default database."""
         default = self.context.database if database is None else database
         if self.accept_symbol("."):
             return TableName(default, self.name())

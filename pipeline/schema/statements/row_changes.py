@@ -1,14 +1,15 @@
 """The tables that a statement changes and reads, from its text alone.
 
-A session with binlog_format=STATEMENT logs its statements instead of the rows that they change.
-`pipeline.schema.code` follows the tables' names to views, triggers and foreign keys. A statement
-that calls a procedure, or a function that is not built in, is refused: it may change any table.
-Only keywords that every server reserves end a list of tables, since any other word may be the name
-of a table.
+A session with binlog_format=STATEMENT logs its statements instead of the rows that they
+change. `pipeline.schema.code` follows the tables' names to views, triggers and foreign
+keys. A statement that calls a procedure, or a function that is not built in, is
+refused: it may change any table. Only keywords that every server reserves end a list of
+tables, since any other word may be the name of a table.
 
-Grammar: MySQL manual, "Data Manipulation Statements", "Function Name Parsing and Resolution",
-"Built-In Function and Operator Reference", "Keywords and Reserved Words";
-`sql_yacc.yy` of both servers, in which a keyword is never the name of a stored function.
+Grammar: MySQL manual, "Data Manipulation Statements", "Function Name Parsing and
+Resolution", "Built-In Function and Operator Reference", "Keywords and Reserved Words";
+`sql_yacc.yy` of both servers, in which a keyword is never the name of a stored
+function.
 """
 
 from __future__ import annotations
@@ -55,12 +56,13 @@ UTC_DATE UTC_TIME UTC_TIMESTAMP VALUE VALUES VARBINARY VARCHAR WEEK WHEN WHERE W
 """
 
 BUILT_IN: Final = frozenset(_FUNCTIONS.split())
-"""Built-in functions of every server since MySQL 5.7 and MariaDB 10.5. None of them changes a
-table. A function of only some servers is left out: on the others, a stored function may have its
-name. The tests call each function on several servers."""
+"""Built-in functions of every server since MySQL 5.7 and MariaDB 10.5. None of them
+changes a table. A function of only some servers is left out: on the others, a stored
+function may have its name. The tests call each function on several servers."""
 
 KEYWORDS: Final = frozenset(_KEYWORD_TEXT.split())
-"""Keywords that may come before a parenthesis, and are never the name of a stored function."""
+"""Keywords that may come before a parenthesis, and are never the name of a stored
+function."""
 
 
 Code = TypeVar("Code", bound=RowCode | None)
@@ -87,8 +89,8 @@ _SEQUENCES: Final = frozenset({"nextval", "currval", "lastval", "setval"})
 
 
 def read_row_change(text: str, context: StatementContext) -> RowCode:
-    """Return the tables that a statement changes and reads, for a statement that was logged instead
-    of its rows."""
+    """Return the tables that a statement changes and reads, for a statement that was
+    logged instead of its rows."""
 
     def read(reader: StatementReader) -> RowCode:
         _, unknown = read_settings(reader)
@@ -104,8 +106,8 @@ def read_row_change(text: str, context: StatementContext) -> RowCode:
 
 
 def read_created(text: str, context: StatementContext) -> RowCode | None:
-    """Return the tables that the query of CREATE TABLE … SELECT changes and reads; None if the
-    statement has no query."""
+    """Return the tables that the query of CREATE TABLE … SELECT changes and reads; None
+    if the statement has no query."""
 
     def read(reader: StatementReader) -> RowCode | None:
         read_settings(reader)
@@ -123,7 +125,8 @@ def read_created(text: str, context: StatementContext) -> RowCode | None:
 
 
 def _begins_query(reader: StatementReader) -> bool:
-    """Return whether a query comes next. Some options of CREATE TABLE also begin with WITH."""
+    """Return whether a query comes next. Some options of CREATE TABLE also begin with
+    WITH."""
     first, third = reader.peek(), reader.peek(2)
     if first.keyword == "WITH":
         return reader.sees("WITH", "RECURSIVE") or third.keyword == "AS" or third.text == "("
@@ -131,8 +134,8 @@ def _begins_query(reader: StatementReader) -> bool:
 
 
 def read_body(reader: StatementReader, *, selects: bool) -> RowCode:
-    """Return the tables that a trigger's body changes and reads, or, with `selects`, that a view's
-    query does."""
+    """Return the tables that a trigger's body changes and reads, or, with `selects`,
+    that a view's query does."""
     if reader.context.other_grammar is not None:
         return RowCode(reason=f"it was created under sql_mode={reader.context.other_grammar}")
     try:
@@ -144,7 +147,8 @@ def read_body(reader: StatementReader, *, selects: bool) -> RowCode:
 def read_or_reason(
     text: str, context: StatementContext, read: Callable[[StatementReader], Code]
 ) -> Code | RowCode:
-    """Return the result of `read`, or a `RowCode` that says why the text cannot be read."""
+    """Return the result of `read`, or a `RowCode` that says why the text cannot be
+    read."""
     try:
         return read(StatementReader(text, context))
     except CannotRead as error:
@@ -153,8 +157,8 @@ def read_or_reason(
 
 @dataclass(slots=True)
 class _Reference:
-    """A table in the list of an UPDATE or a DELETE. `alias`: its alias, or else its name, in lower
-    case."""
+    """A table in the list of an UPDATE or a DELETE. `alias`: its alias, or else its
+    name, in lower case."""
 
     table: TableName
     alias: str
@@ -162,10 +166,11 @@ class _Reference:
 
 @dataclass(slots=True)
 class _Level:
-    """State of the walk within a pair of parentheses, or a whole statement. `tables`: a list of
-    tables is being read; `expects`: its next table is due. `selects`: SELECT was read. `updates`:
-    the SET of an UPDATE is still due. `references`: the list of tables of an UPDATE, or of a DELETE
-    with several tables. `deleted`: names of the tables from which that DELETE deletes."""
+    """State of the walk within a pair of parentheses, or a whole statement. `tables`: a
+    list of tables is being read; `expects`: its next table is due. `selects`: SELECT
+    was read. `updates`: the SET of an UPDATE is still due. `references`: the list of
+    tables of an UPDATE, or of a DELETE with several tables. `deleted`: names of the
+    tables from which that DELETE deletes."""
 
     tables: bool = False
     expects: bool = False
@@ -177,10 +182,11 @@ class _Level:
 
 @dataclass(slots=True)
 class _Walk:
-    """One pass over the tokens, which looks for keywords that come before names of tables. `body`:
-    several statements may follow each other. `writes`: for each table, which of INSERT, UPDATE and
-    DELETE it may get. `own`: names that WITH defines. `inserted`: the table of the last INSERT,
-    which ON DUPLICATE KEY UPDATE changes. `before`: the last token taken."""
+    """One pass over the tokens, which looks for keywords that come before names of
+    tables. `body`: several statements may follow each other. `writes`: for each table,
+    which of INSERT, UPDATE and DELETE it may get. `own`: names that WITH defines.
+    `inserted`: the table of the last INSERT, which ON DUPLICATE KEY UPDATE changes.
+    `before`: the last token taken."""
 
     reader: StatementReader
     body: bool = False
@@ -191,7 +197,8 @@ class _Walk:
     before: Token = field(default_factory=lambda: Token("symbol", "(", 0, 0))
 
     def to_end(self, *, inside: bool = False) -> RowCode:
-        """Walk to the end, and return the tables. `inside`: the walk begins within parentheses."""
+        """Walk to the end, and return the tables. `inside`: the walk begins within
+        parentheses."""
         self._read(_Level())
         while inside and self.reader.accept_symbol(")"):
             self._read(_Level())
@@ -210,7 +217,8 @@ class _Walk:
         return self.before
 
     def _chain(self) -> tuple[str, ...]:
-        """Take `a`, `a.b`, `a.b.c` or `.a`, and return its names without a `.*` at the end."""
+        """Take `a`, `a.b`, `a.b.c` or `.a`, and return its names without a `.*` at the
+        end."""
         reader, parts = self.reader, list[str]()
         if reader.accept_symbol("."):
             parts.append(reader.context.database)
@@ -282,7 +290,8 @@ class _Walk:
         self._expect_close()
 
     def _close(self, level: _Level) -> None:
-        """End the list of tables, and record those from which a DELETE with such a list deletes."""
+        """End the list of tables, and record those from which a DELETE with such a list
+        deletes."""
         level.tables = level.expects = False
         if level.updates:
             raise CannotRead("UPDATE has no SET")
@@ -297,8 +306,8 @@ class _Walk:
     # -- words -------------------------------------------------------------------------
 
     def _keyword(self, level: _Level) -> bool:
-        """Take a keyword before which a list of tables ends, or after which tables come. Return
-        False for any other word."""
+        """Take a keyword before which a list of tables ends, or after which tables
+        come. Return False for any other word."""
         reader, word = self.reader, self.reader.peek().keyword
         call = reader.sees_symbol("(", 1)
         if word in _REFUSED and not (word == "TRUNCATE" and call):
@@ -425,8 +434,8 @@ class _Walk:
         level.references = []
 
     def _record_updated(self, level: _Level) -> None:
-        """Record the tables that the next token, SET, changes. A column that is written without its
-        table may belong to any table of the list."""
+        """Record the tables that the next token, SET, changes. A column that is written
+        without its table may belong to any table of the list."""
         references = level.references or []
         every = [reference.table for reference in references]
         updated: list[TableName] = []
@@ -439,8 +448,8 @@ class _Walk:
         level.updates = False
 
     def _assigned_columns(self) -> Iterable[tuple[str, ...]]:
-        """Yield the columns that SET changes, as `(column,)`, `(table, column)` or `(database,
-        table, column)`. No token is taken."""
+        """Yield the columns that SET changes, as `(column,)`, `(table, column)` or
+        `(database, table, column)`. No token is taken."""
         reader, ahead, depth, expects = self.reader, 1, 0, True
         while (token := reader.peek(ahead)).kind != "end":
             if token.kind == "symbol":

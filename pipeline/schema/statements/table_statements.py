@@ -1,4 +1,5 @@
-"""The grammar of CREATE TABLE, ALTER TABLE, CREATE INDEX, CREATE DATABASE and ALTER DATABASE.
+"""The grammar of CREATE TABLE, ALTER TABLE, CREATE INDEX, CREATE DATABASE and ALTER
+DATABASE.
 
 Source: `alter_table_stmt` in `sql/sql_yacc.yy` of MySQL, and MariaDB's.
 """
@@ -50,7 +51,8 @@ from lockstep.pipeline.schema.statements.reader import CannotRead, StatementRead
 
 
 def read_alter_table(reader: StatementReader, *, ignore: bool) -> AlterTable:
-    """Read what follows ALTER TABLE. `ignore`: ALTER IGNORE TABLE, which deletes duplicate rows."""
+    """Read what follows ALTER TABLE. `ignore`: ALTER IGNORE TABLE, which deletes
+    duplicate rows."""
     if_exists = reader.if_exists()
     table = reader.table()
     if reader.accept("WAIT"):
@@ -96,7 +98,8 @@ def _clause(reader: StatementReader) -> list[Clause]:
 def _add(reader: StatementReader) -> list[Clause]:
     reader.expect("ADD")
     if reader.accept("PARTITION"):
-        # New partitions of RANGE and LIST are empty; those of HASH and KEY only move rows.
+        # New partitions of RANGE and LIST are empty; those of HASH and KEY only move
+        # rows.
         _to_the_end(reader)
         return [Neutral()]
     if reader.context.facts.mariadb:
@@ -274,15 +277,16 @@ def _partitions(reader: StatementReader) -> Clause | None:
 
 
 def _may_delete_rows(words: Sequence[str]) -> bool:
-    """Return whether REORGANIZE PARTITION may delete rows. Servers delete a row if none of the new
-    lists (VALUES IN) has its value; new ranges that leave out rows are refused."""
+    """Return whether REORGANIZE PARTITION may delete rows. Servers delete a row if none
+    of the new lists (VALUES IN) has its value; new ranges that leave out rows are
+    refused."""
     ranges = ("VALUES", "LESS", "THAN") in zip(words, words[1:], words[2:], strict=False)
     return "INTO" in words and not ranges
 
 
 def _to_the_end(reader: StatementReader) -> list[str]:
-    """Take the rest of the statement and return its keywords. A clause about partitions is always
-    the last clause."""
+    """Take the rest of the statement and return its keywords. A clause about partitions
+    is always the last clause."""
     words = []
     while not reader.over:
         words.append(reader.next().keyword)
@@ -290,7 +294,8 @@ def _to_the_end(reader: StatementReader) -> list[str]:
 
 
 def _neutral_clause(reader: StatementReader) -> Clause | None:
-    """Read a clause that changes nothing in a `TableSchema`; return None if none comes next."""
+    """Read a clause that changes nothing in a `TableSchema`; return None if none comes
+    next."""
     if reader.accept_any("ALGORITHM", "LOCK"):
         reader.given()
     elif reader.accept_any("ENABLE", "DISABLE"):
@@ -324,7 +329,8 @@ _ENGINES: Final = {
     "NDB": "ndbcluster",
     "NDBCLUSTER": "ndbcluster",
 }
-"""Engine in upper case → its name in information_schema. Any other name is in upper case."""
+"""Engine in upper case → its name in information_schema. Any other name is in upper
+case."""
 
 
 def _options(reader: StatementReader) -> WrittenOptions:
@@ -399,8 +405,8 @@ def _with_neutral_option(options: WrittenOptions, reader: StatementReader) -> Wr
 
 
 def _skip_partitions(reader: StatementReader) -> bool:
-    """Skip `PARTITION BY …`; return False if it does not come next. A structure contains only
-    whether the table is partitioned, not how."""
+    """Skip `PARTITION BY …`; return False if it does not come next. A structure
+    contains only whether the table is partitioned, not how."""
     if not reader.accept("PARTITION", "BY"):
         return False
     linear = reader.accept("LINEAR")
@@ -453,8 +459,8 @@ def read_create_table(
 
 
 def _element(reader: StatementReader) -> Element | None:
-    """Read a column, a key, a foreign key or a period. Return None for a CHECK and for PERIOD FOR
-    SYSTEM_TIME, which a `TableSchema` does not contain."""
+    """Read a column, a key, a foreign key or a period. Return None for a CHECK and for
+    PERIOD FOR SYSTEM_TIME, which a `TableSchema` does not contain."""
     if reader.context.facts.mariadb and reader.accept("PERIOD", "FOR"):
         return _period(reader)
     if sees_key(reader):
@@ -463,15 +469,16 @@ def _element(reader: StatementReader) -> Element | None:
 
 
 def _period(reader: StatementReader) -> WrittenPeriod | None:
-    """Read what follows PERIOD FOR. Return None for SYSTEM_TIME: the definitions of its two columns
-    already say AS ROW START and AS ROW END."""
+    """Read what follows PERIOD FOR. Return None for SYSTEM_TIME: the definitions of its
+    two columns already say AS ROW START and AS ROW END."""
     name = reader.name()
     columns = reader.enclosed_names()
     return None if name.upper() == "SYSTEM_TIME" else WrittenPeriod(columns)
 
 
 def read_create_index(kind: str, reader: StatementReader, *, or_replace: bool) -> AlterTable:
-    """Read what follows CREATE [UNIQUE | FULLTEXT | SPATIAL] INDEX, as clauses of ALTER TABLE."""
+    """Read what follows CREATE [UNIQUE | FULLTEXT | SPATIAL] INDEX, as clauses of ALTER
+    TABLE."""
     if_not_exists = reader.if_not_exists()
     name = reader.name()
     hashed = using_hash(reader)
@@ -501,7 +508,8 @@ def read_create_database(reader: StatementReader, *, or_replace: bool) -> Create
 
 
 def read_alter_database(reader: StatementReader) -> AlterDatabase:
-    """Read what follows ALTER DATABASE. If no name is written, it alters the default database."""
+    """Read what follows ALTER DATABASE. If no name is written, it alters the default
+    database."""
     word = reader.peek().keyword
     options_begin = word in ("DEFAULT", "CHARACTER", "CHARSET", "COLLATE", "ENCRYPTION", "COMMENT")
     named = reader.peek().kind == "name" or not (options_begin or reader.sees("READ", "ONLY"))

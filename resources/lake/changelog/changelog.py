@@ -1,10 +1,11 @@
-"""Changelogs: Delta tables with all changes of a table, whose files are the segments (the Parquet
-files of row images) themselves.
+"""Changelogs: Delta tables with all changes of a table, whose files are the segments
+(the Parquet files of row images) themselves.
 
-A commit only adds existing files to the table's log, by delta-rs, so it takes milliseconds and
-moves no data. delta-rs does not refuse an application transaction that was recorded before, so the
-recorded transaction is read first. The commit is made directly after the version that was read; if
-another writer makes that version first, everything is read again.
+A commit only adds existing files to the table's log, by delta-rs, so it takes
+milliseconds and moves no data. delta-rs does not refuse an application transaction that
+was recorded before, so the recorded transaction is read first. The commit is made
+directly after the version that was read; if another writer makes that version first,
+everything is read again.
 """
 
 from __future__ import annotations
@@ -50,7 +51,8 @@ from lockstep.resources.lake.store.storage import (
 
 
 class DeltaChangelog:
-    """`pipeline.ports.Changelog`, for the changelogs below the folder `lake`, through delta-rs."""
+    """`pipeline.ports.Changelog`, for the changelogs below the folder `lake`, through
+    delta-rs."""
 
     def __init__(self, lake: LakePath) -> None:
         self._lake = lake
@@ -80,8 +82,8 @@ class DeltaChangelog:
                 return None
             newest = table.transaction_version(app_id)
             if newest is None:
-                # A table that was captured again has another application id, although the
-                # changelog has its batches already.
+                # A table that was captured again has another application id, although
+                # the changelog has its batches already.
                 listed = _listed_files(table)
                 published = files and all(file.path in listed for file in files)
                 return table.version() if published else None
@@ -105,9 +107,10 @@ class DeltaChangelog:
         commit: Callable[[DeltaTable | None], int | None],
         held: RequireHeld,
     ) -> Published:
-        """Make a commit directly after the newest one, unless an earlier try has made it. `earlier`
-        returns the version that an earlier try made, or None. `commit` makes the commit and returns
-        its version, or None if another commit came first."""
+        """Make a commit directly after the newest one, unless an earlier try has made
+        it. `earlier` returns the version that an earlier try made, or None. `commit`
+        makes the commit and returns its version, or None if another commit came
+        first."""
         path = self._lake / folder
         for _ in PUBLISH.tries():
             with lake_errors(path):
@@ -235,8 +238,9 @@ class DeltaChangelog:
 def _conflict(
     path: LakePath, folder: str, table: DeltaTable | None
 ) -> CommitConflict | LakeUnavailable:
-    """Return the error for a commit that failed at every try: `CommitConflict` if another commit
-    came after the version on which ours was planned, otherwise `LakeUnavailable`."""
+    """Return the error for a commit that failed at every try: `CommitConflict` if
+    another commit came after the version on which ours was planned, otherwise
+    `LakeUnavailable`."""
     with lake_errors(path):
         newest = newest_version(path)
     if newest == (None if table is None else table.version()):
@@ -263,8 +267,8 @@ def _published_before(
     files: Sequence[SegmentFile],
     user_metadata: str,
 ) -> int:
-    """Return the version that published the batch with these files. Raise `ForeignCommit` if the
-    changelog has the batch with other files."""
+    """Return the version that published the batch with these files. Raise
+    `ForeignCommit` if the changelog has the batch with other files."""
     names = {file.path for file in files}
     for commit in commits_back(path):
         number = commit.transactions.get(app_id)
@@ -299,12 +303,13 @@ _CONFIGURATION: dict[str, str | None] = {
     "delta.deletedFileRetentionDuration": "interval 30 days",
 }
 _REFUSED = "Invalid table version"
-"""The message of delta-rs if the store answers that the first commit exists although there is
-none."""
+"""The message of delta-rs if the store answers that the first commit exists although
+there is none."""
 
 _IN_STORES: dict[str, str | None] = {"delta.checkpointInterval": "10"}
-"""Properties of changelogs in an object store, where opening a table takes a request for each
-commit since the last checkpoint. By default, delta-rs makes one every hundred commits."""
+"""Properties of changelogs in an object store, where opening a table takes a request
+for each commit since the last checkpoint. By default, delta-rs makes one every hundred
+commits."""
 
 
 def _commit_properties(app_id: str, batch: int, words: str) -> CommitProperties:
@@ -331,11 +336,12 @@ def commit_files(
     files: Sequence[SegmentFile],
     commit: CommitProperties,
 ) -> int | None:
-    """Add `files` and remove the files `removed` (path → size in bytes) in one commit. Create the
-    table if it is missing; otherwise first add the columns of `schema` that it lacks.
+    """Add `files` and remove the files `removed` (path → size in bytes) in one commit.
+    Create the table if it is missing; otherwise first add the columns of `schema` that
+    it lacks.
 
-    Return the version; None if another commit came first. delta-rs does not check that removed
-    files are in the table and that added files are not, so the caller must.
+    Return the version; None if another commit came first. delta-rs does not check that
+    removed files are in the table and that added files are not, so the caller must.
     """
     adds = [_add_action(path, file) for file in files]
     try:
@@ -369,17 +375,18 @@ def _commit(
     actions: list[AddAction | RemoveAction],
     commit: CommitProperties,
 ) -> int:
-    """Make a commit and return its version. That is the version after the table's snapshot, since
-    delta-rs makes no second try. The newest version may already be another writer's."""
+    """Make a commit and return its version. That is the version after the table's
+    snapshot, since delta-rs makes no second try. The newest version may already be
+    another writer's."""
     planned_on: int = table.version()
     table.create_write_transaction(actions, "append", schema, commit_properties=commit)
     return planned_on + 1
 
 
 def _add_columns(table: DeltaTable, schema: pa.Schema, metadata: Mapping[str, str]) -> None:
-    """Add the columns that the table lacks in a separate commit, since delta-rs cannot add columns
-    in a commit with files. If a run ends between the two commits, the next run finds the columns,
-    which are NULL until then."""
+    """Add the columns that the table lacks in a separate commit, since delta-rs cannot
+    add columns in a commit with files. If a run ends between the two commits, the next
+    run finds the columns, which are NULL until then."""
     present = {folded(field.name) for field in table.schema().fields}
     lacking = [field for field in schema if folded(field.name) not in present]
     if lacking:

@@ -1,6 +1,6 @@
-"""Small files in a source's folder: the claim, which names the ledger (the Postgres database of
-positions and batches) that the folder belongs to; and table structures to which commits refer, in
-files that are named by a hash of their content.
+"""Small files in a source's folder: the claim, which names the ledger (the Postgres
+database of positions and batches) that the folder belongs to; and table structures to
+which commits refer, in files that are named by a hash of their content.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ NAME: Final = "_lockstep.json"
 """Name of the claim's file; no database's folder begins with `_`."""
 
 _COMMITS: Final = 50
-"""Number of newest commits of each table that are read to find out whether Lockstep wrote it."""
+"""Number of newest commits of each table that are read to find out whether Lockstep
+wrote it."""
 
 STRUCTURES: Final = "_structures"
 """Name of the folder with the table structures."""

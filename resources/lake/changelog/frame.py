@@ -1,8 +1,9 @@
-"""A changelog (all changes of a table) read as one table: either the files of a delivery (batches
-that a consumer reads together), or all generations (the Delta tables of which it consists).
+"""A changelog (all changes of a table) read as one table: either the files of a
+delivery (batches that a consumer reads together), or all generations (the Delta tables
+of which it consists).
 
-For a delivery, Spark is given the files and their columns. So it need not list folders or infer
-columns, takes no folder's name for a partition, and needs no Delta extension.
+For a delivery, Spark is given the files and their columns. So it need not list folders
+or infer columns, takes no folder's name for a partition, and needs no Delta extension.
 `pipeline.mirror.delivered` chooses the files.
 """
 
@@ -31,8 +32,9 @@ if TYPE_CHECKING:
 
 
 def changes_frame(session: SparkSession, lake: LakePath, table: DeliveredTable) -> DataFrame:
-    """Return the row images of a delivery in no particular order. A column that a file lacks is
-    NULL. Files whose columns have the names and types of `table.columns` are read together.
+    """Return the row images of a delivery in no particular order. A column that a file
+    lacks is NULL. Files whose columns have the names and types of `table.columns` are
+    read together.
     """
     plain: list[DeliveredPart] = []
     frames: list[DataFrame] = []
@@ -63,8 +65,8 @@ def _fits(table: DeliveredTable, number: int) -> bool:
 
 
 def shared(rows: DataFrame, columns: Sequence[SharedColumn], number: int) -> DataFrame:
-    """Return the rows of the source with the index `number` (a part or a generation) under the
-    shared columns. A column that the source lacks is NULL."""
+    """Return the rows of the source with the index `number` (a part or a generation)
+    under the shared columns. A column that the source lacks is NULL."""
     from pyspark.sql import functions as f
 
     chosen = []
@@ -93,7 +95,8 @@ def spark_schema(schema: pa.Schema) -> StructType:
 
 
 def spark_type(kind: pa.DataType) -> DataType:
-    """Return Spark's type for an Arrow type; a timestamp without zone becomes TIMESTAMP_NTZ."""
+    """Return Spark's type for an Arrow type; a timestamp without zone becomes
+    TIMESTAMP_NTZ."""
     from pyspark.sql.pandas.types import from_arrow_type
 
     return from_arrow_type(kind, prefer_timestamp_ntz=True)
@@ -101,8 +104,8 @@ def spark_type(kind: pa.DataType) -> DataType:
 
 @dataclass(frozen=True, slots=True)
 class PublishedGeneration:
-    """A generation of a changelog whose Delta table exists: its number, the folder's absolute path,
-    its columns, and the Delta version to read."""
+    """A generation of a changelog whose Delta table exists: its number, the folder's
+    absolute path, its columns, and the Delta version to read."""
 
     number: int
     path: LakePath
@@ -113,7 +116,8 @@ class PublishedGeneration:
 def published_generations(
     lake: LakePath, source: str, table: TableName, newest: int
 ) -> tuple[PublishedGeneration, ...]:
-    """Return the generations up to the number `newest` whose Delta table exists, oldest first."""
+    """Return the generations up to the number `newest` whose Delta table exists, oldest
+    first."""
     generations = []
     for number in range(1, newest + 1):
         path = lake / changelog_path(source, table, number)
@@ -127,8 +131,8 @@ def published_generations(
 def read_generations(
     generations: Sequence[PublishedGeneration], columns: Sequence[SharedColumn]
 ) -> pa.Table:
-    """Return all changes in the order of `_sequence`. `columns`: the shared columns of these
-    generations, in the same order (`mirror.generations.shared_columns`)."""
+    """Return all changes in the order of `_sequence`. `columns`: the shared columns of
+    these generations, in the same order (`mirror.generations.shared_columns`)."""
     if not generations:
         return pa.schema([(column.name, column.type) for column in columns]).empty_table()
     return in_order(one_table([_published_rows(generation) for generation in generations], columns))
@@ -145,7 +149,8 @@ def generations_frame(
     generations: Sequence[PublishedGeneration],
     columns: Sequence[SharedColumn],
 ) -> DataFrame:
-    """Return all changes as a DataFrame, in no particular order; the session must have Delta."""
+    """Return all changes as a DataFrame, in no particular order; the session must have
+    Delta."""
     frames: list[DataFrame] = []
     for number, generation in enumerate(generations):
         reader = session.read.format("delta").option("versionAsOf", generation.delta_version)

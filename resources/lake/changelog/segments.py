@@ -109,7 +109,8 @@ class ParquetSegments:
         wanted = None if columns is None else list(columns)
         for file in files:
             path = self._lake / folder / file.path
-            # Not read as a dataset, which would take `=XX` in a folder's name for a partition.
+            # Not read as a dataset, which would take `=XX` in a folder's name for a
+            # partition.
             with lake_errors(path), pq.ParquetFile(parquet_content(path)) as content:
                 for groups in _pieces(content.metadata):
                     yield content.read_row_groups(groups, columns=wanted)
@@ -183,7 +184,8 @@ class ParquetSegments:
 
 
 def _pieces(file: pq.FileMetaData) -> Iterator[list[int]]:
-    """Yield lists of indexes of a file's row groups; the groups of a list are read at once."""
+    """Yield lists of indexes of a file's row groups; the groups of a list are read at
+    once."""
     groups: list[int] = []
     rows = size = 0
     for number in range(file.num_row_groups):
@@ -224,8 +226,8 @@ def _give_up_uploads(session: SparkSession, below: ObjectPath) -> None:
 
 
 def damaged_files(folder: LakePath, files: Iterable[SegmentFile]) -> list[str]:
-    """Return a sentence for each file that is damaged in `folder` or missing from it. If
-    the checksum of a file was never recorded, only its size is compared."""
+    """Return a sentence for each file that is damaged in `folder` or missing from it.
+    If the checksum of a file was never recorded, only its size is compared."""
     damages = []
     for file in files:
         path = folder / file.path
@@ -432,7 +434,8 @@ class _HashingSink:
         self._file.close()
 
     def seal(self) -> tuple[int, str]:
-        """Make the content durable and close the file; return its size and SHA-256 in hex."""
+        """Make the content durable and close the file; return its size and SHA-256 in
+        hex."""
         self._closed = True
         make_durable(self._path, self._file, self.size)
         return self.size, self._hash.hexdigest()

@@ -1,19 +1,20 @@
-"""The spool: encrypted files of row events that do not fit into memory, or whose transaction has
-not ended yet. `pipeline.binlog.transactions.spill` writes their content.
+"""The spool: encrypted files of row events that do not fit into memory, or whose
+transaction has not ended yet. `pipeline.binlog.transactions.spill` writes their
+content.
 
-There are two kinds of files. A scratch file has no name, so the operating system deletes
-it when the process ends, even if it is killed. A prepared file holds the row events of a
-prepared XA transaction. Its path is
+There are two kinds of files. A scratch file has no name, so the operating system
+deletes it when the process ends, even if it is killed. A prepared file holds the row
+events of a prepared XA transaction. Its path is
 `<lake>/<source>/_prepared/batch-<batch, 12 digits>-<number, 5 digits>.events`; no
 database has this folder, because the names of their folders never begin with `_`
 (`pipeline.mirror.layout`). If the lake is in an object store, a prepared file is first
-written to a scratch file and uploaded when it is sealed; before it is read, it is copied
-to a scratch file.
+written to a scratch file and uploaded when it is sealed; before it is read, it is
+copied to a scratch file.
 
-The content is encrypted with AES-256-GCM, under a random key for each file. The key of a
-scratch file is never stored. The key of a prepared file is in the ledger; if there is a
-privacy key, it is wrapped (RFC 3394, AES key wrap) with a key that is derived from the
-privacy key. A file is a sequence of pieces:
+The content is encrypted with AES-256-GCM, under a random key for each file. The key of
+a scratch file is never stored. The key of a prepared file is in the ledger; if there is
+a privacy key, it is wrapped (RFC 3394, AES key wrap) with a key that is derived from
+the privacy key. A file is a sequence of pieces:
 
     length      4 bytes, little-endian, at most 1 MiB
     ciphertext  `length` bytes
@@ -21,8 +22,8 @@ privacy key. A file is a sequence of pieces:
 
 The nonce is the piece's index, 12 bytes, little-endian; no index is used twice. The tag
 also authenticates the file's name and whether the piece is the last one. Sealing a file
-appends an empty last piece. This way, pieces that are missing, in another order, or from
-another file are detected.
+appends an empty last piece. This way, pieces that are missing, in another order, or
+from another file are detected.
 """
 
 from __future__ import annotations
@@ -111,7 +112,8 @@ class FileSpool:
         return DiskEventFile(descriptor, path, named=True)
 
     def seal(self, file: EventFile) -> WaitingFile:
-        """Seal a file; `WaitingFile.path` is relative to the source's folder `_prepared`."""
+        """Seal a file; `WaitingFile.path` is relative to the source's folder
+        `_prepared`."""
         if not isinstance(file, DiskEventFile):
             raise TypeError(f"{file!r} is no file of this spool")
         sealed = file.seal()
@@ -301,7 +303,8 @@ class DiskEventFile:
         stored = _LENGTH.pack(len(data)) + ciphertext
         if self._digest is not None:
             self._digest.update(stored)
-        # Noted before it is written: even if writing fails, this nonce must never be used again.
+        # Noted before it is written: even if writing fails, this nonce must never be
+        # used again.
         self._begins.append(begin)
         self._places.append(self._stored + _LENGTH.size)
         self._stored += len(stored)

@@ -1,10 +1,12 @@
-"""The columns by which the files of a mirror (the Delta table with a table's present rows) are
-clustered: how they are read from its log, and the statements that change them.
+"""The columns by which the files of a mirror (the Delta table with a table's present
+rows) are clustered: how they are read from its log, and the statements that change
+them.
 
-Delta stores the columns as domain metadata (protocol, "Clustered Table"), by their physical names,
-which a rename does not change. A query that overwrites all rows ends the clustering, and a column
-by which files are clustered cannot be dropped. Statements are used because DataFrameWriter's
-`clusterBy` has no effect on a table that is named by its path.
+Delta stores the columns as domain metadata (protocol, "Clustered Table"), by their
+physical names, which a rename does not change. A query that overwrites all rows ends
+the clustering, and a column by which files are clustered cannot be dropped. Statements
+are used because DataFrameWriter's `clusterBy` has no effect on a table that is named by
+its path.
 """
 
 from __future__ import annotations
@@ -38,8 +40,8 @@ def may_be_clustered(table: DeltaTable) -> bool:
 
 
 def clustering_of(path: LakePath, table: DeltaTable) -> tuple[str, ...] | None:
-    """Return the columns by which a table is clustered, in the source's names; None if no recent
-    commit tells them."""
+    """Return the columns by which a table is clustered, in the source's names; None if
+    no recent commit tells them."""
     if not may_be_clustered(table):
         return ()
     columns = _columns_near(path, table.version())
@@ -53,8 +55,9 @@ def clustering_of(path: LakePath, table: DeltaTable) -> tuple[str, ...] | None:
 
 
 def _columns_near(path: LakePath, version: int) -> list[str] | None:
-    """Return the physical names of the columns, from the newest checksum file that lists domains or
-    the newest commit that changed the clustering; None if the last `FAR` versions have neither."""
+    """Return the physical names of the columns, from the newest checksum file that
+    lists domains or the newest commit that changed the clustering; None if the last
+    `FAR` versions have neither."""
     for at in range(version, max(version - FAR, -1), -1):
         domains = checksum_of(path, at).get("domainMetadata")
         if domains is not None:
@@ -79,9 +82,10 @@ def _columns(domains: Sequence[Any]) -> list[str]:
 
 
 def statement_to_cluster(path: LakePath, wanted: Sequence[str]) -> str | None:
-    """Return the statement that clusters a table by these columns; None if it is clustered so
-    already. Also return None if Delta cannot cluster it so: the limit on columns with statistics
-    depends on the table's order of columns, which can differ from the source's."""
+    """Return the statement that clusters a table by these columns; None if it is
+    clustered so already. Also return None if Delta cannot cluster it so: the limit on
+    columns with statistics depends on the table's order of columns, which can differ
+    from the source's."""
     table = delta_table(path)
     names = clustered_by(wanted, schema_of(table))
     return (
@@ -90,8 +94,8 @@ def statement_to_cluster(path: LakePath, wanted: Sequence[str]) -> str | None:
 
 
 def statement_to_let_go(path: LakePath, columns: Collection[str]) -> str | None:
-    """Return the statement that must run before these columns are dropped; None if the table is
-    clustered by none of them."""
+    """Return the statement that must run before these columns are dropped; None if the
+    table is clustered by none of them."""
     table = delta_table(path)
     names = clustering_of(path, table)
     if names is None:

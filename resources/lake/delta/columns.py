@@ -1,11 +1,13 @@
-"""A Delta table's columns by their names at the source, and a check of the columns of a write.
+"""A Delta table's columns by their names at the source, and a check of the columns of a
+write.
 
-Columns are checked before each write, because Spark would convert a value of another type silently,
-and delta-rs would not check types at all.
+Columns are checked before each write, because Spark would convert a value of another
+type silently, and delta-rs would not check types at all.
 
-A mirror (a table's present rows) that is made for every reader has no column mapping, so characters
-that Delta refuses in names are escaped. Other mirrors change only names that Spark reserves
-(`schema.types.mirror_name`). In a changelog (a table's changes), names stay as they are written.
+A mirror (a table's present rows) that is made for every reader has no column mapping,
+so characters that Delta refuses in names are escaped. Other mirrors change only names
+that Spark reserves (`schema.types.mirror_name`). In a changelog (a table's changes),
+names stay as they are written.
 """
 
 from __future__ import annotations
@@ -23,8 +25,8 @@ from lockstep.resources.lake.store.paths import LakePath
 from lockstep.resources.lake.store.storage import delta_table, lake_errors
 
 VECTORS = "delta.enableDeletionVectors"
-"""A table property that every mirror has and no changelog has. It is "false" if the mirror was made
-for every reader."""
+"""A table property that every mirror has and no changelog has. It is "false" if the
+mirror was made for every reader."""
 
 PHYSICAL_NAME = "delta.columnMapping.physicalName"
 """The key, in a column's metadata, of its name in files."""
@@ -34,8 +36,8 @@ Spelling: TypeAlias = Callable[[str], str]
 _SPELLINGS: Mapping[str | None, tuple[Spelling, Spelling]] = MappingProxyType(
     {"true": (mirror_name, source_name), "false": (escaped, unescaped)}
 )
-"""For each value of the property `VECTORS`: the functions from a column's name at the source to its
-name in the table, and back."""
+"""For each value of the property `VECTORS`: the functions from a column's name at the
+source to its name in the table, and back."""
 
 _AS_IT_STANDS: tuple[Spelling, Spelling] = (str, str)
 
@@ -43,8 +45,8 @@ _CURE = "the table's structure changed: compare it at the source and in the lake
 
 
 def spelling(configuration: Mapping[str, str | None]) -> Spelling:
-    """Return the function from a column's name at the source to its name in a table with these
-    properties."""
+    """Return the function from a column's name at the source to its name in a table
+    with these properties."""
     return _SPELLINGS.get(configuration.get(VECTORS), _AS_IT_STANDS)[0]
 
 
@@ -55,8 +57,8 @@ def column_names(table: DeltaTable) -> dict[str, str]:
 
 
 def mirror_schema(path: LakePath, version: int) -> pa.Schema:
-    """Return a mirror's columns at a version, by their names at the source, in the types of
-    `pipeline.schema.types`."""
+    """Return a mirror's columns at a version, by their names at the source, in the
+    types of `pipeline.schema.types`."""
     with lake_errors(path):
         return schema_of(delta_table(path, version))
 
@@ -73,8 +75,9 @@ def _plain_type(kind: pa.DataType) -> pa.DataType:
 
 
 def refuse_other_columns(table: DeltaTable, brought: pa.Schema, *, all_of_them: bool) -> None:
-    """Raise `TableError` for a column of `brought` that the table does not have with that type;
-    with `all_of_them`, also for a column of the table that `brought` does not have."""
+    """Raise `TableError` for a column of `brought` that the table does not have with
+    that type; with `all_of_them`, also for a column of the table that `brought` does
+    not have."""
     kinds = {field.name: field.type for field in table.schema().fields}
     present = {name: kinds[own] for name, own in column_names(table).items()}
     for field in Schema.from_arrow(brought).fields:

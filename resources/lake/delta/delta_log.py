@@ -1,19 +1,22 @@
-"""A Delta table's log, read without Java: the only module that reads the actions of commit files.
+"""A Delta table's log, read without Java: the only module that reads the actions of
+commit files.
 
-Format: Delta protocol, sections "Delta Log Entries", "Actions", "Transaction Identifiers", "Commit
-Provenance Information" and "Version Checksum File". `pipeline.model.foreign_commits` judges what
-commits mean. delta-rs gives the contents of a snapshot: schema, properties, files and protocol.
+Format: Delta protocol, sections "Delta Log Entries", "Actions", "Transaction
+Identifiers", "Commit Provenance Information" and "Version Checksum File".
+`pipeline.model.foreign_commits` judges what commits mean. delta-rs gives the contents
+of a snapshot: schema, properties, files and protocol.
 
-Two functions of delta-rs are not used. `history` numbers commits by counting down, so all commits
-before one without a commitInfo, or before a missing file, get a wrong version. `version` opens the
-table and lists all files, which takes 0.6 ms for a log of one commit and 6 to 16 ms for a thousand.
-File names tell the version in 0.1 ms, or in two requests to a store, and a run needs the version
-several times for each table that it writes.
+Two functions of delta-rs are not used. `history` numbers commits by counting down, so
+all commits before one without a commitInfo, or before a missing file, get a wrong
+version. `version` opens the table and lists all files, which takes 0.6 ms for a log of
+one commit and 6 to 16 ms for a thousand. File names tell the version in 0.1 ms, or in
+two requests to a store, and a run needs the version several times for each table that
+it writes.
 
-A checksum file beside a commit repeats the files and properties that the table has after the
-commit. Spark writes checksum files and trusts them instead of reading the log. In a log that was
-cut or restored by hand, a checksum file can belong to a commit that is gone, so each is compared
-with its commit.
+A checksum file beside a commit repeats the files and properties that the table has
+after the commit. Spark writes checksum files and trusts them instead of reading the
+log. In a log that was cut or restored by hand, a checksum file can belong to a commit
+that is gone, so each is compared with its commit.
 """
 
 from __future__ import annotations
@@ -47,10 +50,10 @@ _STEPS = 200
 
 
 def newest_version(table: LakePath) -> int | None:
-    """Return the newest Delta version in a table's folder; None if there is no table. In a file
-    system, commit files are looked up by name, beginning with the version of the newest checkpoint.
-    A store lists the names after that version in one request. The whole folder is listed only if
-    this finds no commit."""
+    """Return the newest Delta version in a table's folder; None if there is no table.
+    In a file system, commit files are looked up by name, beginning with the version of
+    the newest checkpoint. A store lists the names after that version in one request.
+    The whole folder is listed only if this finds no commit."""
     with lake_errors(table):
         version = _checkpointed(table) or 0
         if isinstance(table, ObjectPath):
@@ -71,8 +74,8 @@ def newest_version(table: LakePath) -> int | None:
 
 
 def ends_at(table: LakePath, version: int) -> bool:
-    """Return whether a version is the table's newest one: its commit file exists, and that of the
-    next version does not."""
+    """Return whether a version is the table's newest one: its commit file exists, and
+    that of the next version does not."""
     with lake_errors(table):
         exists = commit_file(table, version).is_file()
         return exists and not commit_file(table, version + 1).is_file()
@@ -83,8 +86,8 @@ def commit_file(table: LakePath, version: int) -> LakePath:
 
 
 def actions(commit: str, *kinds: str) -> Iterator[tuple[str, Any]]:
-    """Yield the kind and the content of each action in a commit file, in order; with `kinds`, only
-    actions of these kinds."""
+    """Yield the kind and the content of each action in a commit file, in order; with
+    `kinds`, only actions of these kinds."""
     begins = tuple(f'{{"{kind}"' for kind in kinds)
     for line in commit.splitlines():
         if line and (not kinds or line.startswith(begins)):
@@ -92,15 +95,16 @@ def actions(commit: str, *kinds: str) -> Iterator[tuple[str, Any]]:
 
 
 def read_commit(table: LakePath, version: int, *kinds: str) -> LakeCommit | None:
-    """Return a commit; None if its file is missing. With `kinds`, only actions of these kinds are
-    read, and fields that come from other actions are empty."""
+    """Return a commit; None if its file is missing. With `kinds`, only actions of these
+    kinds are read, and fields that come from other actions are empty."""
     with lake_errors(commit_file(table, version)):
         commit = _commit(table, version)
     return None if commit is None else _parsed(version, commit.decode(), kinds)
 
 
 def look(table: LakePath, above: int) -> LogAbove:
-    """Return the commits after a version (-1: all commits), and the commit of that version."""
+    """Return the commits after a version (-1: all commits), and the commit of that
+    version."""
     base = read_commit(table, above) if above >= 0 else None
     commits: list[LakeCommit] = []
     while (commit := read_commit(table, above + 1 + len(commits))) is not None:
@@ -123,8 +127,9 @@ def commits_back(table: LakePath) -> Iterator[LakeCommit]:
 
 
 def metadata_since(table: LakePath, version: int) -> Iterator[tuple[int, str]]:
-    """Yield the Delta version and the userMetadata of each commit after a version, oldest first.
-    Commits without userMetadata, or whose file is missing, are left out."""
+    """Yield the Delta version and the userMetadata of each commit after a version,
+    oldest first. Commits without userMetadata, or whose file is missing, are left
+    out."""
     newest = newest_version(table)
     for number in range(version + 1, 0 if newest is None else newest + 1):
         commit = read_commit(table, number, "commitInfo")
@@ -135,11 +140,12 @@ def metadata_since(table: LakePath, version: int) -> Iterator[tuple[int, str]]:
 def recorded(
     table: LakePath, snapshot: DeltaTable, app_id: str, txn_version: int
 ) -> LakeCommit | None:
-    """Return the commit that recorded the application transaction (app_id, txn_version), without
-    its files; None if there is none. `snapshot`: the table's newest version.
+    """Return the commit that recorded the application transaction (app_id,
+    txn_version), without its files; None if there is none. `snapshot`: the table's
+    newest version.
 
-    Raise `ForeignCommit` if the table recorded a higher transaction of this application, but not
-    this one: Delta would silently skip a write with it.
+    Raise `ForeignCommit` if the table recorded a higher transaction of this
+    application, but not this one: Delta would silently skip a write with it.
     """
     latest = snapshot.transaction_version(app_id)
     if latest is None or latest < txn_version:
@@ -172,7 +178,8 @@ def _numbered(names: Iterable[str]) -> list[int]:
 
 
 def _back(table: LakePath, newest: int | None, *kinds: str) -> Iterator[LakeCommit]:
-    """Yield commits from the version `newest` down to the first one whose file is missing."""
+    """Yield commits from the version `newest` down to the first one whose file is
+    missing."""
     version = -1 if newest is None else newest
     while version >= 0 and (commit := read_commit(table, version, *kinds)) is not None:
         yield commit
@@ -221,9 +228,9 @@ def _file(action: Mapping[str, Any]) -> FileAction:
 
 
 def _judgeable(table: LakePath, commit: LakeCommit) -> LakeCommit:
-    """Return a commit with the facts by which `pipeline.model.foreign_commits` judges whether it
-    changed rows: the changes of columns and properties, and the rows of removed files. Only commits
-    of other writers and of upkeep are judged."""
+    """Return a commit with the facts by which `pipeline.model.foreign_commits` judges
+    whether it changed rows: the changes of columns and properties, and the rows of
+    removed files. Only commits of other writers and of upkeep are judged."""
     if commit.ours and commit.repeats is None:
         return commit
     if commit.altered is not None:
@@ -239,15 +246,16 @@ def _judgeable(table: LakePath, commit: LakeCommit) -> LakeCommit:
 
 
 def _counted(file: FileAction, before: Mapping[str, int]) -> FileAction:
-    """Return a file with the number of its rows. A `remove` that delta-rs writes has no such
-    number."""
+    """Return a file with the number of its rows. A `remove` that delta-rs writes has no
+    such number."""
     if file.rows is not None or file.path not in before:
         return file
     return replace(file, rows=before[file.path] - file.deleted)
 
 
 def _rows_before(table: LakePath, version: int) -> Mapping[str, int]:
-    """Return the rows of each file that the table had before a version, deleted rows included."""
+    """Return the rows of each file that the table had before a version, deleted rows
+    included."""
     if version == 0:
         return {}
     try:
@@ -260,8 +268,8 @@ def _rows_before(table: LakePath, version: int) -> Mapping[str, int]:
 
 
 def _altered(table: LakePath, version: int) -> MetadataChange:
-    """Return whether a version changed the table's columns (None if that is unknown), and the
-    properties that it changed."""
+    """Return whether a version changed the table's columns (None if that is unknown),
+    and the properties that it changed."""
     if version == 0:
         return MetadataChange(None)
     try:
@@ -276,20 +284,21 @@ def _altered(table: LakePath, version: int) -> MetadataChange:
 
 
 FAR: Final = 50
-"""Most commits that are read, from the newest back, to find what the newest checksum file lacks."""
+"""Most commits that are read, from the newest back, to find what the newest checksum
+file lacks."""
 
 
 def drop_stray_checksum(file: LakePath, commit: bytes) -> None:
-    """Delete the checksum file beside a commit's file if it is of another transaction. Spark then
-    reads the log."""
+    """Delete the checksum file beside a commit's file if it is of another transaction.
+    Spark then reads the log."""
     checksum, name = _beside(file), _transaction(commit)
     if checksum is not None and (name is None or checksum.get("txnId") != name):
         file.with_suffix(".crc").unlink(missing_ok=True)
 
 
 def checksum_of(table: LakePath, version: int) -> Mapping[str, Any]:
-    """Return the content of a version's checksum file, with the names of Delta's protocol; empty if
-    there is none, or if it belongs to another commit."""
+    """Return the content of a version's checksum file, with the names of Delta's
+    protocol; empty if there is none, or if it belongs to another commit."""
     commit = _commit(table, version)
     return {} if commit is None else _own_beside(commit_file(table, version), commit)
 
@@ -297,23 +306,26 @@ def checksum_of(table: LakePath, version: int) -> Mapping[str, Any]:
 def needs_no_list(
     table: LakePath, version: int, listed: Sequence[Mapping[str, Any]] | None
 ) -> bool:
-    """Return whether Delta should be told not to list the table's files in the checksum file of the
-    commit after a version. Delta would run a query for the list if the version's checksum file has
-    none. We need no list as long as recent commits tell the files. `listed`: the result of
-    `files_listed`."""
+    """Return whether Delta should be told not to list the table's files in the checksum
+    file of the commit after a version. Delta would run a query for the list if the
+    version's checksum file has none. We need no list as long as recent commits tell the
+    files. `listed`: the result of `files_listed`."""
     return listed is not None and "allFiles" not in checksum_of(table, version)
 
 
 def files_listed(table: LakePath, version: int) -> list[Mapping[str, Any]] | None:
-    """Return the `add` actions of a version's files (protocol, "Action Reconciliation").
+    """Return the `add` actions of a version's files (protocol, "Action
+    Reconciliation").
 
-    They are taken from the newest checksum file that lists files, and from the commits after it.
-    Return None if the last `FAR` commits have no such file. delta-rs is not asked, because it does
-    not give the deletion vectors, which Spark needs to remove a file.
+    They are taken from the newest checksum file that lists files, and from the commits
+    after it. Return None if the last `FAR` commits have no such file. delta-rs is not
+    asked, because it does not give the deletion vectors, which Spark needs to remove a
+    file.
     """
     files: list[Mapping[str, Any]] = []
     settled: set[tuple[str, str]] = set()
-    # From the newest commit back: the newest action of a file decides, older ones are outdated.
+    # From the newest commit back: the newest action of a file decides, older ones are
+    # outdated.
     for at in range(version, max(version - FAR, -1), -1):
         commit = _commit(table, at)
         if commit is None:
@@ -330,8 +342,8 @@ def files_listed(table: LakePath, version: int) -> list[Mapping[str, Any]] | Non
 
 
 def file_key(file: Mapping[str, Any]) -> tuple[str, str]:
-    """Return the identity of a file in a log: its path and its deletion vector, since the same file
-    can be added again with more rows deleted."""
+    """Return the identity of a file in a log: its path and its deletion vector, since
+    the same file can be added again with more rows deleted."""
     return file["path"], json.dumps(file.get("deletionVector"), sort_keys=True)
 
 
@@ -343,8 +355,8 @@ def _commit(table: LakePath, version: int) -> bytes | None:
 
 
 def _own_beside(file: LakePath, commit: bytes) -> dict[str, Any]:
-    """Return the content of the checksum file beside a commit's file; empty if there is none, or if
-    it belongs to another commit."""
+    """Return the content of the checksum file beside a commit's file; empty if there is
+    none, or if it belongs to another commit."""
     name, checksum = _transaction(commit), _beside(file) or {}
     return checksum if name is not None and checksum.get("txnId") == name else {}
 
@@ -358,8 +370,9 @@ def _transaction(commit: bytes) -> str | None:
 
 
 def _beside(file: LakePath) -> dict[str, Any] | None:
-    """Return the content of the checksum file beside a commit's file, of whichever transaction;
-    None if there is none. Only a missing file is caught: other errors of the storage are raised."""
+    """Return the content of the checksum file beside a commit's file, of whichever
+    transaction; None if there is none. Only a missing file is caught: other errors of
+    the storage are raised."""
     try:
         checksum = json.loads(file.with_suffix(".crc").read_bytes())
     except FileNotFoundError:

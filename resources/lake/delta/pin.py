@@ -1,11 +1,13 @@
 """The pin, which binds a commit by Spark to the version on which it was planned.
 
-A write reads the table's head (its newest commit), then checks that no other run has taken over the
-source, and then commits. Session settings tell our log store (`PinnedLogStore.java`, `log_store`)
-to refuse every commit except the one directly after the head.
+A write reads the table's head (its newest commit), then checks that no other run has
+taken over the source, and then commits. Session settings tell our log store
+(`PinnedLogStore.java`, `log_store`) to refuse every commit except the one directly
+after the head.
 
-Without the pin, Delta would commit as a later version if the next one is taken. A run that was
-suspended while another run took over could then commit after that run, and undo its work.
+Without the pin, Delta would commit as a later version if the next one is taken. A run
+that was suspended while another run took over could then commit after that run, and
+undo its work.
 """
 
 from __future__ import annotations
@@ -24,14 +26,15 @@ from lockstep.resources.lake.store.storage import lake_errors
 
 VERSION: Final = "spark.lockstep.commit.version"
 PARENT: Final = "spark.lockstep.commit.parent"
-"""Session settings: the version of the only commit that may be made, and the SHA-256 of the commit
-file before it."""
+"""Session settings: the version of the only commit that may be made, and the SHA-256 of
+the commit file before it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """A table's newest commit: its version and the SHA-256 of its file; -1 and None if there is no
-    table. The digest changes if the folder's table is replaced by another one."""
+    """A table's newest commit: its version and the SHA-256 of its file; -1 and None if
+    there is no table. The digest changes if the folder's table is replaced by another
+    one."""
 
     version: int
     digest: str | None
@@ -47,8 +50,8 @@ class Head:
 
 
 def head_of(table: LakePath) -> Head:
-    """Return the table's present head. A checksum file that does not belong to it is deleted, so
-    that Spark plans by the log."""
+    """Return the table's present head. A checksum file that does not belong to it is
+    deleted, so that Spark plans by the log."""
     version = newest_version(table)
     if version is None:
         return Head(-1, None)
@@ -61,9 +64,10 @@ def head_of(table: LakePath) -> Head:
 
 @contextmanager
 def pinned_errors(table: LakePath, head: Head) -> Iterator[None]:
-    """Turn errors of Spark inside the context into our errors about `table`. Every error becomes
-    `CommitConflict` if another commit came after `head`, since that commit may be the cause: it may
-    have added a column, for example, that Spark says exists already."""
+    """Turn errors of Spark inside the context into our errors about `table`. Every
+    error becomes `CommitConflict` if another commit came after `head`, since that
+    commit may be the cause: it may have added a column, for example, that Spark says
+    exists already."""
     try:
         with spark_errors(table):
             yield

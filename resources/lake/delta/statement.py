@@ -1,7 +1,8 @@
-"""The texts of SQL statements on a mirror (the Delta table with a table's present rows). Pure.
+"""The texts of SQL statements on a mirror (the Delta table with a table's present
+rows). Pure.
 
-Identifiers are quoted by doubling backticks (Spark SQL reference, "Identifiers"). Names come from
-the source's log, so each is quoted in every statement.
+Identifiers are quoted by doubling backticks (Spark SQL reference, "Identifiers"). Names
+come from the source's log, so each is quoted in every statement.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ from lockstep.pipeline.ports.mirror_writes import (
 from lockstep.pipeline.schema.types import sql_type
 
 COMPLETE = "complete"
-"""The `_change_type` of a row in a MERGE's source that is no change: it has only columns that were
-read from the source by key."""
+"""The `_change_type` of a row in a MERGE's source that is no change: it has only
+columns that were read from the source by key."""
 
 _GONE = "s.`_change_type` = 'delete'"
 _PRESENT = "s.`_change_type` <> 'delete'"
@@ -52,12 +53,13 @@ def merge_statement(
     """Return the MERGE of folded changes into a mirror.
 
     `mirror`: its absolute path. `source`: the name of a view with `_change_type` and
-    `source_columns`, which are the view's names for `columns`, in the same order. `bounds`: key
-    columns with the least and the greatest value of the changes as literals, by which Delta skips
-    files. `keeps`: a column → the view's boolean column that is true where the mirror's value
-    stays. `soft`: a deleted row stays as its last image shows it, and its `_deleted_at` gets the
-    view's `_committed_at`; in all other rows it is NULL. `completed`: the columns that a "complete"
-    row sets in an existing row.
+    `source_columns`, which are the view's names for `columns`, in the same order.
+    `bounds`: key columns with the least and the greatest value of the changes as
+    literals, by which Delta skips files. `keeps`: a column → the view's boolean column
+    that is true where the mirror's value stays. `soft`: a deleted row stays as its last
+    image shows it, and its `_deleted_at` gets the view's `_committed_at`; in all other
+    rows it is NULL. `completed`: the columns that a "complete" row sets in an existing
+    row.
     """
     spelled = dict(zip(columns, source_columns, strict=True))
     on = [f"t.{quoted(c)} = s.{quoted(spelled[c])}" for c in key]
@@ -100,8 +102,8 @@ def _assigned_values(
 def keyless_merge_statement(
     *, mirror: str, source: str, columns: Sequence[str], source_columns: Sequence[str]
 ) -> str:
-    """Return the MERGE into a mirror without a key. It deletes all rows that are equal to a
-    "delete" of the view `source`, and inserts the view's other rows."""
+    """Return the MERGE into a mirror without a key. It deletes all rows that are equal
+    to a "delete" of the view `source`, and inserts the view's other rows."""
     pairs = list(zip(columns, source_columns, strict=True))
     on = [_GONE, *(f"t.{quoted(c)} <=> s.{quoted(spelled)}" for c, spelled in pairs)]
     return (
@@ -118,8 +120,8 @@ def step_statement(
     step: SetProperties | DropColumns | RenameColumn | WidenColumn | AddColumns,
     spell: Callable[[str], str],
 ) -> str:
-    """Return the ALTER TABLE for a step. `mirror`: the table's absolute path. `spell` turns a
-    column's name at the source into its name in the table."""
+    """Return the ALTER TABLE for a step. `mirror`: the table's absolute path. `spell`
+    turns a column's name at the source into its name in the table."""
     table = f"delta.{quoted(mirror)}"
 
     def spelled(name: str) -> str:
@@ -142,8 +144,8 @@ def step_statement(
 
 
 def literal(value: pa.Scalar) -> str:
-    """Return a value as a literal of Spark SQL; text is written as the hex of its UTF-8,
-    which needs no escapes."""
+    """Return a value as a literal of Spark SQL; text is written as the hex of its
+    UTF-8, which needs no escapes."""
     kind = value.type
     if not value.is_valid:
         text = "null"

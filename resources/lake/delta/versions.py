@@ -1,10 +1,11 @@
-"""One version of a Delta table, read without Java: its rows, its size, or why it cannot be read any
-more.
+"""One version of a Delta table, read without Java: its rows, its size, or why it cannot
+be read any more.
 
-delta-rs' query engine leaves out rows that a deletion vector marks as deleted, while its `count()`
-and `to_pyarrow_table` do not. It cannot read tables with widened columns, so their files are read
-here one by one. In a file, a column can have another name (column mapping) or a narrower type (type
-widening), or it can be missing because it was added later.
+delta-rs' query engine leaves out rows that a deletion vector marks as deleted, while
+its `count()` and `to_pyarrow_table` do not. It cannot read tables with widened columns,
+so their files are read here one by one. In a file, a column can have another name
+(column mapping) or a narrower type (type widening), or it can be missing because it was
+added later.
 """
 
 from __future__ import annotations
@@ -49,8 +50,9 @@ if TYPE_CHECKING:
 def scan(
     path: LakePath, columns: Sequence[str], version: int, near: Near | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """Yield `columns` of all rows at a version, in no particular order. `near`: a column and spans
-    of its values; rows whose value is in none of the spans may be left out."""
+    """Yield `columns` of all rows at a version, in no particular order. `near`: a
+    column and spans of its values; rows whose value is in none of the spans may be left
+    out."""
     with lake_errors(path):
         table = delta_table(path, version)
         own = column_names(table)
@@ -77,8 +79,8 @@ _LARGEST = (1 << 63) - 1
 
 
 def _within(column: str, spans: Sequence[ValueRange]) -> str:
-    """Return the SQL condition that the column is in one of the spans. A span that ends beyond 64
-    bits becomes one without an end."""
+    """Return the SQL condition that the column is in one of the spans. A span that ends
+    beyond 64 bits becomes one without an end."""
     name = _quoted(column)
     parts = []
     single = []
@@ -103,8 +105,8 @@ def _literal(value: int | str) -> str:
 
 
 def needs_spark(path: LakePath, table: DeltaTable) -> bool:
-    """Return whether only Spark can read a table, because a column was widened and rows may be
-    marked as deleted."""
+    """Return whether only Spark can read a table, because a column was widened and rows
+    may be marked as deleted."""
     features = table.protocol().reader_features or []
     if "deletionVectors" not in features or not _widened(table):
         return False
@@ -117,14 +119,16 @@ def _widened(table: DeltaTable) -> bool:
 
 
 def rows_at(path: LakePath, version: int, columns: Sequence[str] | None = None) -> pa.Table:
-    """Return `columns` of all rows at a version, or all columns, in no particular order."""
+    """Return `columns` of all rows at a version, or all columns, in no particular
+    order."""
     whole = mirror_schema(path, version)
     schema = whole if columns is None else pa.schema([whole.field(name) for name in columns])
     return pa.Table.from_batches(scan(path, schema.names, version), schema)
 
 
 def staged_rows(folder: str, columns: Sequence[str], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a mirror that Spark copied to Parquet files (`writing.copy_rows`)."""
+    """Yield the rows of a mirror that Spark copied to Parquet files
+    (`writing.copy_rows`)."""
     wanted = pa.schema([schema.field(name) for name in columns])
     places = [f"c{at}" for at in range(len(columns))]
     for path in sorted(Path(folder).glob("*.parquet")):
@@ -134,8 +138,8 @@ def staged_rows(folder: str, columns: Sequence[str], schema: pa.Schema) -> Itera
 
 
 def _in_files(path: LakePath, table: DeltaTable, wanted: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Yield the columns `wanted` of a table, in no particular order. No row of the table may be
-    marked as deleted."""
+    """Yield the columns `wanted` of a table, in no particular order. No row of the
+    table may be marked as deleted."""
     metadata = {field.name: field.metadata for field in table.schema().fields}
     own = column_names(table)
     stored = {name: metadata[own[name]].get(PHYSICAL_NAME, own[name]) for name in own}
@@ -158,8 +162,9 @@ def _column(batch: pa.RecordBatch, name: str, kind: pa.DataType) -> pa.Array:
 
 
 BY_AGE: Final = "spark.databricks.delta.vacuum.enforceTimeTravelWithinDeletedFileRetentionDuration"
-"""The session setting with which Delta refuses a version because its commit is old, even if it was
-the newest one until a moment ago. We switch it off, and check that the version's files exist."""
+"""The session setting with which Delta refuses a version because its commit is old,
+even if it was the newest one until a moment ago. We switch it off, and check that the
+version's files exist."""
 
 _HINT: Final = (
     "read as of a later place: `lockstep versions --list`; `keep` under [lake] in lockstep.toml "
@@ -169,8 +174,8 @@ _HINT: Final = (
 
 @dataclass(frozen=True, slots=True)
 class MirrorVersion:
-    """A version of the Delta table in a folder. `table_id`: the table's id, None if it was not
-    recorded. `batch`: the last batch that the version may show."""
+    """A version of the Delta table in a folder. `table_id`: the table's id, None if it
+    was not recorded. `batch`: the last batch that the version may show."""
 
     path: LakePath
     version: int
@@ -179,8 +184,8 @@ class MirrorVersion:
 
 
 def open_version(version: MirrorVersion) -> DeltaTable:
-    """Open a version. Raise `VersionGone` if it is of another table, or if a file of it is
-    missing."""
+    """Open a version. Raise `VersionGone` if it is of another table, or if a file of it
+    is missing."""
     path, number = version.path, version.version
     reason = lacking(path, number, table_id=version.table_id, batch=version.batch)
     if reason is not None:
@@ -194,9 +199,9 @@ def open_version(version: MirrorVersion) -> DeltaTable:
 def lacking(
     path: LakePath, version: int, *, table_id: str | None = None, batch: int | None = None
 ) -> str | None:
-    """Return the reason why a version of the table at a path cannot be read; None if it can.
-    `table_id`: the id that the table must have. `batch`: the last batch that the version may
-    show."""
+    """Return the reason why a version of the table at a path cannot be read; None if it
+    can. `table_id`: the id that the table must have. `batch`: the last batch that the
+    version may show."""
     try:
         table = delta_table(path, version)
         if table_id is not None and str(table.metadata().id) != table_id:
@@ -210,16 +215,16 @@ def lacking(
 
 
 def _shows(path: LakePath, version: int) -> int:
-    """Return the last batch that a version shows, according to its commit; 0 if the commit's file
-    is gone, so that only a checkpoint has the version."""
+    """Return the last batch that a version shows, according to its commit; 0 if the
+    commit's file is gone, so that only a checkpoint has the version."""
     commit = read_commit(path, version)
     said = None if commit is None else commit.said
     return 0 if said is None else max(said.get("batches", [0]))
 
 
 def version_rows(version: MirrorVersion) -> pa.Table:
-    """Return all rows of a version, in no particular order. Raise `ConfigurationError` if only
-    Spark can read them."""
+    """Return all rows of a version, in no particular order. Raise `ConfigurationError`
+    if only Spark can read them."""
     if needs_spark(version.path, open_version(version)):
         raise ConfigurationError(
             f"{version.path} has widened columns and rows marked as deleted: only Spark reads both",
@@ -233,8 +238,9 @@ def version_rows(version: MirrorVersion) -> pa.Table:
 
 
 def version_frame(session: SparkSession, version: MirrorVersion) -> DataFrame:
-    """Return all rows of a version as a DataFrame; the session must have Delta. `BY_AGE` is
-    switched off for the whole session, since Spark reads only when the DataFrame is used."""
+    """Return all rows of a version as a DataFrame; the session must have Delta.
+    `BY_AGE` is switched off for the whole session, since Spark reads only when the
+    DataFrame is used."""
     open_version(version)
     session.conf.set(BY_AGE, "false")
     return (
@@ -243,9 +249,9 @@ def version_frame(session: SparkSession, version: MirrorVersion) -> DataFrame:
 
 
 def _earliest(version: MirrorVersion) -> str:
-    """Return a clause for a message with the place of the log that the earliest readable version
-    after this one shows; '' if there is none. VACUUM removes the files of the oldest versions
-    first, so a binary search finds that version."""
+    """Return a clause for a message with the place of the log that the earliest
+    readable version after this one shows; '' if there is none. VACUUM removes the files
+    of the oldest versions first, so a binary search finds that version."""
     newest = newest_version(version.path)
     if newest is None or newest <= version.version or lacking(version.path, newest) is not None:
         return ""
@@ -266,7 +272,8 @@ _MOST_COUNTED = 5_000_000
 
 
 def size_of_files(files: Iterable[LakePath]) -> Size | None:
-    """Return the size of Parquet files; None if one is unreadable, which the write will report."""
+    """Return the size of Parquet files; None if one is unreadable, which the write will
+    report."""
     total = Size(0, 0)
     try:
         for file in files:
@@ -277,8 +284,8 @@ def size_of_files(files: Iterable[LakePath]) -> Size | None:
 
 
 def files_of(table: DeltaTable) -> tuple[int | None, list[int]]:
-    """Return the number of rows in a table's files, deleted rows included, None if the log does not
-    tell it; and the size of each file in bytes."""
+    """Return the number of rows in a table's files, deleted rows included, None if the
+    log does not tell it; and the size of each file in bytes."""
     actions = pa.table(table.get_add_actions(flatten=True))
     if not actions.num_rows:
         return 0, []
@@ -287,8 +294,8 @@ def files_of(table: DeltaTable) -> tuple[int | None, list[int]]:
 
 
 def size_of(table: DeltaTable) -> Size | None:
-    """Return the rows in a table's files, deleted rows included, and the files' bytes; None if the
-    log does not tell them."""
+    """Return the rows in a table's files, deleted rows included, and the files' bytes;
+    None if the log does not tell them."""
     try:
         rows, sizes = files_of(table)
     except (DeltaError, pa.ArrowException):
@@ -297,8 +304,8 @@ def size_of(table: DeltaTable) -> Size | None:
 
 
 def visible_size(path: LakePath, table: DeltaTable) -> MirrorSize | None:
-    """Return the number of rows that a reader of the table's version sees, and the number and the
-    bytes of its files; None if the log does not tell the rows."""
+    """Return the number of rows that a reader of the table's version sees, and the
+    number and the bytes of its files; None if the log does not tell the rows."""
     rows, sizes = files_of(table)
     if rows is None:
         return None
@@ -309,9 +316,10 @@ def visible_size(path: LakePath, table: DeltaTable) -> MirrorSize | None:
 def deleted_rows(path: LakePath, table: DeltaTable, rows: int | None) -> int | None:
     """Return how many of the `rows` of the files at `path` are marked as deleted.
 
-    The version's checksum file tells it; otherwise the deletion vectors are counted. Return None if
-    they cannot be read, as in a table with widened columns, or if there are more rows than
-    `_MOST_COUNTED`. Raise `OSError` if the checksum file cannot be read.
+    The version's checksum file tells it; otherwise the deletion vectors are counted.
+    Return None if they cannot be read, as in a table with widened columns, or if there
+    are more rows than `_MOST_COUNTED`. Raise `OSError` if the checksum file cannot be
+    read.
     """
     if rows == 0 or "deletionVectors" not in (table.protocol().reader_features or ()):
         return 0

@@ -1,10 +1,11 @@
-"""Changes of the columns of a mirror (the Delta table with a table's present rows), step by step.
-Each step is a Delta commit that is made once, even if a run is interrupted and tries again.
+"""Changes of the columns of a mirror (the Delta table with a table's present rows),
+step by step. Each step is a Delta commit that is made once, even if a run is
+interrupted and tries again.
 
-Delta records no application transaction for an ALTER. So the commit's userMetadata records it: the
-application, the transaction, the step's number and values that say what the step does, besides the
-metadata of the write that needs the step. Fills and rewrites also record a transaction, by which
-Delta skips them at a second try.
+Delta records no application transaction for an ALTER. So the commit's userMetadata
+records it: the application, the transaction, the step's number and values that say what
+the step does, besides the metadata of the write that needs the step. Fills and rewrites
+also record a transaction, by which Delta skips them at a second try.
 """
 
 from __future__ import annotations
@@ -48,8 +49,9 @@ if TYPE_CHECKING:
 def recorded_steps(
     table: LakePath, steps: Sequence[MirrorStep], *, app_id: str, txn_version: int, after: int
 ) -> tuple[MirrorCommit | None, ...]:
-    """Return for each step its commit after Delta version `after`, None if it was not committed.
-    Raise `ForeignCommit` if the commit with a step's number did something else."""
+    """Return for each step its commit after Delta version `after`, None if it was not
+    committed. Raise `ForeignCommit` if the commit with a step's number did something
+    else."""
     commits: dict[int, tuple[MirrorCommit, Mapping[str, Any]]] = {}
     for version, metadata in metadata_since(table, after):
         record = metadata_of(metadata) or {}
@@ -72,8 +74,8 @@ def recorded_steps(
 def step_metadata(
     step: MirrorStep, number: int, told: str, *, app_id: str, txn_version: int
 ) -> str:
-    """Return the userMetadata of a step's commit (sorted JSON). `told`: the userMetadata of the
-    write that needs the step."""
+    """Return the userMetadata of a step's commit (sorted JSON). `told`: the
+    userMetadata of the write that needs the step."""
     return metadata_for_kind(
         told,
         WriteKind.ALTER,
@@ -112,9 +114,9 @@ def _origin(column: PartColumn) -> list[str | None]:
 
 
 def refuse_names(table: DeltaTable, steps: Sequence[MirrorStep]) -> None:
-    """Raise `TableError` if a step gives a column a name that Delta accepts only with column
-    mapping, while the table has no column mapping and gets none by these steps. A table that
-    escapes such names takes all of them."""
+    """Raise `TableError` if a step gives a column a name that Delta accepts only with
+    column mapping, while the table has no column mapping and gets none by these steps.
+    A table that escapes such names takes all of them."""
     spell = spelling(table.metadata().configuration)
     mapped = table.metadata().configuration.get(MAPPING[0]) == MAPPING[1]
     if mapped or any(
@@ -169,9 +171,9 @@ def carry_out(
 
 
 def enable(session: SparkSession, table: LakePath, schema: pa.Schema, head: Head) -> bool:
-    """Enable the Delta features that a mirror needs for these columns, in a commit after `head`:
-    timestamps without time zone for DATETIME, and column mapping for some names. Return whether a
-    commit was needed."""
+    """Enable the Delta features that a mirror needs for these columns, in a commit
+    after `head`: timestamps without time zone for DATETIME, and column mapping for some
+    names. Return whether a commit was needed."""
     with lake_errors(table):
         opened = delta_table(table)
         features = opened.protocol().reader_features or []
@@ -192,8 +194,9 @@ def enable(session: SparkSession, table: LakePath, schema: pa.Schema, head: Head
 def _set_properties(
     session: SparkSession, table: LakePath, step: SetProperties, head: Head
 ) -> None:
-    """Commit properties. If recent commits tell the table's files (`delta_log.needs_no_list`),
-    Delta is told not to list them, which would take a query."""
+    """Commit properties. If recent commits tell the table's files
+    (`delta_log.needs_no_list`), Delta is told not to list them, which would take a
+    query."""
     unlisted = needs_no_list(table, head.version, files_listed(table, head.version))
     with stamped(session, UNLISTED if unlisted else {}):
         session.sql(step_statement(str(table), step, str))

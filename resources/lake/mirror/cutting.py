@@ -1,13 +1,14 @@
-"""Deletion of all earlier versions of a mirror (the Delta table with a table's present rows), so
-that values which were removed from it cannot be read any more. Its log then begins at the newest
-version, and files that this version does not need are deleted.
+"""Deletion of all earlier versions of a mirror (the Delta table with a table's present
+rows), so that values which were removed from it cannot be read any more. Its log then
+begins at the newest version, and files that this version does not need are deleted.
 
-The log must be cut, too, because commits and checkpoints contain statistics of added files, which
-have values of rows. The commit that rewrote all rows can stay: for a removed file, it has only the
-number of rows.
+The log must be cut, too, because commits and checkpoints contain statistics of added
+files, which have values of rows. The commit that rewrote all rows can stay: for a
+removed file, it has only the number of rows.
 
-No lock excludes other writers: upkeep rewrites files without a lock, and a suspended run still
-writes when it wakes up. Therefore no file is deleted that another writer could still commit:
+No lock excludes other writers: upkeep rewrites files without a lock, and a suspended
+run still writes when it wakes up. Therefore no file is deleted that another writer
+could still commit:
 
 1. The files are listed.
 2. An empty commit is made directly after the version that the caller named; if another commit came
@@ -57,16 +58,17 @@ from lockstep.resources.lake.store.storage import (
 )
 
 _OF_VERSION: Final = re.compile(r"\.?(\d{20})\..+")
-"""The pattern of the names of a log's files, which begin with their version: commits, checkpoints
-and their parts, checksum files, compacted commits, and the checksum that Hadoop keeps beside each
-of them."""
+"""The pattern of the names of a log's files, which begin with their version: commits,
+checkpoints and their parts, checksum files, compacted commits, and the checksum that
+Hadoop keeps beside each of them."""
 
 
 def cut(
     path: LakePath, version: int, said: str, noted: Callable[[int], None], held: RequireHeld
 ) -> None:
-    """Implement `Mirrors.cut`. `said`: the userMetadata of the empty commit. `noted` is called with
-    the version of that commit. `held` raises an error if another run has taken over the source."""
+    """Implement `Mirrors.cut`. `said`: the userMetadata of the empty commit. `noted` is
+    called with the version of that commit. `held` raises an error if another run has
+    taken over the source."""
     log = path / "_delta_log"
     with lake_errors(path), _deleting(log) as from_log, _deleting(path) as from_table:
         files = files_below(path).keys()
@@ -106,9 +108,9 @@ def _checksum_of(name: str) -> str:
 
 @contextmanager
 def _deleting(folder: LakePath) -> Iterator[Callable[[Iterable[str]], None]]:
-    """Yield a function that deletes files of a folder by name. In a file system, the function is
-    bound to the folder that exists now: if another folder replaces it, the function does not delete
-    that folder's files."""
+    """Yield a function that deletes files of a folder by name. In a file system, the
+    function is bound to the folder that exists now: if another folder replaces it, the
+    function does not delete that folder's files."""
     if isinstance(folder, ObjectPath):
         yield folder.unlink_below
         return
@@ -126,9 +128,10 @@ def _deleting(folder: LakePath) -> Iterator[Callable[[Iterable[str]], None]]:
 
 
 def _commit_empty(path: LakePath, head: Head, said: str) -> Head:
-    """Make an empty commit with the userMetadata `said` directly after `head`, and return it. Raise
-    `CommitConflict` if another commit came first. This is the only commit to a mirror that Lockstep
-    writes without Delta: it has neither files nor columns, so Spark is not needed."""
+    """Make an empty commit with the userMetadata `said` directly after `head`, and
+    return it. Raise `CommitConflict` if another commit came first. This is the only
+    commit to a mirror that Lockstep writes without Delta: it has neither files nor
+    columns, so Spark is not needed."""
     version = head.version + 1
     parent = _require_commit(path, head)
     infos = (info for _, info in actions(parent.decode(), "commitInfo"))
@@ -140,8 +143,8 @@ def _commit_empty(path: LakePath, head: Head, said: str) -> Head:
 
 
 def _require_commit(path: LakePath, head: Head) -> bytes:
-    """Return the content of a commit's file. Raise `CommitConflict` if the file is missing, or if
-    it is the file of another commit."""
+    """Return the content of a commit's file. Raise `CommitConflict` if the file is
+    missing, or if it is the file of another commit."""
     with suppress(FileNotFoundError):
         commit = commit_file(path, head.version).read_bytes()
         if hashlib.sha256(commit).hexdigest() == head.digest:
@@ -150,9 +153,10 @@ def _require_commit(path: LakePath, head: Head) -> bytes:
 
 
 def _info(before: Mapping[str, Any], planned_on: int, said: str) -> Mapping[str, Any]:
-    """Return the commitInfo (Delta protocol, "Commit Provenance Information") of a commit.
-    `before`: the commitInfo of the commit before it, whose timestamp must be earlier ("In-Commit
-    Timestamps"); `planned_on`: that commit's version; `said`: the userMetadata."""
+    """Return the commitInfo (Delta protocol, "Commit Provenance Information") of a
+    commit. `before`: the commitInfo of the commit before it, whose timestamp must be
+    earlier ("In-Commit Timestamps"); `planned_on`: that commit's version; `said`: the
+    userMetadata."""
     now = int(time.time() * 1000)
     moment = before.get("inCommitTimestamp")
     dated = {} if moment is None else {"inCommitTimestamp": max(now, moment + 1)}
@@ -172,8 +176,8 @@ def _info(before: Mapping[str, Any], planned_on: int, said: str) -> Mapping[str,
 
 
 def _created(commit: LakePath, content: bytes) -> bool:
-    """Create a commit's file, complete and durable. Return False, without changing it, if another
-    commit's file exists."""
+    """Create a commit's file, complete and durable. Return False, without changing it,
+    if another commit's file exists."""
     if isinstance(commit, ObjectPath):
         return commit.create_once(content) or commit.read_bytes() == content
     draft = commit.with_name(f".{commit.name}.{uuid.uuid4()}.tmp")
@@ -201,8 +205,8 @@ _OF_FILES: Final = [
 
 
 def _needed(checkpoint: LakePath) -> set[str]:
-    """Return the names, relative to the table's folder, of the data files and the files of deletion
-    vectors that a checkpoint's version needs."""
+    """Return the names, relative to the table's folder, of the data files and the files
+    of deletion vectors that a checkpoint's version needs."""
     with pq.ParquetFile(parquet_content(checkpoint)) as file:
         read = file.read(columns=_OF_FILES)
     needed = set()
@@ -218,21 +222,23 @@ def _needed(checkpoint: LakePath) -> set[str]:
 
 _INLINE: Final = "i"
 _RELATIVE: Final = "u"
-"""Values of `storageType`: the deletion vector is in the log itself, or in a file of the table's
-folder."""
+"""Values of `storageType`: the deletion vector is in the log itself, or in a file of
+the table's folder."""
 _NUMBER: Final = 20
-"""Number of characters at the end of `pathOrInlineDv` that are the UUID of a deletion vector's
-file, in base 85."""
+"""Number of characters at the end of `pathOrInlineDv` that are the UUID of a deletion
+vector's file, in base 85."""
 _DIGITS: Final = "0123456789" + "abcdefghijklmnopqrstuvwxyz"
 _Z85: Final = f"{_DIGITS}{_DIGITS[10:].upper()}.-:+=^!/*?&<>()[]{{}}@%$#"
 _B85: Final = f"{_DIGITS[:10]}{_DIGITS[10:].upper()}{_DIGITS[10:]}!#$%&()*+-;<=>?@^_`{{|}}~"
 _AS_PYTHON: Final = str.maketrans(_Z85, _B85)
-"""Delta writes base 85 with the characters of Z85, and Python's `b85decode` reads other ones."""
+"""Delta writes base 85 with the characters of Z85, and Python's `b85decode` reads other
+ones."""
 
 
 def _vector_file(storage: str, path: str) -> str:
-    """Return the name of a deletion vector's file (Delta protocol, "Deletion Vector Descriptor
-    Schema"). An absolute path is returned unchanged; no file of the table's folder has such a name.
+    """Return the name of a deletion vector's file (Delta protocol, "Deletion Vector
+    Descriptor Schema"). An absolute path is returned unchanged; no file of the table's
+    folder has such a name.
     """
     if storage != _RELATIVE:
         return path

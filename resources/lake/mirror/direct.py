@@ -1,11 +1,12 @@
-"""Commits without a Spark query: this process writes a file, and calls Delta's own transaction in
-Java to commit it.
+"""Commits without a Spark query: this process writes a file, and calls Delta's own
+transaction in Java to commit it.
 
-A query of a few rows costs half a second of processor time, and several times as much if it is the
-first of its kind. The commit alone costs a tenth of that (`python -m benchmarks small`). As for any
-statement, Delta takes care of protocol, conflicts, commit times, checksums and checkpoints, and the
-commit is bound to the version on which it was planned (`pin`). But Delta cannot check or change the
-rows of a finished file, so a table whose features require that is refused (`takes_files`).
+A query of a few rows costs half a second of processor time, and several times as much
+if it is the first of its kind. The commit alone costs a tenth of that (`python -m
+benchmarks small`). As for any statement, Delta takes care of protocol, conflicts,
+commit times, checksums and checkpoints, and the commit is bound to the version on which
+it was planned (`pin`). But Delta cannot check or change the rows of a finished file, so
+a table whose features require that is refused (`takes_files`).
 """
 
 from __future__ import annotations
@@ -46,13 +47,14 @@ if TYPE_CHECKING:
 
 
 UNLISTED: Final = {"spark.databricks.delta.allFilesInCrc.enabled": "false"}
-"""The session setting with which a commit's checksum file does not list the table's files."""
+"""The session setting with which a commit's checksum file does not list the table's
+files."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Transaction:
-    """An open Delta transaction in Java. `jvm`: py4j's view of Java; `log`, `snapshot` and `begun`:
-    Java's `DeltaLog`, `Snapshot` and `OptimisticTransaction`."""
+    """An open Delta transaction in Java. `jvm`: py4j's view of Java; `log`, `snapshot`
+    and `begun`: Java's `DeltaLog`, `Snapshot` and `OptimisticTransaction`."""
 
     jvm: Any
     log: Any
@@ -60,7 +62,8 @@ class _Transaction:
     begun: Any
 
     def action(self, content: Mapping[str, Any]) -> Any:
-        """Return the Java object for an action of the Delta protocol; `content` is its JSON."""
+        """Return the Java object for an action of the Delta protocol; `content` is its
+        JSON."""
         actions = scala_object(self.jvm, "org.apache.spark.sql.delta.actions.Action")
         return actions.fromJson(json.dumps(content))
 
@@ -90,9 +93,10 @@ class _Transaction:
 def _transaction(
     session: SparkSession, path: LakePath, *, unlisted: bool
 ) -> Iterator[_Transaction]:
-    """Open a transaction on the newest version of a table, or on a table that does not exist yet.
-    `unlisted`: the commit's checksum file need not list the table's files. Delta would run a query
-    for the list if the previous checksum file has none (`delta_log.needs_no_list`)."""
+    """Open a transaction on the newest version of a table, or on a table that does not
+    exist yet. `unlisted`: the commit's checksum file need not list the table's files.
+    Delta would run a query for the list if the previous checksum file has none
+    (`delta_log.needs_no_list`)."""
     with _active(session) as jvm, stamped(session, UNLISTED if unlisted else {}):
         logs = scala_object(jvm, "org.apache.spark.sql.delta.DeltaLog")
         pair = logs.forTableWithSnapshot(java_session(session), str(path))
@@ -109,8 +113,8 @@ def _now() -> int:
 
 @contextmanager
 def _active(session: SparkSession) -> Iterator[Any]:
-    """Make the session, with its settings such as the pin, the active one of the Java thread that
-    serves this thread; yield py4j's view of Java."""
+    """Make the session, with its settings such as the pin, the active one of the Java
+    thread that serves this thread; yield py4j's view of Java."""
     jvm = java_of(session)
     sessions = java_class(jvm, "org.apache.spark.sql.SparkSession")
     sessions.setActiveSession(java_session(session))
@@ -136,8 +140,9 @@ _FEATURES: Final = frozenset(
         "vacuumProtocolCheck",
     }
 )
-"""Writer features that a table may have if finished files are added to it. None of them checks or
-changes rows while they are written, as long as no column has a constraint (`_HARMLESS_KEYS`)."""
+"""Writer features that a table may have if finished files are added to it. None of them
+checks or changes rows while they are written, as long as no column has a constraint
+(`_HARMLESS_KEYS`)."""
 
 _ID: Final = "delta.columnMapping.id"
 _HARMLESS_KEYS: Final = frozenset({PHYSICAL_NAME, _ID, "delta.typeChanges"})
@@ -173,9 +178,10 @@ def commit_rows(
 ) -> None:
     """Make a write's one commit after `version`, -1 for a new table.
 
-    The commit adds `rows`; with `replaces`, it also removes all other rows. `new_columns`: the
-    table gets the columns of `rows`. `recorded`: the id and the version of the application
-    transaction. `created`: the properties of a new mirror; None if the mirror exists.
+    The commit adds `rows`; with `replaces`, it also removes all other rows.
+    `new_columns`: the table gets the columns of `rows`. `recorded`: the id and the
+    version of the application transaction. `created`: the properties of a new mirror;
+    None if the mirror exists.
     """
     app_id, txn_version = recorded
     listed = None if created is not None else files_listed(path, version)
@@ -191,7 +197,8 @@ def commit_rows(
             shape = {**before, "schemaString": spark_schema(rows.schema).json()}
             begun.updateMetadataForTableOverwrite(transaction.action({"metaData": shape}))
             if may_be_clustered(delta_table(path, version)):
-                # Its columns may be dropped here; a query's overwrite ends the clustering, too.
+                # Its columns may be dropped here; a query's overwrite ends the
+                # clustering, too.
                 actions = [transaction.action({"domainMetadata": NOT_CLUSTERED})]
         file = _written(path, _as_stored(rows, _fields(begun))) if rows.num_rows else None
         if replaces and created is None:
@@ -212,7 +219,8 @@ _FURTHER_ARGUMENTS: Final = 8
 
 
 def _files(transaction: _Transaction, listed: list[Mapping[str, Any]] | None) -> Iterator[Any]:
-    """Yield the Java objects of the table's files. A query is needed only if `listed` is None."""
+    """Yield the Java objects of the table's files. A query is needed only if `listed`
+    is None."""
     if listed is not None:
         yield from (transaction.action({"add": file}) for file in listed)
         return
@@ -257,7 +265,8 @@ def _has_columns(begun: Any, schema: pa.Schema) -> bool:
 
 
 def _as_stored(rows: pa.Table, fields: Sequence[Field]) -> pa.Table:
-    """Return the rows with the names and ids that column mapping gives columns in files."""
+    """Return the rows with the names and ids that column mapping gives columns in
+    files."""
     metadata = {field.name: field.metadata for field in fields}
     stored = []
     for field in rows.schema:

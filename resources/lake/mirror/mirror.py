@@ -1,5 +1,6 @@
-"""The port `Mirrors` in the lake. Mirrors are Delta tables with the present rows of source tables;
-Spark writes them, and delta-rs reads them. The port says what each method promises."""
+"""The port `Mirrors` in the lake. Mirrors are Delta tables with the present rows of
+source tables; Spark writes them, and delta-rs reads them. The port says what each
+method promises."""
 
 from __future__ import annotations
 
@@ -107,25 +108,27 @@ if TYPE_CHECKING:
 
 
 _UNCONSTRAINED: Final = {"spark.sql.constraintPropagation.enabled": "false"}
-"""With a thousand columns, Spark takes minutes to infer constraints between the columns of a plan.
-Our writes gain nothing from these constraints."""
+"""With a thousand columns, Spark takes minutes to infer constraints between the columns
+of a plan. Our writes gain nothing from these constraints."""
 
 
 _FOR_SPARK = frozenset({"deletionVectors", "columnMapping", "typeWidening"})
-"""Table features that not every reader supports: a mirror with one of them was made for Spark."""
+"""Table features that not every reader supports: a mirror with one of them was made for
+Spark."""
 
 _ASKED_AT_ONCE = 16
-"""Number of mirrors for which an object store is asked at the same time. An answer takes
-milliseconds, and a source can have thousands of mirrors."""
+"""Number of mirrors for which an object store is asked at the same time. An answer
+takes milliseconds, and a source can have thousands of mirrors."""
 
 
 class SparkMirrors:
     """The port `Mirrors`, for the mirrors below the folder `lake`.
 
-    `staging`: a local folder for temporary files of changes. `files`: the lake with the files that
-    writes read, by default `lake`. `few`: the largest size of a write, with its mirror, that counts
-    as few rows (`mirror.strategy`). `in_memory`: in such a write, compute the mirror's rows in this
-    process if that is possible. `keep`: how long each version of a new mirror stays readable.
+    `staging`: a local folder for temporary files of changes. `files`: the lake with the
+    files that writes read, by default `lake`. `few`: the largest size of a write, with
+    its mirror, that counts as few rows (`mirror.strategy`). `in_memory`: in such a
+    write, compute the mirror's rows in this process if that is possible. `keep`: how
+    long each version of a new mirror stays readable.
     """
 
     def __init__(
@@ -238,8 +241,8 @@ class SparkMirrors:
     def _rows_by_spark(
         self, mirror: str, columns: Sequence[str], version: int
     ) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of a table that delta-rs cannot read, from staged files to which Spark
-        copies them."""
+        """Yield the rows of a table that delta-rs cannot read, from staged files to
+        which Spark copies them."""
         path = self._lake / mirror
         few = self._has_few(delta_table(path, version))
         with one_session(self._spark, few=few) as session, self._staging.folder() as folder:
@@ -248,7 +251,8 @@ class SparkMirrors:
             yield from staged_rows(folder, columns, mirror_schema(path, version))
 
     def _has_few(self, table: DeltaTable) -> bool:
-        """Return whether the table is so small that Spark should use settings for few rows."""
+        """Return whether the table is so small that Spark should use settings for few
+        rows."""
         return scale(size_of(table), Size(0, 0), limit=self._few).few
 
     def write(self, write: MirrorWrite, held: RequireHeld = no_check) -> MirrorCommit:
@@ -266,7 +270,8 @@ class SparkMirrors:
         with one_session(self._spark, few=chosen.few) as session:
             try:
                 if head.exists and isinstance(write, Replace | CountedReplace):
-                    # An overwrite does not add the table features that its columns need.
+                    # An overwrite does not add the table features that its columns
+                    # need.
                     said = {USER_METADATA: metadata_for_kind(target.user_metadata, WriteKind.ALTER)}
                     with (
                         self._about(target.mirror),
@@ -282,7 +287,8 @@ class SparkMirrors:
                 if self._done(target) is None:
                     raise
             if target.cluster is not None:
-                # After the write, since a query that overwrites the rows ends the clustering.
+                # After the write, since a query that overwrites the rows ends the
+                # clustering.
                 with self._about(target.mirror) as path:
                     statement = statement_to_cluster(path, target.cluster)
                 self._alter(session, target.mirror, statement, target.user_metadata, held)
@@ -305,9 +311,9 @@ class SparkMirrors:
         words: str,
         held: RequireHeld,
     ) -> None:
-        """Execute a statement that changes the mirror's clustering; do nothing if it is None.
-        `words`: the userMetadata of the write that needs the change; that of the commit refers to
-        it."""
+        """Execute a statement that changes the mirror's clustering; do nothing if it is
+        None. `words`: the userMetadata of the write that needs the change; that of the
+        commit refers to it."""
         if statement is None:
             return
         head = self._planned_on(mirror, held)
@@ -316,13 +322,14 @@ class SparkMirrors:
             session.sql(statement)
 
     def _done(self, target: MirrorTarget) -> MirrorCommit | None:
-        """Return the write's commit, made by this try or by an earlier one; None if there is
-        none."""
+        """Return the write's commit, made by this try or by an earlier one; None if
+        there is none."""
         done = self.recorded(target.mirror, target.app_id, target.txn_version)
         return None if done is None else _ours(target, done)
 
     def _scale(self, path: LakePath, table: DeltaTable | None, write: MirrorWrite) -> Scale:
-        """Choose how a write is carried out, by the size of the mirror and of the write's files."""
+        """Choose how a write is carried out, by the size of the mirror and of the
+        write's files."""
         brought = size_of_files(file_named(self._files, name) for name in staged(write))
         for rows in copied(write):
             size = size_of(delta_table(file_named(self._files, rows.path), rows.version))
@@ -465,18 +472,18 @@ class SparkMirrors:
             carry_out(session, table, step, said, head, app_id=app_id, txn_version=txn_version)
 
     def _planned_on(self, mirror: str, held: RequireHeld) -> Head:
-        """Return the mirror's newest commit, after which the next commit must be made. The commit
-        is read before `held` checks that no other run has taken over the source. If a run takes
-        over after the check, either it commits first, so that our commit is refused, or it finds
-        our commit."""
+        """Return the mirror's newest commit, after which the next commit must be made.
+        The commit is read before `held` checks that no other run has taken over the
+        source. If a run takes over after the check, either it commits first, so that
+        our commit is refused, or it finds our commit."""
         with self._about(mirror) as path:
             head = head_of(path)
         held()
         return head
 
     def _make_durable(self, mirror: str) -> None:
-        """Sync the folders above a new mirror's log, so that their names are durable. The log
-        itself was synced by our log store."""
+        """Sync the folders above a new mirror's log, so that their names are durable.
+        The log itself was synced by our log store."""
         folder = self._lake / mirror / "_delta_log"
         with lake_errors(folder):
             while folder != self._lake:
@@ -485,8 +492,8 @@ class SparkMirrors:
 
     @contextmanager
     def _about(self, mirror: str) -> Iterator[LakePath]:
-        """Yield the mirror's folder. Errors of files and of Delta inside the context become errors
-        of this mirror, or errors of the lake if all of it fails."""
+        """Yield the mirror's folder. Errors of files and of Delta inside the context
+        become errors of this mirror, or errors of the lake if all of it fails."""
         path = self._lake / mirror
         with mirror_errors(self._lake, path):
             yield path

@@ -1,7 +1,8 @@
-"""Spark DataFrames of what a write reads: files of changes, mirrors (the Delta tables with the
-present rows of source tables), and the values that changes lack.
+"""Spark DataFrames of what a write reads: files of changes, mirrors (the Delta tables
+with the present rows of source tables), and the values that changes lack.
 
-Files are read with explicit schemas, since inferring a schema would take Spark a job of its own.
+Files are read with explicit schemas, since inferring a schema would take Spark a job of
+its own.
 """
 
 from __future__ import annotations
@@ -49,22 +50,22 @@ if TYPE_CHECKING:
 
 
 def keep_marks(schema: pa.Schema, changes: FoldedChanges) -> dict[str, str]:
-    """Return for each column in which the mirror's value may stay the name of the boolean column
-    that is true in changes where it stays."""
+    """Return for each column in which the mirror's value may stay the name of the
+    boolean column that is true in changes where it stays."""
     marks = keep_names(schema.names)
     return {name: marks[name] for name in changes.kept}
 
 
 def _lack_marks(schema: pa.Schema, changes: FoldedChanges) -> dict[str, str]:
-    """Return for each column whose value may be looked up in the mirror the name of the boolean
-    column that is true in changes for which it must be looked up."""
+    """Return for each column whose value may be looked up in the mirror the name of the
+    boolean column that is true in changes for which it must be looked up."""
     marks = lack_names(schema.names)
     return {name: marks[name] for name in changes.lacking}
 
 
 def _origins(write: Merge | Replace, changes: FoldedChanges) -> dict[str, str]:
-    """Return for each key column the name of the column with the key of the row from which a change
-    takes the values that it lacks; empty if no change lacks values."""
+    """Return for each key column the name of the column with the key of the row from
+    which a change takes the values that it lacks; empty if no change lacks values."""
     origins = origin_names(write.target.schema.names)
     return {name: origins[name] for name in write.key} if changes.lacking else {}
 
@@ -72,9 +73,10 @@ def _origins(write: Merge | Replace, changes: FoldedChanges) -> dict[str, str]:
 def changes_of(
     session: SparkSession, write: Merge | Replace, changes: FoldedChanges | None = None
 ) -> DataFrame:
-    """Return folded changes (one row image per key), by default those of the write. The columns:
-    those of `layout.MARKS` that the write needs, the mirror's columns as a changelog spells them,
-    and the columns that folding adds (`keep_names`, `lack_names`, `origin_names`)."""
+    """Return folded changes (one row image per key), by default those of the write. The
+    columns: those of `layout.MARKS` that the write needs, the mirror's columns as a
+    changelog spells them, and the columns that folding adds (`keep_names`,
+    `lack_names`, `origin_names`)."""
     schema, changes = write.target.schema, changes or write.changes
     marks = ["_change_type"]
     marks += ["_committed_at"] if write.target.soft else []
@@ -90,8 +92,8 @@ def changes_of(
 
 
 def images_of(session: SparkSession, parts: Sequence[StagedFiles], schema: pa.Schema) -> DataFrame:
-    """Return the row images of all parts: `_change_type`, and the mirror's columns as a changelog
-    spells them."""
+    """Return the row images of all parts: `_change_type`, and the mirror's columns as a
+    changelog spells them."""
     from pyspark.sql import functions as f
 
     names = changelog_names(schema.names)
@@ -111,8 +113,8 @@ def images_of(session: SparkSession, parts: Sequence[StagedFiles], schema: pa.Sc
 
 
 def rows_of(session: SparkSession, parts: Snapshot, schema: pa.Schema, lake: LakePath) -> DataFrame:
-    """Return a snapshot's rows under the source's column names; a column that a part lacks is NULL.
-    `lake`: any path in the lake that has the parts."""
+    """Return a snapshot's rows under the source's column names; a column that a part
+    lacks is NULL. `lake`: any path in the lake that has the parts."""
     frames = []
     for part in parts:
         if isinstance(part, MirrorRows):
@@ -158,8 +160,8 @@ def read_files(session: SparkSession, files: Sequence[str], schema: pa.Schema) -
 
 
 def mirror_frame(session: SparkSession, path: LakePath, version: int | None = None) -> DataFrame:
-    """Return a mirror's rows at a version, by default the newest, with its columns named as at the
-    source."""
+    """Return a mirror's rows at a version, by default the newest, with its columns
+    named as at the source."""
     reader = session.read.format("delta")
     if version is not None:
         session.conf.set(BY_AGE, "false")
@@ -179,20 +181,22 @@ def _columns(
 
 
 def column(name: str) -> Column:
-    """Return the column with exactly this name, in which Spark interprets no characters."""
+    """Return the column with exactly this name, in which Spark interprets no
+    characters."""
     from pyspark.sql import functions as f
 
     return f.col(quoted(name))
 
 
 _BOX = "_derived"
-"""The name of a temporary column. It is the name of one of a changelog's own columns, so no column
-of a table is spelled like this in a changelog."""
+"""The name of a temporary column. It is the name of one of a changelog's own columns,
+so no column of a table is spelled like this in a changelog."""
 
 
 def boxed(rows: DataFrame, names: Sequence[str]) -> tuple[DataFrame, Column, dict[str, Column]]:
-    """Return the rows packed into one struct column, so that a join has no duplicate column names;
-    that column, which is NULL after a join that found no row; and the struct's fields by name."""
+    """Return the rows packed into one struct column, so that a join has no duplicate
+    column names; that column, which is NULL after a join that found no row; and the
+    struct's fields by name."""
     from pyspark.sql import functions as f
 
     fields = [column(name).alias(f"c{at}") for at, name in enumerate(names)]
@@ -202,8 +206,8 @@ def boxed(rows: DataFrame, names: Sequence[str]) -> tuple[DataFrame, Column, dic
 
 
 def column_from(part_column: PartColumn, kind: pa.DataType) -> Column:
-    """Return the expression for a `PartColumn`, cast to the type `kind`. The DataFrame must have
-    its source column."""
+    """Return the expression for a `PartColumn`, cast to the type `kind`. The DataFrame
+    must have its source column."""
     from pyspark.sql import functions as f
 
     if part_column.source is None:
@@ -216,12 +220,12 @@ def column_from(part_column: PartColumn, kind: pa.DataType) -> Column:
 def completed(
     session: SparkSession, changes: DataFrame, write: Merge, part: StagedFiles
 ) -> DataFrame:
-    """Return the folded changes with the values of the columns `write.completed`, which were read
-    from the source by key and are in `part`. A row of `part` whose key has no change is added with
-    the `_change_type` COMPLETE.
+    """Return the folded changes with the values of the columns `write.completed`, which
+    were read from the source by key and are in `part`. A row of `part` whose key has no
+    change is added with the `_change_type` COMPLETE.
 
-    `changes` must have `_sequence`. A change with a number above `part.above` is newer than the
-    reading and keeps its values.
+    `changes` must have `_sequence`. A change with a number above `part.above` is newer
+    than the reading and keeps its values.
     """
     from pyspark.sql import functions as f
 
@@ -257,12 +261,12 @@ def looked_up(
     rows: DataFrame,
     staging: Staging,
 ) -> Iterator[DataFrame]:
-    """Yield the folded changes with the values that they lack, looked up in `rows`. The result can
-    be read only inside the context.
+    """Yield the folded changes with the values that they lack, looked up in `rows`. The
+    result can be read only inside the context.
 
-    `rows`: the present rows of the mirror or of the snapshot, under the source's column names.
-    Raise `TableError` if the row of a change is not among them. In a `Replace`, however, a delete
-    whose row is not in the snapshot is left out.
+    `rows`: the present rows of the mirror or of the snapshot, under the source's column
+    names. Raise `TableError` if the row of a change is not among them. In a `Replace`,
+    however, a delete whose row is not in the snapshot is left out.
     """
     if not write.changes.lacking:
         yield changes
@@ -281,9 +285,9 @@ def looked_up(
 
 
 def _joined(changes: DataFrame, write: Merge | Replace, rows: DataFrame) -> DataFrame:
-    """Return the changes with the values that they lack, without the columns `lack_names` and
-    `origin_names`. The column `_BOX` is true for a change that now has all its values, because it
-    lacked none or because the row with them was found."""
+    """Return the changes with the values that they lack, without the columns
+    `lack_names` and `origin_names`. The column `_BOX` is true for a change that now has
+    all its values, because it lacked none or because the row with them was found."""
     from pyspark.sql import functions as f
 
     schema = write.target.schema

@@ -1,5 +1,5 @@
-"""The rows of a small mirror (the Delta table with a table's present rows) after a write, computed
-in memory, since a Spark query is slow even for a few rows."""
+"""The rows of a small mirror (the Delta table with a table's present rows) after a
+write, computed in memory, since a Spark query is slow even for a few rows."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ _REMOVING = ("delete", "update_preimage")
 
 
 def in_memory(path: LakePath, write: MirrorWrite, table: DeltaTable | None) -> bool:
-    """Return whether the mirror's rows after a write can be computed without Spark. `table`: the
-    mirror at `path`; None if there is none yet."""
+    """Return whether the mirror's rows after a write can be computed without Spark.
+    `table`: the mirror at `path`; None if there is none yet."""
     for rows in copied(write):
         origin = file_named(path, rows.path)
         if needs_spark(origin, delta_table(origin, rows.version)):
@@ -71,9 +71,9 @@ def in_memory(path: LakePath, write: MirrorWrite, table: DeltaTable | None) -> b
 
 
 def rows_of_write(path: LakePath, write: MirrorWrite, version: int, read: Read) -> pa.Table:
-    """Return the rows that an append adds, or all rows after any other write. `version`: the Delta
-    version of the mirror before the write; -1 if there is no mirror. `read` returns the rows of a
-    file that the write names."""
+    """Return the rows that an append adds, or all rows after any other write.
+    `version`: the Delta version of the mirror before the write; -1 if there is no
+    mirror. `read` returns the rows of a file that the write names."""
     schema = _shown(write)
     with lake_errors(path):
         match write:
@@ -139,7 +139,8 @@ def _with_mark(rows: pa.Table, schema: pa.Schema) -> pa.Table:
 
 
 def _castable(columns: Sequence[PartColumn], schema: pa.Schema) -> bool:
-    """Return whether every cast of the columns has the same result in Arrow and in Spark."""
+    """Return whether every cast of the columns has the same result in Arrow and in
+    Spark."""
     for column, field in zip(columns, schema, strict=True):
         value = None if column.value is None else column.value.type
         kind = column.type if column.source is not None else value
@@ -190,8 +191,9 @@ def _columns(rows: pa.Table, columns: Sequence[PartColumn], schema: pa.Schema) -
 
 
 def _net(rows: pa.Table, come: pa.Table, go: pa.Table) -> pa.Table:
-    """Return `rows` and `come`, with one copy removed for each row of `go`, in any order. Rows are
-    compared by all their values, bit for bit; a row of `go` that is missing is ignored."""
+    """Return `rows` and `come`, with one copy removed for each row of `go`, in any
+    order. Rows are compared by all their values, bit for bit; a row of `go` that is
+    missing is ignored."""
     together = pa.concat_tables([rows, come])
     going = Counter(_texts(go))
     stays = []
@@ -211,8 +213,9 @@ def _texts(rows: pa.Table) -> list[str]:
 # -- changes by key -------------------------------------------------------------------------
 
 _AT, _ASKED = "at", "asked"
-"""Names of the columns with the index of a key, and with the index of a key that is looked for. The
-columns of the key itself have numbers as names, so that no name occurs twice."""
+"""Names of the columns with the index of a key, and with the index of a key that is
+looked for. The columns of the key itself have numbers as names, so that no name occurs
+twice."""
 
 
 def apply(
@@ -226,13 +229,14 @@ def apply(
 ) -> pa.Table:
     """Return the rows after the changes, in no particular order.
 
-    `changes`: one image per key, with `_change_type`, the columns of `rows` as a changelog spells
-    them, and the boolean columns that `folded` describes. A change whose row is missing adds the
-    row, except for the `_change_type` "delete". With `soft`, `rows` have `_deleted_at`, and a
-    deleted row stays as its last image shows it, with that image's `_committed_at` there.
+    `changes`: one image per key, with `_change_type`, the columns of `rows` as a
+    changelog spells them, and the boolean columns that `folded` describes. A change
+    whose row is missing adds the row, except for the `_change_type` "delete". With
+    `soft`, `rows` have `_deleted_at`, and a deleted row stays as its last image shows
+    it, with that image's `_committed_at` there.
 
-    Raise `TableError` if a change needs values of a row that is missing. `reread`: the rows were
-    read from the source, so a delete of a missing row is no error.
+    Raise `TableError` if a change needs values of a row that is missing. `reread`: the
+    rows were read from the source, so a delete of a missing row is no error.
     """
     names = [name for name in rows.schema.names if not soft or name != DELETED_AT.name]
     spelled = changelog_spelling(names)
@@ -261,9 +265,9 @@ def _completed(
     key: Sequence[str],
     columns: Sequence[str],
 ) -> pa.Table:
-    """Return the rows with the values of `columns` that were `read` from the source by key; no row
-    is added. `later`: the keys of rows that changed after the reading. Their values are newer and
-    stay."""
+    """Return the rows with the values of `columns` that were `read` from the source by
+    key; no row is added. `later`: the keys of rows that changed after the reading.
+    Their values are newer and stay."""
     keys = _key_columns(rows, key)
     at = _places(keys, _key_columns(read, key))
     taken = pc.and_(pc.is_valid(at), pc.is_null(_places(keys, later.columns)))
@@ -275,8 +279,8 @@ def _completed(
 
 
 def _places(asked: Sequence[pa.ChunkedArray], keys: Sequence[pa.ChunkedArray]) -> pa.ChunkedArray:
-    """Return for each key of `asked` its index in `keys`, which are unique; NULL if it is missing.
-    Both arguments have one array per key column."""
+    """Return for each key of `asked` its index in `keys`, which are unique; NULL if it
+    is missing. Both arguments have one array per key column."""
     names = [str(number) for number in range(len(asked))]
     wanted = _numbered(asked, names, _ASKED)
     joined = wanted.join(_numbered(keys, names, _AT), keys=names, join_type="left outer")
@@ -301,7 +305,8 @@ def _looked_up(
     *,
     reread: bool,
 ) -> pa.Table:
-    """Return the changes with the values that their images left out, looked up in `rows`."""
+    """Return the changes with the values that their images left out, looked up in
+    `rows`."""
     if not folded.lacking:
         return changes
     spelled = changelog_spelling(names)
@@ -332,8 +337,9 @@ def _kept(
     names: list[str],
     folded: FoldedChanges,
 ) -> pa.Table:
-    """Return the changes with the earlier values of `rows` in the columns `folded.kept`, where they
-    stay. `at`: the index of each change's row in `rows`, NULL if it has none."""
+    """Return the changes with the earlier values of `rows` in the columns
+    `folded.kept`, where they stay. `at`: the index of each change's row in `rows`, NULL
+    if it has none."""
     spelled = changelog_spelling(names)
     marks = keep_names(names)
     for name in folded.kept:

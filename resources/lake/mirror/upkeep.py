@@ -1,12 +1,13 @@
-"""Upkeep of mirrors (the Delta tables with the present rows of source tables): OPTIMIZE, REORG and
-VACUUM by Spark, and deletion of old checkpoints.
+"""Upkeep of mirrors (the Delta tables with the present rows of source tables):
+OPTIMIZE, REORG and VACUUM by Spark, and deletion of old checkpoints.
 
 `pipeline.upkeep` decides when each is done, and which checkpoints are deleted.
 
-Delta in Java makes the commits, since delta-rs' OPTIMIZE refuses tables with deletion vectors. Like
-all commits, they are bound to the version on which they were planned (`pin`), so a concurrent
-writer of the mirror wins. delta-rs tells which files VACUUM would delete, but its own VACUUM is not
-used, because it also deletes files of deletion vectors that are in use.
+Delta in Java makes the commits, since delta-rs' OPTIMIZE refuses tables with deletion
+vectors. Like all commits, they are bound to the version on which they were planned
+(`pin`), so a concurrent writer of the mirror wins. delta-rs tells which files VACUUM
+would delete, but its own VACUUM is not used, because it also deletes files of deletion
+vectors that are in use.
 """
 
 from __future__ import annotations
@@ -58,8 +59,8 @@ _UNKNOWN: Final = (
 
 
 class SparkUpkeep:
-    """`pipeline.ports.MirrorUpkeep` by Spark. `keep`: how long each version of a mirror stays
-    readable."""
+    """`pipeline.ports.MirrorUpkeep` by Spark. `keep`: how long each version of a mirror
+    stays readable."""
 
     def __init__(self, lake: LakePath, *, spark: Spark, keep: timedelta) -> None:
         self.keep = keep
@@ -110,9 +111,10 @@ class SparkUpkeep:
         return None if newest_version(path) == above else above + 1
 
     def thin_log(self, folder: str, now: datetime, *, delete: bool) -> FileTotal:
-        """Delete the checkpoints that `checkpoints_to_delete` names, if `delete` is true; return
-        their number and bytes. Only checkpoints of one file are considered (Delta protocol,
-        "Checkpoints"). delta-rs' `cleanup_metadata` would keep all of them as long as the log."""
+        """Delete the checkpoints that `checkpoints_to_delete` names, if `delete` is
+        true; return their number and bytes. Only checkpoints of one file are considered
+        (Delta protocol, "Checkpoints"). delta-rs' `cleanup_metadata` would keep all of
+        them as long as the log."""
         log = self._lake / folder / "_delta_log"
         with lake_errors(log.parent):
             checkpoints = [
@@ -149,9 +151,9 @@ class SparkUpkeep:
 
 
 def _unneeded(path: LakePath, table: DeltaTable, keep: timedelta) -> FileTotal:
-    """Return the number and bytes of data files that VACUUM would delete: files that have not been
-    part of the newest version for `keep`, rounded up to hours, and files of that age that were
-    never committed."""
+    """Return the number and bytes of data files that VACUUM would delete: files that
+    have not been part of the newest version for `keep`, rounded up to hours, and files
+    of that age that were never committed."""
     hours = -(-keep // _HOUR)
     names = table.vacuum(hours, dry_run=True, enforce_retention_duration=False, full=True)
     files = files_below(path)

@@ -1,9 +1,10 @@
-"""Commits writes to a mirror (the Delta table with a table's present rows) by Spark queries. Each
-`MirrorWrite` is one commit.
+"""Commits writes to a mirror (the Delta table with a table's present rows) by Spark
+queries. Each `MirrorWrite` is one commit.
 
-In a mirror without a key, rows are compared by all their values, and equal rows are counted. -0.0
-and 0.0 are equal in a comparison, so a MERGE removes rows with either. They are counted separately,
-by their text, and the remaining rows are inserted again bit for bit.
+In a mirror without a key, rows are compared by all their values, and equal rows are
+counted. -0.0 and 0.0 are equal in a comparison, so a MERGE removes rows with either.
+They are counted separately, by their text, and the remaining rows are inserted again
+bit for bit.
 """
 
 from __future__ import annotations
@@ -67,7 +68,8 @@ if TYPE_CHECKING:
 
 
 def properties(target: MirrorTarget, keep: timedelta) -> Mapping[str, str]:
-    """Return the table properties of a new mirror. `keep`: how long each version stays readable."""
+    """Return the table properties of a new mirror. `keep`: how long each version stays
+    readable."""
     for_any = target.readers == Readers.ANY
     mapped = not for_any and any(map(is_refused, target.schema.names))
     return {
@@ -86,9 +88,9 @@ def commit(
     created: Mapping[str, str] | None,
     spell: Spelling,
 ) -> None:
-    """Make the write's one commit to the mirror at `path`. `spell` turns a column's name at the
-    source into its name in the mirror. `created`: the properties of a new mirror; None if the
-    mirror exists."""
+    """Make the write's one commit to the mirror at `path`. `spell` turns a column's
+    name at the source into its name in the mirror. `created`: the properties of a new
+    mirror; None if the mirror exists."""
     destination = _Destination(path, created, spell)
     match write:
         case Append(target, parts):
@@ -110,8 +112,8 @@ def commit(
 
 @dataclass(frozen=True, slots=True)
 class _Destination:
-    """The mirror to which rows are written. If it is missing, the same commit creates it, with the
-    properties `created`. The rows have the source's column names."""
+    """The mirror to which rows are written. If it is missing, the same commit creates
+    it, with the properties `created`. The rows have the source's column names."""
 
     path: LakePath
     created: Mapping[str, str] | None
@@ -197,7 +199,8 @@ def _merge_counted(
         destination.replace(_named_rows(_with_changes(rows, net, columns), names))
         return
     with staging.folder() as counted, staging.folder() as folder:
-        # The counts are stored, since the MERGE would otherwise execute their plan five times.
+        # The counts are stored, since the MERGE would otherwise execute their plan five
+        # times.
         net.write.mode("overwrite").parquet(counted)
         net = session.read.schema(net.schema).parquet(counted)
         source = _merge_source(net, rows, columns)
@@ -231,9 +234,9 @@ def write_rows(
     new_columns: bool,
     created: Mapping[str, str] | None,
 ) -> None:
-    """Commit the rows of an Arrow table by a Spark query. This is for a Spark whose Java this
-    process cannot call; otherwise `direct.commit_rows`, which describes the parameters, does the
-    same."""
+    """Commit the rows of an Arrow table by a Spark query. This is for a Spark whose
+    Java this process cannot call; otherwise `direct.commit_rows`, which describes the
+    parameters, does the same."""
     file = staging.stage("few", rows)
     try:
         frame = read_files(session, (file,), rows.schema)
@@ -247,9 +250,10 @@ def write_rows(
 
 
 def rewrite(session: SparkSession, path: LakePath, step: Rewrite | Fill, spell: Spelling) -> None:
-    """Write all rows of the mirror again, with other columns, or with a value in some columns.
-    Delta's UPDATE is not used for the values: it rewrites as many rows, and writes NULL to a column
-    that is called `__condition__`, which it takes for its own."""
+    """Write all rows of the mirror again, with other columns, or with a value in some
+    columns. Delta's UPDATE is not used for the values: it rewrites as many rows, and
+    writes NULL to a column that is called `__condition__`, which it takes for its
+    own."""
     rows = mirror_frame(session, path)
     if isinstance(step, Rewrite):
         pairs = zip(step.columns, step.schema, strict=True)
@@ -265,7 +269,8 @@ def rewrite(session: SparkSession, path: LakePath, step: Rewrite | Fill, spell: 
 def copy_rows(
     session: SparkSession, path: LakePath, columns: Sequence[str], version: int, folder: str
 ) -> None:
-    """Copy a mirror's rows at a version to Parquet files in `folder`, with columns c0, c1, …."""
+    """Copy a mirror's rows at a version to Parquet files in `folder`, with columns c0,
+    c1, …."""
     rows = mirror_frame(session, path, version)
     chosen = rows.select(*(column(name).alias(f"c{at}") for at, name in enumerate(columns)))
     chosen.write.mode("overwrite").option("compression", "snappy").parquet(folder)
@@ -299,8 +304,9 @@ def _merged(
     completed: Sequence[str] = (),
 ) -> DataFrame:
     """Return the mirror's rows after the changes, by a join. The result is that of
-    `statement.merge_statement`, which cannot be used if the rows are not in a table yet, or if a
-    column has a name that Delta's MERGE reserves. `folded`: the description of `changes`.
+    `statement.merge_statement`, which cannot be used if the rows are not in a table
+    yet, or if a column has a name that Delta's MERGE reserves. `folded`: the
+    description of `changes`.
     """
     from pyspark.sql import functions as f
 
@@ -336,8 +342,9 @@ def _merged(
 def _replaced(
     session: SparkSession, write: Replace, path: LakePath, exists: bool, staging: Staging
 ) -> Iterator[DataFrame]:
-    """Yield the rows of the write's snapshot after its changes; they can be read only inside the
-    context. `path`: the mirror's folder; `exists`: the mirror exists already."""
+    """Yield the rows of the write's snapshot after its changes; they can be read only
+    inside the context. `path`: the mirror's folder; `exists`: the mirror exists
+    already."""
     target, before = write.target, path if exists else None
     snapshot = rows_of(session, write.snapshot, target.schema, path)
     if not write.changes.files:
@@ -358,9 +365,9 @@ def _with_gone(
     rows: DataFrame,
     changes: DataFrame | None,
 ) -> DataFrame:
-    """Return the new rows together with the rows that stay although the source has deleted them.
-    `before`: the mirror with the earlier rows; None if there is none. `changes`: the changes that
-    are already in `rows`."""
+    """Return the new rows together with the rows that stay although the source has
+    deleted them. `before`: the mirror with the earlier rows; None if there is none.
+    `changes`: the changes that are already in `rows`."""
     target = write.target
     if write.forgets:
         before = None
@@ -373,8 +380,9 @@ def _with_gone(
     if write.gone.files:
         gone = _merged(gone, changes_of(session, write, write.gone), write, write.gone)
     if changes is not None and not target.soft:
-        # A "delete" among the changes always removes the row: either only TRUNCATE is ignored, or
-        # the row moved to another key. An ignored DELETE has another `_change_type`.
+        # A "delete" among the changes always removes the row: either only TRUNCATE is
+        # ignored, or the row moved to another key. An ignored DELETE has another
+        # `_change_type`.
         deleted = _named_rows(changes.where("_change_type = 'delete'"), target.schema.names)
         gone = _without(gone, deleted, write.key)
     return rows.unionByName(_without(gone, rows, write.key))
@@ -386,7 +394,8 @@ def _recounted(
     parts: Sequence[StagedFiles],
     rows: DataFrame,
 ) -> DataFrame:
-    """Return the rows of a snapshot after the row images of `parts`; equal rows are counted."""
+    """Return the rows of a snapshot after the row images of `parts`; equal rows are
+    counted."""
     names = schema.names
     columns = changelog_names(names)
     if not parts:
@@ -398,7 +407,8 @@ def _recounted(
 
 
 def _with_mark(rows: DataFrame, target: MirrorTarget) -> DataFrame:
-    """Return the rows, none of which is deleted, with `_deleted_at` if the mirror has it."""
+    """Return the rows, none of which is deleted, with `_deleted_at` if the mirror has
+    it."""
     from pyspark.sql import functions as f
 
     if not target.soft:
@@ -407,9 +417,10 @@ def _with_mark(rows: DataFrame, target: MirrorTarget) -> DataFrame:
 
 
 def _earlier_rows(session: SparkSession, write: Replace, path: LakePath) -> DataFrame:
-    """Return the mirror's earlier rows in the write's columns, marked as deleted if deletes are
-    "soft"; no rows if the mirror lacks a column of the key. `write.emptied`, the change that
-    removed all rows, such as TRUNCATE, gives the moment of the marks, and the stamps."""
+    """Return the mirror's earlier rows in the write's columns, marked as deleted if
+    deletes are "soft"; no rows if the mirror lacks a column of the key.
+    `write.emptied`, the change that removed all rows, such as TRUNCATE, gives the
+    moment of the marks, and the stamps."""
     from pyspark.sql import functions as f
 
     mirror = mirror_frame(session, path)
@@ -438,8 +449,8 @@ def _earlier_rows(session: SparkSession, write: Replace, path: LakePath) -> Data
 
 
 def _staying(path: LakePath, schema: pa.Schema) -> set[str]:
-    """Return the write's columns that can take the values of the mirror's column with the same
-    name."""
+    """Return the write's columns that can take the values of the mirror's column with
+    the same name."""
     version = newest_version(path)
     assert version is not None, "there is a mirror"
     present = {folded(field.name): field.type for field in mirror_schema(path, version)}
@@ -462,15 +473,16 @@ def _without(rows: DataFrame, others: DataFrame, key: tuple[str, ...]) -> DataFr
 
 
 _COUNT = "_sequence"
-"""The column that counts equal rows. Its name is reserved in a changelog, so no column that is
-spelled as in a changelog has it."""
+"""The column that counts equal rows. Its name is reserved in a changelog, so no column
+that is spelled as in a changelog has it."""
 
 _COMES = (ChangeType.INSERT.value, ChangeType.UPDATE_POSTIMAGE.value)
 
 
 def _net_changes(images: DataFrame, columns: Sequence[str]) -> DataFrame:
-    """Return each distinct row of the images, with the number of times that it is added minus the
-    number of times that it is removed (`_COUNT`). Rows for which this is 0 are left out."""
+    """Return each distinct row of the images, with the number of times that it is added
+    minus the number of times that it is removed (`_COUNT`). Rows for which this is 0
+    are left out."""
     from pyspark.sql import functions as f
 
     sign = f.when(f.col("_change_type").isin(*_COMES), 1).otherwise(-1)
@@ -479,9 +491,10 @@ def _net_changes(images: DataFrame, columns: Sequence[str]) -> DataFrame:
 
 
 def _merge_source(net: DataFrame, mirror: DataFrame, columns: Sequence[str]) -> DataFrame:
-    """Return the source of `keyless_merge_statement`: `_change_type` and the columns. If a row is
-    removed more often than it is added, a "delete" removes all its copies from the mirror, and the
-    copies that should remain are inserted again. `mirror`: its rows, with the same column names."""
+    """Return the source of `keyless_merge_statement`: `_change_type` and the columns.
+    If a row is removed more often than it is added, a "delete" removes all its copies
+    from the mirror, and the copies that should remain are inserted again. `mirror`: its
+    rows, with the same column names."""
     from pyspark.sql import functions as f
 
     gone = net.where(f.col(_COUNT) < 0).select(*map(column, columns)).distinct()
@@ -496,8 +509,8 @@ def _merge_source(net: DataFrame, mirror: DataFrame, columns: Sequence[str]) -> 
 
 
 def _with_changes(rows: DataFrame, net: DataFrame, columns: Sequence[str]) -> DataFrame:
-    """Return the rows after the net changes; equal rows are counted. Both arguments have the same
-    column names."""
+    """Return the rows after the net changes; equal rows are counted. Both arguments
+    have the same column names."""
     from pyspark.sql import functions as f
 
     copies = rows.select(*map(column, columns), f.lit(1).cast("bigint").alias(_COUNT))
@@ -507,8 +520,9 @@ def _with_changes(rows: DataFrame, net: DataFrame, columns: Sequence[str]) -> Da
 
 
 def _repeated(counted: DataFrame, columns: Sequence[str]) -> DataFrame:
-    """Return each row as many times as its count. A row with a count below 1 is left out. Counts
-    below 0 mean that the source removed copies that the mirror never had."""
+    """Return each row as many times as its count. A row with a count below 1 is left
+    out. Counts below 0 mean that the source removed copies that the mirror never
+    had."""
     from pyspark.sql import functions as f
 
     times = f.explode(f.sequence(f.lit(1), f.col(_COUNT).cast("int")))
@@ -517,7 +531,8 @@ def _repeated(counted: DataFrame, columns: Sequence[str]) -> DataFrame:
 
 
 def _counted(rows: DataFrame, columns: Sequence[str]) -> DataFrame:
-    """Return one row for all rows that are equal bit for bit, with the sum of their counts."""
+    """Return one row for all rows that are equal bit for bit, with the sum of their
+    counts."""
     from pyspark.sql import functions as f
 
     floating = [name for name, kind in rows.dtypes if name in columns and _floating(kind)]
@@ -533,8 +548,8 @@ def _floating(kind: str) -> bool:
 
 
 def _alike(rows: DataFrame, images: DataFrame, columns: Sequence[str], how: str) -> DataFrame:
-    """Return the rows that are among `images` (`how`: "left_semi") or are not ("left_anti"). NULL
-    equals NULL, and 0.0 equals -0.0."""
+    """Return the rows that are among `images` (`how`: "left_semi") or are not
+    ("left_anti"). NULL equals NULL, and 0.0 equals -0.0."""
     from pyspark.sql import functions as f
 
     condition = f.lit(True)

@@ -1,7 +1,9 @@
-"""The jars of Delta and of object stores: their lock files, their checks, and their download.
+"""The jars of Delta and of object stores: their lock files, their checks, and their
+download.
 
-`lockstep setup` downloads exactly the jars of `jars.lock` into the environment, and those of
-`jars-s3.lock` if asked to; their SHA-256 must match. A run only checks that they exist.
+`lockstep setup` downloads exactly the jars of `jars.lock` into the environment, and
+those of `jars-s3.lock` if asked to; their SHA-256 must match. A run only checks that
+they exist.
 """
 
 from __future__ import annotations
@@ -28,7 +30,8 @@ SETUP: Final = {DELTA: "`lockstep setup`", S3: "`lockstep setup --with s3`"}
 
 @dataclass(frozen=True, slots=True)
 class Jar:
-    """A line of a lock file: a jar of Maven Central, and the SHA-256 of its content in hex."""
+    """A line of a lock file: a jar of Maven Central, and the SHA-256 of its content in
+    hex."""
 
     organisation: str
     artifact: str
@@ -56,8 +59,8 @@ def jars_folder(prefix: str) -> Path:
 
 
 def class_path(folder: Path, lock: str = DELTA) -> tuple[Path, ...]:
-    """Return the path in `folder` of each jar of a lock file. Raise `SetupIncomplete` if a jar is
-    missing."""
+    """Return the path in `folder` of each jar of a lock file. Raise `SetupIncomplete`
+    if a jar is missing."""
     paths = tuple(folder / jar.file_name for jar in locked_jars(lock))
     missing = [path.name for path in paths if not path.is_file()]
     if missing:
@@ -68,14 +71,16 @@ def class_path(folder: Path, lock: str = DELTA) -> tuple[Path, ...]:
 
 
 def missing_or_damaged(folder: Path, jars: Iterable[Jar]) -> list[Jar]:
-    """Return the jars that are missing from `folder` or differ from their locked content."""
+    """Return the jars that are missing from `folder` or differ from their locked
+    content."""
     return [jar for jar in jars if _digest(folder / jar.file_name) != jar.sha256]
 
 
 def download_jars(folder: Path, *locks: str, java: Path, settings: Path | None = None) -> list[Jar]:
-    """Download the jars of these lock files that are missing or damaged in `folder`, and return
-    them. All are checked before the first is moved to `folder`. `java`: the program. `settings`: an
-    Ivy settings file, for machines that reach Maven Central through another server."""
+    """Download the jars of these lock files that are missing or damaged in `folder`,
+    and return them. All are checked before the first is moved to `folder`. `java`: the
+    program. `settings`: an Ivy settings file, for machines that reach Maven Central
+    through another server."""
     wanted = missing_or_damaged(folder, locked_jars(*locks))
     if not wanted:
         return []
@@ -97,8 +102,8 @@ def download_jars(folder: Path, *locks: str, java: Path, settings: Path | None =
 
 
 def _resolve(jars: Iterable[Jar], target: Path, java: Path, settings: Path | None) -> None:
-    """Download `jars`, without their dependencies, with the copy of Ivy that is among pyspark's
-    jars."""
+    """Download `jars`, without their dependencies, with the copy of Ivy that is among
+    pyspark's jars."""
     ivy_file = target / "ivy.xml"
     ivy_file.write_text(_ivy_module(jars), encoding="utf-8")
     own_settings = files("lockstep.resources.lake.spark").joinpath("ivysettings.xml")

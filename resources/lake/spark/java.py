@@ -1,11 +1,12 @@
-"""Java, which Spark needs and pip cannot install: how it is found, and its class-data archive.
+"""Java, which Spark needs and pip cannot install: how it is found, and its class-data
+archive.
 
 Nothing here imports pyspark, so a check that only needs Java is fast.
 
-Java maps the archive into memory instead of loading and verifying some 20,000 classes one by one
-(JEP 350, "Dynamic CDS Archives"). An archive is valid for one build of Java and one class path;
-Java compares the jars by size and time. The archive's name is a hash of all these. Without a valid
-archive, Java only starts more slowly.
+Java maps the archive into memory instead of loading and verifying some 20,000 classes
+one by one (JEP 350, "Dynamic CDS Archives"). An archive is valid for one build of Java
+and one class path; Java compares the jars by size and time. The archive's name is a
+hash of all these. Without a valid archive, Java only starts more slowly.
 """
 
 from __future__ import annotations
@@ -45,8 +46,9 @@ class Java:
 
 
 def require_java(environment: Mapping[str, str]) -> Java:
-    """Return the Java that Spark will use: the one in JAVA_HOME, otherwise the one on PATH. Raise
-    `JavaMissing` if there is none, if it does not run, or if it is too old."""
+    """Return the Java that Spark will use: the one in JAVA_HOME, otherwise the one on
+    PATH. Raise `JavaMissing` if there is none, if it does not run, or if it is too
+    old."""
     home = environment.get("JAVA_HOME")
     if home:
         program = Path(home) / "bin" / "java"
@@ -62,8 +64,9 @@ def require_java(environment: Mapping[str, str]) -> Java:
 
 @cache
 def _usable(program: Path, _modified_at: int) -> Java:
-    """Run `java -version` and return the usable Java. The result is cached by the time at which the
-    program's file was modified. Raise `JavaMissing` if the program does not run or is too old."""
+    """Run `java -version` and return the usable Java. The result is cached by the time
+    at which the program's file was modified. Raise `JavaMissing` if the program does
+    not run or is too old."""
     try:
         result = subprocess.run(
             [str(program), "-version"], capture_output=True, text=True, check=True, timeout=30
@@ -81,7 +84,8 @@ def _usable(program: Path, _modified_at: int) -> Java:
 
 
 def archive_path(jars: Path, class_path: Sequence[Path], java: Java) -> Path:
-    """Return the path of the archive of this Java and these jars, whether or not it exists."""
+    """Return the path of the archive of this Java and these jars, whether or not it
+    exists."""
     identity = "\n".join([java.description, *map(_jar_identity, class_path)])
     return jars.parent / f"classes-{hashlib.sha256(identity.encode()).hexdigest()[:16]}.jsa"
 
@@ -94,9 +98,10 @@ def _jar_identity(path: Path) -> str:
 
 
 def make_archive(jars: Path, class_path: Sequence[Path], java: Java) -> bool:
-    """Create the archive unless it exists, and return whether it was created. A separate Spark
-    process writes and merges a small table; when it ends, Java dumps the classes that it used. No
-    error is raised if that fails, since starts are then only slower."""
+    """Create the archive unless it exists, and return whether it was created. A
+    separate Spark process writes and merges a small table; when it ends, Java dumps the
+    classes that it used. No error is raised if that fails, since starts are then only
+    slower."""
     target = archive_path(jars, class_path, java)
     if target.is_file():
         return False

@@ -23,8 +23,9 @@ def java_session(session: SparkSession) -> Any:
 
 
 def java_class(jvm: Any, name: str) -> Any:
-    """Return a class by its full name. This is faster than `jvm.java.util.ArrayList`, for which
-    Java would search hundreds of jars for a class `java`, then for a class `java.util`."""
+    """Return a class by its full name. This is faster than `jvm.java.util.ArrayList`,
+    for which Java would search hundreds of jars for a class `java`, then for a class
+    `java.util`."""
     return getattr(jvm, name)
 
 

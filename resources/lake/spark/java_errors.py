@@ -1,11 +1,11 @@
-"""Translation of Spark's and Delta's exceptions to our errors, whose messages are one line without
-a stack trace or a row's value.
+"""Translation of Spark's and Delta's exceptions to our errors, whose messages are one
+line without a stack trace or a row's value.
 
-If another writer committed first, the error becomes `CommitConflict`. If the storage or the machine
-fails, or Spark is stopped, it becomes `LakeUnavailable`. Any other error is about the plan, rows or
-files of one table and becomes `MirrorRefused`. Our message repeats the message of an analysis
-error, which contains only names. Other errors can contain rows, so our message has only Spark's
-error condition.
+If another writer committed first, the error becomes `CommitConflict`. If the storage or
+the machine fails, or Spark is stopped, it becomes `LakeUnavailable`. Any other error is
+about the plan, rows or files of one table and becomes `MirrorRefused`. Our message
+repeats the message of an analysis error, which contains only names. Other errors can
+contain rows, so our message has only Spark's error condition.
 """
 
 from __future__ import annotations
@@ -85,8 +85,8 @@ _STOPPED_CLASSES = (
 """Classes of exceptions of a Spark that is being stopped, or whose jars do not match."""
 
 _FILE_CONDITIONS = ("DELTA_", "FAILED_READ_FILE")
-"""Beginnings of error conditions that concern a table's files, even if the cause is an exception of
-another package."""
+"""Beginnings of error conditions that concern a table's files, even if the cause is an
+exception of another package."""
 
 _TABLE_PACKAGES = (
     "java.lang.",
@@ -108,8 +108,8 @@ _MEMORY = 'give Spark more memory ("spark.driver.memory" under [spark]), then ru
 
 @dataclass(frozen=True, slots=True)
 class JavaError:
-    """An exception in a Java chain of causes. `name`: its class. `condition`: Spark's name for the
-    kind of error ("error condition"), which contains no values."""
+    """An exception in a Java chain of causes. `name`: its class. `condition`: Spark's
+    name for the kind of error ("error condition"), which contains no values."""
 
     name: str
     message: str
@@ -169,9 +169,10 @@ def conflict(path: LakePath) -> CommitConflict:
 def silence_pyspark() -> None:
     """Switch off the logging of errors that we report ourselves.
 
-    PySpark prints each error with Java's stack trace. If a host such as Dagster configures logging,
-    PySpark's client for Spark Connect logs the error, too; this stays on if SPARK_CONNECT_LOG_LEVEL
-    is set. When a Java process ends, py4j logs a traceback to the root logger.
+    PySpark prints each error with Java's stack trace. If a host such as Dagster
+    configures logging, PySpark's client for Spark Connect logs the error, too; this
+    stays on if SPARK_CONNECT_LOG_LEVEL is set. When a Java process ends, py4j logs a
+    traceback to the root logger.
     """
     from pyspark.logger import PySparkLogger
 
@@ -207,8 +208,9 @@ def spark_errors(path: LakePath) -> Iterator[None]:
 
 
 def _chain_of_server(error: PySparkException) -> list[JavaError]:
-    """Return the chain of exceptions of a Spark Connect server, from its stack trace. Without one,
-    for example if the server did not answer, return PySpark's exception alone."""
+    """Return the chain of exceptions of a Spark Connect server, from its stack trace.
+    Without one, for example if the server did not answer, return PySpark's exception
+    alone."""
     condition = error.getCondition()
     trace = getattr(error, "getStackTrace", lambda: None)()
     if not trace:
@@ -237,7 +239,8 @@ def _chain(outermost: JavaObject | None) -> list[JavaError]:
         condition = None
         name = str(cause.getClass().getName())
         if name.startswith(("org.apache.spark", "io.delta")):
-            # Not every exception of Spark has a condition, and py4j's objects claim any method.
+            # Not every exception of Spark has a condition, and py4j's objects claim any
+            # method.
             with suppress(Py4JError):
                 condition = str(cause.getCondition())
         chain.append(JavaError(name, str(cause.getMessage() or ""), condition))

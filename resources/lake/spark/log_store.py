@@ -1,6 +1,6 @@
-"""Our Delta log stores: Java classes through which Delta writes its commit files. They refuse a
-commit that was planned on another version (`delta.pin`). Their jar is in this package;
-`tests/lake/build_log_store.py` builds it.
+"""Our Delta log stores: Java classes through which Delta writes its commit files. They
+refuse a commit that was planned on another version (`delta.pin`). Their jar is in this
+package; `tests/lake/build_log_store.py` builds it.
 """
 
 from __future__ import annotations
@@ -40,15 +40,17 @@ def log_store_jar() -> Path:
 
 
 def require_log_store(session: SparkSession, lake: LakePath | None = None) -> None:
-    """Raise `LakeUnavailable` unless Delta writes logs with our classes, on this machine and in the
-    lake. Any other class would commit a late write as the next free version."""
+    """Raise `LakeUnavailable` unless Delta writes logs with our classes, on this
+    machine and in the lake. Any other class would commit a late write as the next free
+    version."""
     _require(session, "/", CLASS)
     if isinstance(lake, ObjectPath):
         _require(session, f"{lake.bucket.url}/", OBJECTS)
 
 
 def _require(session: SparkSession, root: str, wanted: str) -> None:
-    """Raise `LakeUnavailable` unless `wanted` is the class of Delta's log store below `root`."""
+    """Raise `LakeUnavailable` unless `wanted` is the class of Delta's log store below
+    `root`."""
     stores = scala_object(java_of(session), "org.apache.spark.sql.delta.storage.LogStore")
     store = stores.apply(java_session(session))
     path, system = hadoop_path(session, root)

@@ -1,5 +1,5 @@
-"""Spark at a Spark Connect server: the server's address (`remote` and `token` under `[spark]`), and
-sessions there. This machine needs no Java for it.
+"""Spark at a Spark Connect server: the server's address (`remote` and `token` under
+`[spark]`), and sessions there. This machine needs no Java for it.
 
 A statement continues at the server if its client dies. That is safe, because every
 commit is bound to the table version on which it was planned (`delta.pin`): the
@@ -88,9 +88,10 @@ class SparkServer:
             return False
 
     def url(self, session: UUID) -> str:
-        """Return the URL with which PySpark opens a session, including the token. Without TLS,
-        PySpark sends a token only to `localhost`. All sessions have the same user name, so that one
-        account of a machine can end the sessions of another."""
+        """Return the URL with which PySpark opens a session, including the token.
+        Without TLS, PySpark sends a token only to `localhost`. All sessions have the
+        same user name, so that one account of a machine can end the sessions of
+        another."""
         host = "localhost" if self.here and self.token is not None else self.host
         more = f"{self.more};session_id={session}"
         if f";{_USER}=" not in more.lower():
@@ -101,7 +102,8 @@ class SparkServer:
 
 
 def server_of(user: Mapping[str, str]) -> SparkServer | None:
-    """Return the server that the `[spark]` table names; None for a Spark of this machine."""
+    """Return the server that the `[spark]` table names; None for a Spark of this
+    machine."""
     remote, token = user.get("remote"), user.get("token")
     if remote is None:
         if token is not None:
@@ -163,8 +165,8 @@ _HADOOP: Final = "spark.hadoop."
 @dataclass(frozen=True, slots=True)
 class Connected:
     """A server that accepts sessions. `version`: Spark's version. `defaults`: the
-    settings of a new session. `opened`: all sessions of this process. `idle`: its unused
-    sessions; under True those with the settings for few rows."""
+    settings of a new session. `opened`: all sessions of this process. `idle`: its
+    unused sessions; under True those with the settings for few rows."""
 
     version: str
     defaults: Mapping[str, str]
@@ -289,8 +291,8 @@ class RemoteSpark:
 
     @contextmanager
     def _refused(self) -> Iterator[None]:
-        """Turn the server's errors inside the context, in which a session is opened, into
-        our errors (`refusal`)."""
+        """Turn the server's errors inside the context, in which a session is opened,
+        into our errors (`refusal`)."""
         from pyspark.errors import PySparkException
 
         try:
@@ -324,7 +326,8 @@ def _require_settable(
 
 def _released(sessions: Iterable[SparkSession]) -> None:
     """Close sessions at the server, which ends their statements. The server answers
-    only after the statements have ended; we wait at most `_TIMEOUT` seconds for that."""
+    only after the statements have ended; we wait at most `_TIMEOUT` seconds for
+    that."""
     threads = [Thread(target=_release, args=(session,), daemon=True) for session in sessions]
     for thread in threads:
         thread.start()

@@ -1,13 +1,15 @@
-"""Spark in a Java process of this machine: how it is started in the background, and stopped.
+"""Spark in a Java process of this machine: how it is started in the background, and
+stopped.
 
-`settings` has its configuration. pyspark starts Java by Spark's own `spark-submit`, keeps one Java
-per Python process, and has no public way to replace it. So Java runs as long as the Python process;
-if Spark is stopped, the next Spark uses the same Java. Java ends with the Python process even if
-that is killed, since its standard input is a pipe from the process.
+`settings` has its configuration. pyspark starts Java by Spark's own `spark-submit`,
+keeps one Java per Python process, and has no public way to replace it. So Java runs as
+long as the Python process; if Spark is stopped, the next Spark uses the same Java. Java
+ends with the Python process even if that is killed, since its standard input is a pipe
+from the process.
 
-Java's folder is removed when the process ends. If the process is killed, the next process removes
-the folder when it starts (`staging.held_folder`). The background thread imports pyspark; nothing
-imports it earlier.
+Java's folder is removed when the process ends. If the process is killed, the next
+process removes the folder when it starts (`staging.held_folder`). The background thread
+imports pyspark; nothing imports it earlier.
 """
 
 from __future__ import annotations
@@ -57,8 +59,8 @@ _LAST_JARS: Final = "SPARK_DIST_CLASSPATH"
 
 
 class JavaOfProcess:
-    """The Java process of this Python process, of which there is at most one. The first Spark
-    starts it."""
+    """The Java process of this Python process, of which there is at most one. The first
+    Spark starts it."""
 
     def __init__(self) -> None:
         self._gateway: JavaGateway | None = None
@@ -67,11 +69,12 @@ class JavaOfProcess:
     def start(
         self, settings_in: Callable[[Path], SparkSettings]
     ) -> tuple[JavaGateway, SparkSettings]:
-        """Start Java unless it runs. Return py4j's gateway to it, and the settings for a Spark.
+        """Start Java unless it runs. Return py4j's gateway to it, and the settings for
+        a Spark.
 
-        `settings_in` returns the settings for Java's folder. A Java that runs already keeps the
-        command line with which it was started. Raise `LakeUnavailable`, with the last line that
-        Java printed, if Java does not start or has ended.
+        `settings_in` returns the settings for Java's folder. A Java that runs already
+        keeps the command line with which it was started. Raise `LakeUnavailable`, with
+        the last line that Java printed, if Java does not start or has ended.
         """
         from py4j.protocol import Py4JError
         from pyspark import SparkConf
@@ -86,7 +89,8 @@ class JavaOfProcess:
             conf = SparkConf(loadDefaults=False).setAll(list(settings.launch().items()))
             with log_of(settings).open("wb") as log:
                 try:
-                    # A process group of its own, so that Ctrl-C in a terminal reaches only Python.
+                    # A process group of its own, so that Ctrl-C in a terminal reaches
+                    # only Python.
                     popen = {"stdout": log, "stderr": log, "process_group": 0}
                     start: Callable[..., JavaGateway] = launch_gateway
                     self._gateway = start(conf, popen)
@@ -97,8 +101,8 @@ class JavaOfProcess:
         return self._gateway, settings
 
     def end(self, patience: float = 0) -> None:
-        """End Java and remove its folder. `patience`: seconds to wait for Java to end by itself,
-        before it is killed."""
+        """End Java and remove its folder. `patience`: seconds to wait for Java to end
+        by itself, before it is killed."""
         from py4j.protocol import Py4JError
 
         if self._gateway is not None:
@@ -135,17 +139,18 @@ def settle_environment(
 ) -> None:
     """Define the environment variables that a start of Spark reads and sets.
 
-    This must be called before there is another thread. Whenever delta-rs opens a table, it reads
-    the whole environment without a lock. If another thread adds or deletes a variable at that
-    moment, the list of variables can move in memory, and the process crashes. A change of an
-    existing variable is harmless.
+    This must be called before there is another thread. Whenever delta-rs opens a table,
+    it reads the whole environment without a lock. If another thread adds or deletes a
+    variable at that moment, the list of variables can move in memory, and the process
+    crashes. A change of an existing variable is harmless.
 
-    `last_jars` come last on the class path, since the class-data archive is valid only for class
-    paths that begin with its own.
+    `last_jars` come last on the class path, since the class-data archive is valid only
+    for class paths that begin with its own.
     """
     for name, value in _PYSPARK_SETS.items():
         environment.setdefault(name, value)
-    # Always the Spark inside pyspark, even if SPARK_HOME names another one of this machine.
+    # Always the Spark inside pyspark, even if SPARK_HOME names another one of this
+    # machine.
     environment["SPARK_HOME"] = str(spark_home())
     if last_jars:
         before = [path for path in environment.get(_LAST_JARS, "").split(":") if path]
@@ -173,25 +178,28 @@ def _last_words(log: Path) -> str:
 
 
 def make_scratch() -> HeldFolder:
-    """Create a folder for this process's Spark in the machine's folder of temporary files."""
+    """Create a folder for this process's Spark in the machine's folder of temporary
+    files."""
     return held_folder(Path(tempfile.gettempdir()), "lockstep-spark-")
 
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """A running Spark: its first session, and its unused sessions (`spark.one_session`)."""
+    """A running Spark: its first session, and its unused sessions
+    (`spark.one_session`)."""
 
     session: SparkSession
     idle: Mapping[bool, list[SparkSession]] = field(default_factory=lambda: {False: [], True: []})
 
 
 class SparkProcess:
-    """`Spark` in a Java process of this machine. A Python process may run only one at a time.
+    """`Spark` in a Java process of this machine. A Python process may run only one at a
+    time.
 
-    `user`: the `[spark]` table. `lake`: where the tables are. `staging`: the folder with the files
-    that are written to them; tasks on other machines must see both. `archive`: use the class-data
-    archive, with which Java starts faster. `on_warning` is called with a sentence for a person, by
-    the starting thread.
+    `user`: the `[spark]` table. `lake`: where the tables are. `staging`: the folder
+    with the files that are written to them; tasks on other machines must see both.
+    `archive`: use the class-data archive, with which Java starts faster. `on_warning`
+    is called with a sentence for a person, by the starting thread.
     """
 
     java = True
@@ -230,8 +238,9 @@ class SparkProcess:
         """Do nothing: the statements of a dead process ended with its Java."""
 
     def session(self, settings: Mapping[str, str] = MappingProxyType({})) -> SparkSession:
-        """Wait for the start and return a new session. Raise `JavaMissing`, `SetupIncomplete`, or
-        `LakeUnavailable` with the last line that the Java process printed."""
+        """Wait for the start and return a new session. Raise `JavaMissing`,
+        `SetupIncomplete`, or `LakeUnavailable` with the last line that the Java process
+        printed."""
         session = self._start.wait().session.newSession()
         for name, value in settings.items():
             if name not in self._user:
@@ -248,7 +257,8 @@ class SparkProcess:
         return 0 if started is None else _requests_of_java(started.session, self._lake)
 
     def stop(self) -> None:
-        """End Spark if it was started, without waiting for a start that is still going on."""
+        """End Spark if it was started, without waiting for a start that is still going
+        on."""
         self._start.end()
 
     def _launch(self) -> Started:
@@ -279,15 +289,16 @@ class SparkProcess:
 
 
 def jars_for(lake: LakePath | None) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
-    """Return the jars that every start needs, and the further jars that this lake needs."""
+    """Return the jars that every start needs, and the further jars that this lake
+    needs."""
     folder = jars_folder(sys.prefix)
     last = class_path(folder, S3) if isinstance(lake, ObjectPath) else ()
     return (*class_path(folder), log_store_jar()), last
 
 
 def settle_environment_for(lake: LakePath | None) -> None:
-    """Define the environment variables of a start of Spark for this lake, before any thread reads
-    the environment (`settle_environment`)."""
+    """Define the environment variables of a start of Spark for this lake, before any
+    thread reads the environment (`settle_environment`)."""
     locked = locked_jars(S3) if isinstance(lake, ObjectPath) else ()
     folder = jars_folder(sys.prefix)
     settle_environment(os.environ, [folder / jar.file_name for jar in locked])
@@ -346,9 +357,9 @@ _COUNTER: Final = "store_io_request"
 
 
 def _requests_of_java(session: SparkSession, lake: ObjectPath) -> int | None:
-    """Return the number of requests that Java has sent to the lake's store since it started. Return
-    None if Java's client does not count them, or if Java has ended; then the next use of Spark
-    raises an error."""
+    """Return the number of requests that Java has sent to the lake's store since it
+    started. Return None if Java's client does not count them, or if Java has ended;
+    then the next use of Spark raises an error."""
     from py4j.protocol import Py4JError
 
     try:

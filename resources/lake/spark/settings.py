@@ -1,5 +1,5 @@
-"""Spark's configuration, which consists of our defaults, settings for the lake's object store, and
-the user's `[spark]` table. Pure.
+"""Spark's configuration, which consists of our defaults, settings for the lake's object
+store, and the user's `[spark]` table. Pure.
 
 The figures in comments were measured on two cores.
 """
@@ -18,8 +18,8 @@ from lockstep.resources.lake.store.paths import LakePath, ObjectPath
 _GIB = 1024**3
 
 SECOND_COMPILER_PAYS = 256 * 1024**2
-"""Smallest size in bytes of the binary log of a run at which Java's second compiler (C2) makes the
-run faster (benchmarks/README.md)."""
+"""Smallest size in bytes of the binary log of a run at which Java's second compiler
+(C2) makes the run faster (benchmarks/README.md)."""
 
 EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
 
@@ -29,35 +29,39 @@ JOINED = {
     "spark.jars": ",",
     "spark.sql.extensions": ",",
 }
-"""Keys whose value is ours followed by the user's, and the separator between them. A user's value
-does not replace ours, because Delta needs it."""
+"""Keys whose value is ours followed by the user's, and the separator between them. A
+user's value does not replace ours, because Delta needs it."""
 
 _ONE_PROCESS = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
-    # Spark listens for executors and deserializes what it receives, so any account of the machine
-    # could run code as this one. With this, Spark requires a secret that only its process has.
+    # Spark listens for executors and deserializes what it receives, so any account of
+    # the machine could run code as this one. With this, Spark requires a secret that
+    # only its process has.
     "spark.authenticate": "true",
-    # Hadoop's own class starts a command for each file that it creates (`LocalFiles.java`).
+    # Hadoop's own class starts a command for each file that it creates
+    # (`LocalFiles.java`).
     "spark.hadoop.fs.file.impl": "lockstep.delta.LocalFiles",
     "spark.hadoop.fs.AbstractFileSystem.file.impl": "lockstep.delta.LocalFiles$Context",
 }
 
 _LAUNCH = ("spark.master", "spark.driver.", "spark.jars")
-"""Beginnings of the keys that Java needs on its command line. Every account of the machine can see
-a command line, so all other settings are passed to the running process."""
+"""Beginnings of the keys that Java needs on its command line. Every account of the
+machine can see a command line, so all other settings are passed to the running
+process."""
 
 
 @dataclass(frozen=True, slots=True)
 class SparkSettings:
     """Everything that determines the configuration of a Spark process.
 
-    `user`: the `[spark]` table. `class_path`: Delta's jars and ours. `last_jars`: jars that come
-    after all others, because the class-data archive (`archive`) is valid only for class paths that
-    begin with its own. `log4j`: the file with the settings of logging. `scratch`: a folder that is
-    removed when this process ends. `cores`, `memory`: those of the machine, memory in bytes.
-    `store`: Hadoop's settings for the lake's object store. `log_bytes`: the size of the binary log
-    whose changes will be written, as far as it is known.
+    `user`: the `[spark]` table. `class_path`: Delta's jars and ours. `last_jars`: jars
+    that come after all others, because the class-data archive (`archive`) is valid only
+    for class paths that begin with its own. `log4j`: the file with the settings of
+    logging. `scratch`: a folder that is removed when this process ends. `cores`,
+    `memory`: those of the machine, memory in bytes. `store`: Hadoop's settings for the
+    lake's object store. `log_bytes`: the size of the binary log whose changes will be
+    written, as far as it is known.
     """
 
     user: Mapping[str, str]
@@ -107,29 +111,33 @@ class SparkSettings:
             "spark.sql.shuffle.partitions": str(self.cores),
             "spark.sql.sources.parallelPartitionDiscovery.parallelism": str(self.cores),
             "spark.databricks.delta.snapshotPartitions": str(self.cores),
-            # Our plans are small and their sizes known, so planning again between stages costs
-            # more than it gains (0.2 s of processor time for each small table).
+            # Our plans are small and their sizes known, so planning again between
+            # stages costs more than it gains (0.2 s of processor time for each small
+            # table).
             "spark.sql.adaptive.enabled": "false",
             # The plan of each query is formatted for the web UI, which is off.
             "spark.sql.ui.explainMode": "simple",
-            # Staged Parquet does not change while it is read, so reading it twice is safe, and
-            # cheaper than copying it first.
+            # Staged Parquet does not change while it is read, so reading it twice is
+            # safe, and cheaper than copying it first.
             "spark.databricks.delta.merge.materializeSource": "none",
         }
 
     def _java_options(self) -> str:
-        # Most runs end before Java's second compiler (C2) has saved as much time as it took.
-        # Without it, the start and the first two writes take 8.4 s of processor time instead of 17.
-        # Even a Spark server that gets a few changes a minute has not regained that time after
-        # sixty runs. A user's -XX:TieredStopAtLevel comes later and wins.
+        # Most runs end before Java's second compiler (C2) has saved as much time as it
+        # took. Without it, the start and the first two writes take 8.4 s of processor
+        # time instead of 17. Even a Spark server that gets a few changes a minute has
+        # not regained that time after sixty runs. A user's -XX:TieredStopAtLevel comes
+        # later and wins.
         options = [
             f"-XX:TieredStopAtLevel={4 if self.log_bytes >= SECOND_COMPILER_PAYS else 1}",
-            # With one compiler, Java's code cache has 48 MB. Writes to many tables need more, so
-            # Java would discard code and compile it again, in a quarter of the processor time.
+            # With one compiler, Java's code cache has 48 MB. Writes to many tables need
+            # more, so Java would discard code and compile it again, in a quarter of the
+            # processor time.
             "-XX:ReservedCodeCacheSize=240m",
             "-XX:+UseParallelGC",
-            # Without a limit the young generation grows as long as the heap has room. After writes
-            # to a hundred small tables, 2.7 GB are resident instead of 1.1; the time is the same.
+            # Without a limit the young generation grows as long as the heap has room.
+            # After writes to a hundred small tables, 2.7 GB are resident instead of
+            # 1.1; the time is the same.
             "-XX:MaxNewSize=400m",
             # In another zone Delta reads each log again to validate its checksum file.
             "-Duser.timezone=UTC",
@@ -137,26 +145,28 @@ class SparkSettings:
             f'"-Djava.io.tmpdir={self.scratch}"',
         ]
         if self.archive is not None:
-            # Java ignores an archive that is not valid for it, silently with -Xlog:disable.
+            # Java ignores an archive that is not valid for it, silently with
+            # -Xlog:disable.
             options += [f'"-XX:SharedArchiveFile={self.archive}"', "-Xlog:disable"]
         return " ".join(options)
 
 
 def driver_memory(machine: int) -> int:
-    """Return the heap size in bytes: a quarter of the machine's memory, from 1 GiB to 8 GiB."""
+    """Return the heap size in bytes: a quarter of the machine's memory, from 1 GiB to 8
+    GiB."""
     return max(_GIB, min(8 * _GIB, machine // 4))
 
 
 def is_local(user: Mapping[str, str]) -> bool:
-    """Return whether Spark runs all tasks in its own Java process; `user` is the `[spark]`
-    table."""
+    """Return whether Spark runs all tasks in its own Java process; `user` is the
+    `[spark]` table."""
     master = user.get("spark.master", "local")
     return master == "local" or master.startswith("local[")
 
 
 def where_to_look(user: Mapping[str, str]) -> str:
-    """Return the hint for a Spark that does not start. For a cluster, it names the logs of the
-    executors."""
+    """Return the hint for a Spark that does not start. For a cluster, it names the logs
+    of the executors."""
     if is_local(user):
         return "check the [spark] table of lockstep.toml and the free memory, then run again"
     return (
@@ -185,11 +195,11 @@ _PROVIDERS: Final = "org.apache.hadoop.fs.s3a"
 
 
 def store_settings(lake: LakePath | None) -> dict[str, str]:
-    """Return Hadoop's settings for the lake's object store, made from the lake's options; empty for
-    a lake in a folder or in a store without S3's protocol.
+    """Return Hadoop's settings for the lake's object store, made from the lake's
+    options; empty for a lake in a folder or in a store without S3's protocol.
 
-    Only S3 was tested. We do not set up Hadoop's connectors for `gs://` and `abfss://`: their jars
-    and their settings must be added to `[spark]`.
+    Only S3 was tested. We do not set up Hadoop's connectors for `gs://` and `abfss://`:
+    their jars and their settings must be added to `[spark]`.
     """
     if not isinstance(lake, ObjectPath) or urlsplit(lake.bucket.url).scheme not in SCHEMES:
         return {}
@@ -209,8 +219,8 @@ def store_settings(lake: LakePath | None) -> dict[str, str]:
 
 
 def _provider(options: Mapping[str, str]) -> str | None:
-    """Return the class that provides credentials; None if S3A should look for credentials in the
-    environment."""
+    """Return the class that provides credentials; None if S3A should look for
+    credentials in the environment."""
     if options.get("skip_signature") == "true":
         return f"{_PROVIDERS}.AnonymousAWSCredentialsProvider"
     if "session_token" in options:

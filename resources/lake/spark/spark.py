@@ -1,7 +1,8 @@
-"""The interface to Spark wherever it runs, its start in the background, and its sessions.
+"""The interface to Spark wherever it runs, its start in the background, and its
+sessions.
 
-A Spark is a Java process of this machine (`session`) or a server reached by Spark Connect
-(`remote`). The code that works in a session is the same for both.
+A Spark is a Java process of this machine (`session`) or a server reached by Spark
+Connect (`remote`). The code that works in a session is the same for both.
 """
 
 from __future__ import annotations
@@ -27,49 +28,55 @@ class Spark(Protocol):
 
     @property
     def java(self) -> bool:
-        """True if this process can call Spark's Java objects, for what PySpark cannot do: commits
-        without a query (`mirror.direct`), and aborting uploads (`changelog.segments`)."""
+        """True if this process can call Spark's Java objects, for what PySpark cannot
+        do: commits without a query (`mirror.direct`), and aborting uploads
+        (`changelog.segments`)."""
 
     @property
     def client(self) -> UUID | None:
-        """The id of this process at a Spark server; None if Spark ends with the process."""
+        """The id of this process at a Spark server; None if Spark ends with the
+        process."""
 
     def end_statements(self, client: UUID) -> None:
-        """Make the server close the sessions of the process with the id `client` and end their
-        statements. Raise `LakeUnavailable` if the server cannot be reached."""
+        """Make the server close the sessions of the process with the id `client` and
+        end their statements. Raise `LakeUnavailable` if the server cannot be
+        reached."""
 
     def named(self) -> str:
         """Wait for the start and return a name of this Spark for messages."""
 
     def require_ready(self) -> None:
-        """Raise `JavaMissing` or `SetupIncomplete` if a start would raise it, but start nothing."""
+        """Raise `JavaMissing` or `SetupIncomplete` if a start would raise it, but start
+        nothing."""
 
     def prepare(self, log_bytes: int = 0) -> None:
-        """Begin the start in the background unless it has begun; `session` raises the start's
-        errors. `log_bytes`: as in `Mirrors.prepare`."""
+        """Begin the start in the background unless it has begun; `session` raises the
+        start's errors. `log_bytes`: as in `Mirrors.prepare`."""
 
     def session(self, settings: Mapping[str, str] = MappingProxyType({})) -> SparkSession:
-        """Wait for the start and return a new session, with its own configuration and views. The
-        user's settings override `settings`. Raise `LockstepError` if the start fails."""
+        """Wait for the start and return a new session, with its own configuration and
+        views. The user's settings override `settings`. Raise `LockstepError` if the
+        start fails."""
 
     def idle(self, *, few: bool) -> list[SparkSession]:
-        """Wait for the start and return the list of unused sessions with the settings for few rows,
-        or of those without (`one_session`). Any thread can take a session from the list and put it
-        back."""
+        """Wait for the start and return the list of unused sessions with the settings
+        for few rows, or of those without (`one_session`). Any thread can take a session
+        from the list and put it back."""
 
     def requests(self) -> int | None:
-        """Return the number of requests that Spark has sent to the lake's object store since its
-        start; None if it is unknown, since other machines send some, too. This neither starts Spark
-        nor waits for it."""
+        """Return the number of requests that Spark has sent to the lake's object store
+        since its start; None if it is unknown, since other machines send some, too.
+        This neither starts Spark nor waits for it."""
 
     def stop(self) -> None:
-        """End Spark, or this process's sessions at a server. This has no effect if Spark was never
-        started."""
+        """End Spark, or this process's sessions at a server. This has no effect if
+        Spark was never started."""
 
 
 class Starting(Generic[T]):
-    """A start in the background: `begin` calls `launch` in a new thread, once, and `end` calls
-    `stop` with what `launch` returned. After `end`, `begin` starts again."""
+    """A start in the background: `begin` calls `launch` in a new thread, once, and
+    `end` calls `stop` with what `launch` returned. After `end`, `begin` starts
+    again."""
 
     def __init__(self, launch: Callable[[], T], stop: Callable[[T], None]) -> None:
         self._launch = launch
@@ -90,8 +97,8 @@ class Starting(Generic[T]):
                 run.start()
 
     def wait(self) -> T:
-        """Begin the start unless it has begun, wait for it, and return what `launch` returned or
-        raise what it raised."""
+        """Begin the start unless it has begun, wait for it, and return what `launch`
+        returned or raise what it raised."""
         self.begin()
         start = self._start
         if start is None:
@@ -99,15 +106,15 @@ class Starting(Generic[T]):
         return start.result()
 
     def started(self) -> T | None:
-        """Return what `launch` returned, without waiting; None if it has not returned yet, or has
-        failed."""
+        """Return what `launch` returned, without waiting; None if it has not returned
+        yet, or has failed."""
         start = self._start
         return None if start is None or not start.done() or start.exception() else start.result()
 
     def end(self) -> None:
-        """Stop what was started. This does not wait for a start that is still going on: the start's
-        own thread then stops what it started, unless `begin` was called again or the process has
-        ended by then."""
+        """Stop what was started. This does not wait for a start that is still going on:
+        the start's own thread then stops what it started, unless `begin` was called
+        again or the process has ended by then."""
         with self._lock:
             start, self._wanted = self._start, False
             if start is None or not start.done():
@@ -136,8 +143,8 @@ class Starting(Generic[T]):
 APP_ID: Final = "spark.databricks.delta.write.txnAppId"
 TXN_VERSION: Final = "spark.databricks.delta.write.txnVersion"
 USER_METADATA: Final = "spark.databricks.delta.commitInfo.userMetadata"
-"""Session settings whose values Delta records with each commit: the id of an application, the
-version of its transaction, and a text."""
+"""Session settings whose values Delta records with each commit: the id of an
+application, the version of its transaction, and a text."""
 
 FOR_FEW: Final = {
     "spark.sql.codegen.wholeStage": "false",
@@ -147,17 +154,17 @@ FOR_FEW: Final = {
     "spark.sql.shuffle.partitions": "1",
     "spark.sql.autoBroadcastJoinThreshold": "-1",
 }
-"""Settings of a session for few rows, which switch off work that pays only for many rows (see
-`python -m benchmarks small`). Without them Spark would compile each plan to Java, once for each
-order of types, and Delta would write deletion vectors, which takes twice as many queries as
-rewriting the file. File skipping stays on: without it, Delta cannot read a table with deletion
-vectors."""
+"""Settings of a session for few rows, which switch off work that pays only for many
+rows (see `python -m benchmarks small`). Without them Spark would compile each plan to
+Java, once for each order of types, and Delta would write deletion vectors, which takes
+twice as many queries as rewriting the file. File skipping stays on: without it, Delta
+cannot read a table with deletion vectors."""
 
 
 @contextmanager
 def stamped(session: SparkSession, stamps: Mapping[str, str]) -> Iterator[None]:
-    """Set session settings, which commits record or obey, inside the context. Restore the former
-    values at its end."""
+    """Set session settings, which commits record or obey, inside the context. Restore
+    the former values at its end."""
     before = {key: session.conf.get(key, None) for key in stamps}
     try:
         for key, value in stamps.items():
@@ -173,9 +180,10 @@ def stamped(session: SparkSession, stamps: Mapping[str, str]) -> Iterator[None]:
 
 @contextmanager
 def one_session(spark: Spark, *, few: bool = False) -> Iterator[SparkSession]:
-    """Yield a session that no other thread uses inside the context; with `few`, it has the settings
-    for few rows. Sessions are used again, since each new one builds its own catalog and optimizer.
-    A session in which an error was raised is not used again."""
+    """Yield a session that no other thread uses inside the context; with `few`, it has
+    the settings for few rows. Sessions are used again, since each new one builds its
+    own catalog and optimizer. A session in which an error was raised is not used
+    again."""
     idle = spark.idle(few=few)
     try:
         session = idle.pop()

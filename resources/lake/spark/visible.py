@@ -1,9 +1,9 @@
-"""A check, at each start of a Spark on other machines, that its tasks see the same disks as this
-process.
+"""A check, at each start of a Spark on other machines, that its tasks see the same
+disks as this process.
 
-Otherwise tasks would write rows to another disk under the lake's path, and the commit would name
-files that do not exist here. One task that reads and one that writes are tried; all machines of a
-cluster are assumed to be alike.
+Otherwise tasks would write rows to another disk under the lake's path, and the commit
+would name files that do not exist here. One task that reads and one that writes are
+tried; all machines of a cluster are assumed to be alike.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ _PROBE = [20]
 
 
 def require_visible(session: SparkSession, lake: LakePath, staging: Path, named: str) -> None:
-    """Make Spark read a staged file and write its rows to the lake's folder, then delete both.
-    Raise `ConfigurationError` if Spark does not see one of the two folders. `named`: Spark's name
-    in the message."""
+    """Make Spark read a staged file and write its rows to the lake's folder, then
+    delete both. Raise `ConfigurationError` if Spark does not see one of the two
+    folders. `named`: Spark's name in the message."""
     from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
 

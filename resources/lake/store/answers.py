@@ -1,5 +1,5 @@
-"""The meaning of error messages of object stores: for each, a clause that continues "The lake's
-storage at URL", and a hint."""
+"""The meaning of error messages of object stores: for each, a clause that continues
+"The lake's storage at URL", and a hint."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ TAKEN: Final = (
     "answers each commit that another one was made, but there is none (409)",
     "run again later; if it stays so, ask whoever runs the store about conditional writes",
 )
-"""The entry for a store that answers each commit with HTTP 409, with which Amazon S3 asks a client
-to try again."""
+"""The entry for a store that answers each commit with HTTP 409, with which Amazon S3
+asks a client to try again."""
 
 _ANSWERS: Final = (
     (
@@ -63,7 +63,7 @@ _ANSWERS: Final = (
 
 
 def refusal(said: str) -> tuple[str, str] | None:
-    """Return the clause and the hint of the first entry with a code that the error message `said`
-    contains; None if it contains none of them."""
+    """Return the clause and the hint of the first entry with a code that the error
+    message `said` contains; None if it contains none of them."""
     fitting = (answer for codes, answer in _ANSWERS if any(code in said for code in codes))
     return next(fitting, None)

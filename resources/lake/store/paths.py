@@ -1,14 +1,16 @@
-"""Paths of the lake: files of this machine, or objects of a store with the methods of `pathlib`.
+"""Paths of the lake: files of this machine, or objects of a store with the methods of
+`pathlib`.
 
-Each method makes requests through `obstore`, which uses the same Rust client as delta-rs, and
-counts them. `storage` says when a file or an object is durable.
+Each method makes requests through `obstore`, which uses the same Rust client as
+delta-rs, and counts them. `storage` says when a file or an object is durable.
 
-In a store, a folder is a prefix of keys: it need not be created, and does not exist without
-objects. Hadoop marks folders with empty objects, which are skipped, since no file of the lake is
-empty. An object exists whole or not at all, and readers see it as soon as the store has answered
-(S3 is consistent since 2020, Google's and Azure's stores always were). Objects are listed only if
-their keys are unknown. A missing object is a FileNotFoundError, as in `pathlib`; all other errors
-are obstore's own, which `storage.lake_errors` translates.
+In a store, a folder is a prefix of keys: it need not be created, and does not exist
+without objects. Hadoop marks folders with empty objects, which are skipped, since no
+file of the lake is empty. An object exists whole or not at all, and readers see it as
+soon as the store has answered (S3 is consistent since 2020, Google's and Azure's stores
+always were). Objects are listed only if their keys are unknown. A missing object is a
+FileNotFoundError, as in `pathlib`; all other errors are obstore's own, which
+`storage.lake_errors` translates.
 """
 
 from __future__ import annotations
@@ -35,8 +37,8 @@ PART_BYTES: Final = 10 << 20
 """Size in bytes of the parts into which a larger upload is split."""
 
 PARTS_AT_ONCE: Final = 4
-"""Number of parts that are uploaded at the same time. With the part that is being filled, a file
-takes 50 MiB of memory."""
+"""Number of parts that are uploaded at the same time. With the part that is being
+filled, a file takes 50 MiB of memory."""
 
 READ_BYTES: Final = 1 << 20
 """Smallest number of bytes of an object that are requested at once."""
@@ -47,8 +49,8 @@ PAGE: Final = 1000
 
 @dataclass(slots=True)
 class RequestCount:
-    """The number of requests of all threads of this process. A request that the client repeats by
-    itself counts once."""
+    """The number of requests of all threads of this process. A request that the client
+    repeats by itself counts once."""
 
     made: int = 0
     _turn: threading.Lock = field(default_factory=threading.Lock, repr=False)
@@ -107,8 +109,8 @@ class ObjectReader(io.RawIOBase):
 
 
 class ObjectWriter:
-    """An upload of an object, which exists once the upload is closed. It takes one request, or one
-    for each part, one to begin and one to complete."""
+    """An upload of an object, which exists once the upload is closed. It takes one
+    request, or one for each part, one to begin and one to complete."""
 
     def __init__(self, store: ObjectStore, key: str, count: RequestCount) -> None:
         import obstore
@@ -151,9 +153,9 @@ class ObjectFacts:
 
 @dataclass(frozen=True, slots=True)
 class Bucket:
-    """A bucket, or a store's equivalent of one. `url`: without `/` at its end. `options`: the
-    options with which it was opened, which delta-rs gets, too. `count`: the requests that were made
-    through its paths."""
+    """A bucket, or a store's equivalent of one. `url`: without `/` at its end.
+    `options`: the options with which it was opened, which delta-rs gets, too. `count`:
+    the requests that were made through its paths."""
 
     url: str
     store: ObjectStore
@@ -226,7 +228,8 @@ class ObjectPath:
         return self.is_file() or self.is_dir()
 
     def is_dir(self) -> bool:
-        """Return whether an object exists below this prefix; False if the bucket does not exist."""
+        """Return whether an object exists below this prefix; False if the bucket does
+        not exist."""
         return next(self.rglob(), None) is not None
 
     def read_bytes(self) -> bytes:
@@ -263,9 +266,9 @@ class ObjectPath:
         obstore.put(self.bucket.store, self.key, content, use_multipart=False)
 
     def create_once(self, content: bytes) -> bool:
-        """Create the object and return True; if it exists, return False and leave it unchanged.
-        Raise obstore's `BaseError` if the store answers that the object exists although it does
-        not."""
+        """Create the object and return True; if it exists, return False and leave it
+        unchanged. Raise obstore's `BaseError` if the store answers that the object
+        exists although it does not."""
         import obstore
         from obstore.exceptions import AlreadyExistsError
 
@@ -279,23 +282,24 @@ class ObjectPath:
         return True
 
     def unlink(self, missing_ok: bool = False) -> None:
-        """Delete the object. `missing_ok` has no effect, since stores do not report that an object
-        was missing."""
+        """Delete the object. `missing_ok` has no effect, since stores do not report
+        that an object was missing."""
         import obstore
 
         self.bucket.count.add()
         obstore.delete(self.bucket.store, self.key)
 
     def replace(self, target: ObjectPath) -> None:
-        """Rename the object by a copy and a deletion. If the process is killed in between, both
-        objects remain."""
+        """Rename the object by a copy and a deletion. If the process is killed in
+        between, both objects remain."""
         import obstore
 
         self.bucket.count.add(2)
         obstore.rename(self.bucket.store, self.key, target.key)
 
     def unlink_below(self, names: Iterable[str]) -> None:
-        """Delete the objects with these names below this prefix; a missing object is no error."""
+        """Delete the objects with these names below this prefix; a missing object is no
+        error."""
         self._delete([(self / name).key for name in names])
 
     def rmtree(self) -> None:
@@ -303,16 +307,18 @@ class ObjectPath:
         self._delete([path.key for path in self.rglob()])
 
     def remove_table(self, held: RequireHeld) -> None:
-        """Delete the Delta table that is here before `held` is called. The checkpoints are deleted
-        first, since readers begin with them, then the commits, oldest first, so that an interrupted
-        deletion leaves no table rather than an older version of it."""
+        """Delete the Delta table that is here before `held` is called. The checkpoints
+        are deleted first, since readers begin with them, then the commits, oldest
+        first, so that an interrupted deletion leaves no table rather than an older
+        version of it."""
         of_log = f"{self.key}/_delta_log/"
         keys = [path.key for path in self.rglob()]
         log = [key for key in keys if key.startswith(of_log)]
         commits = [ObjectPath(self.bucket, key) for key in log if key.endswith(".json")]
         newest = commits[-1].read_bytes() if commits else b""
         held()
-        # Each file of rows has a name of its own, but the logs of all tables have the same names.
+        # Each file of rows has a name of its own, but the logs of all tables have the
+        # same names.
         if not commits or commits[-1].has(newest):
             self._delete([key for key in log if "checkpoint" in key])
             self._delete([key for key in log if "checkpoint" not in key])
@@ -337,8 +343,8 @@ class ObjectPath:
             yield ObjectPath(self.bucket, meta["path"])
 
     def glob(self, pattern: str) -> Iterator[ObjectPath]:
-        """Yield the objects below this prefix whose key there matches. `*` stands for a name or a
-        part of one, without `/`."""
+        """Yield the objects below this prefix whose key there matches. `*` stands for a
+        name or a part of one, without `/`."""
         first, *rest = pattern.split("/")
         if rest and "*" not in first:
             yield from (self / first).glob("/".join(rest))
@@ -349,13 +355,13 @@ class ObjectPath:
                 yield path
 
     def from_name(self, name: str) -> Iterator[ObjectPath]:
-        """Yield the objects below this prefix with a key greater than that of `name`, in order of
-        their keys."""
+        """Yield the objects below this prefix with a key greater than that of `name`,
+        in order of their keys."""
         return self.rglob(f"{self.key}/{name}")
 
     def rglob(self, after: str | None = None) -> Iterator[ObjectPath]:
-        """Yield the objects below this prefix, at any depth, in order of their keys. `after`: only
-        objects with a greater key."""
+        """Yield the objects below this prefix, at any depth, in order of their keys.
+        `after`: only objects with a greater key."""
         for meta in self._below(after):
             yield ObjectPath(self.bucket, meta["path"])
 
@@ -394,17 +400,17 @@ def is_url(text: str) -> bool:
 
 
 def lake_path(text: str, folder: Path, options: Mapping[str, str]) -> LakePath:
-    """Return the lake's path for a text from the settings: a URL, or a path relative to `folder`.
-    `options`: as for `object_path`."""
+    """Return the lake's path for a text from the settings: a URL, or a path relative to
+    `folder`. `options`: as for `object_path`."""
     if is_url(text):
         return object_path(text, options)
     return folder / Path(text).expanduser()
 
 
 def object_path(url: str, options: Mapping[str, str]) -> ObjectPath:
-    """Return the prefix that a URL names. `options`: options of the Rust crate `object_store`
-    (`endpoint`, `region`, `access_key_id`, …). Raise `ValueError` for a URL or an option that it
-    does not accept."""
+    """Return the prefix that a URL names. `options`: options of the Rust crate
+    `object_store` (`endpoint`, `region`, `access_key_id`, …). Raise `ValueError` for a
+    URL or an option that it does not accept."""
     from obstore.exceptions import BaseError
     from obstore.store import from_url
 

@@ -1,9 +1,9 @@
-"""Staged files: temporary files that this process writes for Spark to read, and intermediate
-results that Spark reads more than once.
+"""Staged files: temporary files that this process writes for Spark to read, and
+intermediate results that Spark reads more than once.
 
-Each process has its own folder below the staging folder. It holds a lock on a file beside its
-folder until it ends. A process that begins to stage removes the folders whose lock no process
-holds.
+Each process has its own folder below the staging folder. It holds a lock on a file
+beside its folder until it ends. A process that begins to stage removes the folders
+whose lock no process holds.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ class Staging:
         self._ended: Callable[[], object] = lambda: None
 
     def stage(self, name: str, rows: pa.Table) -> str:
-        """Write the rows to a Parquet file and return its absolute path. After an error there is no
-        file. `name` is the beginning of the file's name."""
+        """Write the rows to a Parquet file and return its absolute path. After an error
+        there is no file. `name` is the beginning of the file's name."""
         with lake_errors(self._folder):
             readable = "".join(c if c.isalnum() and c.isascii() else "-" for c in name)
             descriptor, path = tempfile.mkstemp(
@@ -68,8 +68,8 @@ class Staging:
 
     @contextmanager
     def folder(self) -> Iterator[str]:
-        """Yield the path of a new folder for files that Spark writes. The folder is removed at the
-        end of the context."""
+        """Yield the path of a new folder for files that Spark writes. The folder is
+        removed at the end of the context."""
         with lake_errors(self._folder):
             folder = tempfile.mkdtemp(prefix="folder-", dir=self._of_process())
         try:
@@ -95,21 +95,22 @@ class Staging:
 
 @dataclass(frozen=True, slots=True)
 class HeldFolder:
-    """A folder of this process. `held`: the descriptor of the locked file beside the folder. The
-    operating system releases the lock when the process ends."""
+    """A folder of this process. `held`: the descriptor of the locked file beside the
+    folder. The operating system releases the lock when the process ends."""
 
     folder: Path
     held: int
 
     def end(self) -> None:
-        """Remove the folder and release its lock. What cannot be removed now, the next process
-        removes."""
+        """Remove the folder and release its lock. What cannot be removed now, the next
+        process removes."""
         _remove(self.folder.with_name(self.folder.name + _LOCKED))
         os.close(self.held)
 
 
 def held_folder(among: Path, prefix: str) -> HeldFolder:
-    """Create a folder below `among`, and remove the folders there whose process has ended."""
+    """Create a folder below `among`, and remove the folders there whose process has
+    ended."""
     for lock in among.glob(f"{prefix}*{_LOCKED}"):
         _remove_left(lock)
     while True:
@@ -124,7 +125,8 @@ def held_folder(among: Path, prefix: str) -> HeldFolder:
 
 
 def _remove_left(lock: Path) -> None:
-    """Remove the folder of a lock if its process has ended and the lock is this account's."""
+    """Remove the folder of a lock if its process has ended and the lock is this
+    account's."""
     try:
         held = os.open(lock, os.O_RDWR | os.O_NOFOLLOW)
     except OSError:
@@ -140,8 +142,8 @@ def _remove_left(lock: Path) -> None:
 
 
 def _remove(lock: Path) -> None:
-    """Remove a folder, then its lock. If the folder cannot be removed, the lock stays, so that a
-    later process tries again."""
+    """Remove a folder, then its lock. If the folder cannot be removed, the lock stays,
+    so that a later process tries again."""
     folder = Path(str(lock).removesuffix(_LOCKED))
     shutil.rmtree(folder, ignore_errors=True)
     if not folder.exists():

@@ -94,8 +94,8 @@ def mirror_errors(lake: LakePath, path: LakePath) -> Iterator[None]:
 def _about_mirror(
     lake: LakePath, path: LakePath, error: Exception
 ) -> LakeUnavailable | MirrorRefused:
-    """Return our error for an error at the mirror's folder `path`: of this mirror only, or
-    of the whole lake."""
+    """Return our error for an error at the mirror's folder `path`: of this mirror only,
+    or of the whole lake."""
     match = _OS_ERROR.search(str(error))
     number = int(match[1]) if match else None
     if isinstance(error, OSError):
@@ -256,7 +256,8 @@ def delta_tables(folder: LakePath) -> Iterator[LakePath]:
         below: list[LakePath] = [*folder.iterdir()]
     except (FileNotFoundError, NotADirectoryError):
         return
-    # `is_dir`, because Hadoop can leave an empty object as the marker of a deleted folder.
+    # `is_dir`, because Hadoop can leave an empty object as the marker of a deleted
+    # folder.
     if any(path.name == "_delta_log" and path.is_dir() for path in below):
         yield folder
         return
@@ -311,9 +312,9 @@ def move_folder(folder: LakePath, target: LakePath) -> None:
 
 def remove_table(folder: LakePath, held: RequireHeld) -> None:
     """Remove a Delta table: first its log, so that readers find no table rather than a
-    part of one, then its files and its folder. A missing table is no error. A table that
-    another process creates under the same name after `held` was called remains: in a
-    file system, the folder is opened before, and its content is deleted through that
+    part of one, then its files and its folder. A missing table is no error. A table
+    that another process creates under the same name after `held` was called remains: in
+    a file system, the folder is opened before, and its content is deleted through that
     descriptor."""
     if isinstance(folder, ObjectPath):
         folder.remove_table(held)
