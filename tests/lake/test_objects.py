@@ -172,7 +172,7 @@ REFUSALS = {
     Fault.EXPIRED: "credentials that have expired",
     Fault.SKEWED: "clock is wrong",
     Fault.ELSEWHERE: "another region",
-    Fault.CONFLICT: "and there is none",
+    Fault.CONFLICT: "but there is none",
 }
 
 

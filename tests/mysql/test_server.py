@@ -68,8 +68,8 @@ def test_a_certificate_that_a_server_made_for_itself(mysql: MySqlStand) -> None:
     error = refusal(MySqlServer(settings(mysql, tls="verify")))
     assert str(error) == (
         f"no secured connection to {mysql.host}:{mysql.port} with tls = 'verify': no authority "
-        "that is known here has signed the server's certificate, which is what a server makes for "
-        "itself at its first start"
+        "that this machine trusts has signed the server's certificate; a server makes such a "
+        "certificate for itself at its first start"
     )
 
 
