@@ -471,13 +471,15 @@ class TablePlans:
     def resumed(self) -> list[TableOrder]:
         """The orders that an ordinary capture carries out. Tables whose rows are read
         from the server come last."""
-        resumed = [o for o in self.orders if o.table in self.plans and o.table not in self.waits]
+        going_on = self.plans.keys() - self.waits.keys()
+        resumed = [order for order in self.orders if order.table in going_on]
         return sorted(resumed, key=lambda order: self.plans[order.table].asks_server)
 
     @property
     def caught_up(self) -> list[TableOrder]:
         """The orders of tables that catch up through the log."""
-        return [order for order in self.orders if order.table in self.spans]
+        spans = self.spans
+        return [order for order in self.orders if order.table in spans]
 
     @property
     def waits(self) -> dict[TableName, str]:
@@ -546,7 +548,8 @@ def plan_returns(
         for order in orders
     }
     if before is not None:
-        lacked_none = {order.id for order in before.orders if order.table not in before.spans}
+        lacked_some = {order.id for order in before.caught_up}
+        lacked_none = {order.id for order in before.orders} - lacked_some
         for order in orders:
             if order.id not in lacked_none:
                 reaches[order.table].without_log = without_log
