@@ -24,8 +24,7 @@ from lockstep.pipeline.model.table_state import Supplier
 from lockstep.pipeline.ports.ledger import content_of
 from lockstep.pipeline.replay.spans import Span
 from lockstep.pipeline.run.context import Workplace
-from lockstep.pipeline.run.rebuild.origin import origin_at
-from lockstep.pipeline.run.rebuild.rebuild import rebuild_as_of
+from lockstep.pipeline.run.rebuild import origin_at, rebuild_as_of
 from lockstep.pipeline.run.recovery.recover import recover
 from lockstep.pipeline.run.replay.replay import replay
 from lockstep.pipeline.run.status.schema_history import show_schema
