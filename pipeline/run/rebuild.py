@@ -32,7 +32,7 @@ from lockstep.pipeline.mirror.merging import (
     plan_merge,
     reload_origin,
 )
-from lockstep.pipeline.mirror.source_tables import source_table_path
+from lockstep.pipeline.mirror.system_tables import system_table_path
 from lockstep.pipeline.model.batch import Batch, TableContent
 from lockstep.pipeline.model.lake_commit import WriteKind, stamp
 from lockstep.pipeline.model.table_state import TableEvent, TableEventKind
@@ -78,7 +78,7 @@ from lockstep.pipeline.values.places import AtMoment, InFile, OfRun, Place, mome
 from lockstep.pipeline.values.policies import Deletes, DroppedColumns, Readers
 from lockstep.pipeline.values.position import Coordinates, LogFile
 from lockstep.pipeline.values.row_groups import row_groups
-from lockstep.pipeline.values.segment import SourceTable
+from lockstep.pipeline.values.segment import SystemTable
 from lockstep.pipeline.values.table import TableName
 
 # -- the origin -------------------------------------------------------------------------------
@@ -204,11 +204,11 @@ def _before(work: Workplace, batch: Batch) -> Batch | None:
 def _transactions(work: Workplace, batch: Batch) -> pa.Table:
     """Return the transactions of a batch, in the order of the log, from the lake's
     table `_transactions`. Raise `PastRefused` if their files are missing or damaged."""
-    folder = source_table_path(work.source.name, SourceTable.TRANSACTIONS)
+    folder = system_table_path(work.source.name, SystemTable.TRANSACTIONS)
     files = [
         file
-        for part in content_of(work.ledger, batch.source, batch.id).source_parts
-        if part.table is SourceTable.TRANSACTIONS
+        for part in content_of(work.ledger, batch.source, batch.id).system_segments
+        if part.table is SystemTable.TRANSACTIONS
         for file in part.files
     ]
     damage = next(iter(work.segments.damaged(folder, files)), None)

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from lockstep.pipeline.mirror.layout import changelog_path
-from lockstep.pipeline.mirror.source_tables import source_table_path
+from lockstep.pipeline.mirror.system_tables import system_table_path
 from lockstep.pipeline.model.batch import BatchState
 from lockstep.pipeline.model.table_state import Supplier
 from lockstep.pipeline.ports.ledger import content_of
@@ -166,9 +166,9 @@ class Kept:
             version = ledger.schema_version(SOURCE, segment.table, segment.schema_version)
             for file in segment.files:
                 yield changelog_path(SOURCE, segment.table, version.generation), file
-        for part in content_of(ledger, SOURCE, batch).source_parts:
+        for part in content_of(ledger, SOURCE, batch).system_segments:
             for file in part.files:
-                yield source_table_path(SOURCE, part.table), file
+                yield system_table_path(SOURCE, part.table), file
 
     # -- who needs them ----------------------------------------------------------------------
 
