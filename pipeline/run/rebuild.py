@@ -50,7 +50,7 @@ from lockstep.pipeline.ports.mirrors import Copies, Mirrors
 from lockstep.pipeline.replay.spans import COLUMNS, batch_at, end_of, transactions_up_to
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.status.version_sets import explained
-from lockstep.pipeline.run.stop_errors import for_one_table
+from lockstep.pipeline.run.stop_errors import arrow_errors_as_table_error
 from lockstep.pipeline.run.unpruned_batches import (
     RUNS,
     batch_of_run,
@@ -493,7 +493,7 @@ def build(work: Workplace, mirrors: Mirrors, origin: RebuildOrigin) -> int:
     aside = replace(work, mirrors=mirrors, source=work.source.for_readers(Readers.ANY))
     _require_whole(work, origin)
     try:
-        with for_one_table("make it again"):
+        with arrow_errors_as_table_error("make it again"):
             if origin.changes.base is not None:
                 _copy_base(work, aside, origin.changes.base, origin)
             if origin.changes.parts:

@@ -27,7 +27,11 @@ from lockstep.pipeline.run.mirror_rows import MirrorReader
 from lockstep.pipeline.run.proof.verify_differences import Side, differences
 from lockstep.pipeline.run.proof.verify_log import AGAIN, SumReader, read_log
 from lockstep.pipeline.run.reports import NotCompared, TableDifference, VerifyReport
-from lockstep.pipeline.run.stop_errors import for_one_table, reload_hint, stopped_tables
+from lockstep.pipeline.run.stop_errors import (
+    arrow_errors_as_table_error,
+    reload_hint,
+    stopped_tables,
+)
 from lockstep.pipeline.values.errors import (
     MirrorRefused,
     NothingMatches,
@@ -199,7 +203,7 @@ def try_to_compare(table: TableName, compare: Callable[[], T | Comparison]) -> T
     """Return what `compare` returns. An error that concerns one table becomes a
     `NotCompared`, so that the other tables are compared."""
     try:
-        with for_one_table("compare its rows"):
+        with arrow_errors_as_table_error("compare its rows"):
             return compare()
     except MirrorRefused as error:
         return NotCompared(table, error.reason, reload_hint(table))
