@@ -28,7 +28,7 @@ from typing import Final
 
 from lockstep.pipeline.schema.history import SchemaStatement, SchemaVersion
 from lockstep.pipeline.schema.model import TableSchema
-from lockstep.pipeline.values.segment import SegmentFile, SourceTable
+from lockstep.pipeline.values.segment import SegmentFile, SystemTable
 from lockstep.pipeline.values.table import TableName
 
 
@@ -138,11 +138,11 @@ def holder_sentence(kind: str, name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ClearedFile:
-    """A batch's file in one of the source's own tables, and the file without hidden
-    values that replaces it."""
+    """A batch's file in a system table (`_transactions`, `_ddl`), and the file without
+    hidden values that replaces it."""
 
     batch: int
-    table: SourceTable
+    table: SystemTable
     before: str
     after: SegmentFile
 

@@ -32,7 +32,7 @@ from lockstep.pipeline.upkeep.clearing import (
     holder_sentence,
 )
 from lockstep.pipeline.values.decisions import Lease
-from lockstep.pipeline.values.segment import SourceTable
+from lockstep.pipeline.values.segment import SystemTable
 from lockstep.pipeline.values.table import TableName
 from lockstep.resources.postgres.rows import Row, of_table, position, table
 from lockstep.resources.postgres.schemas import effects_json
@@ -66,7 +66,7 @@ class PostgresForgotten(Subject):
         rows = self._all("change_files", source=source, above=above, through=through)
         return [
             ChangeFile(
-                SourceTable(row["name"]) if row["database"] is None else table(row),
+                SystemTable(row["name"]) if row["database"] is None else table(row),
                 row["generation"],
                 row["path"],
                 row["size"],

@@ -20,7 +20,7 @@ from lockstep.pipeline.run.capture import capture
 from lockstep.pipeline.run.clear import clear, clearable
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.merge import merge
-from lockstep.pipeline.run.rebuild.origin import origin_at
+from lockstep.pipeline.run.rebuild import origin_at
 from lockstep.pipeline.run.recovery.recover import recover, undone_run
 from lockstep.pipeline.run.replay.replay import replay
 from lockstep.pipeline.run.reshaping import still_in_plaintext

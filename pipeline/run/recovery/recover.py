@@ -31,7 +31,7 @@ from functools import cache, partial
 from typing import assert_never
 
 from lockstep.pipeline.mirror.layout import application_id, changelog_path
-from lockstep.pipeline.mirror.source_tables import source_table_id
+from lockstep.pipeline.mirror.system_tables import system_table_app_id
 from lockstep.pipeline.model.batch import CaptureRecord
 from lockstep.pipeline.model.claim import Unclaimed
 from lockstep.pipeline.model.lake_commit import WriteKind, metadata_for_kind
@@ -81,7 +81,7 @@ from lockstep.pipeline.values.errors import (
     VersionSetUnknown,
 )
 from lockstep.pipeline.values.position import Position
-from lockstep.pipeline.values.segment import SegmentFile, SourceTable, batch_of
+from lockstep.pipeline.values.segment import SegmentFile, SystemTable, batch_of
 from lockstep.pipeline.values.table import TableName
 
 
@@ -419,8 +419,8 @@ def _later(work: Workplace, changelog: ListedChangelog, batch: int) -> bool:
 
 def _app_id(work: Workplace, gathered: GatheredLake, listed: ListedChangelog) -> str:
     source = work.source.name
-    if isinstance(listed.table, SourceTable):
-        return source_table_id(source, listed.table)
+    if isinstance(listed.table, SystemTable):
+        return system_table_app_id(source, listed.table)
     mirrors = {mirror.table: mirror for mirror in gathered.facts.mirrors}
     mirror = mirrors.get(listed.table)
     generation = 1 if mirror is None else mirror.generation + 1
