@@ -83,14 +83,16 @@ def why_no_longer_shown(
     gone = ledger.forgotten(source, table).newest
     if gone is not None and gone.table is not None and batch <= gone.through:
         return gone.told
-    for note in ledger.in_clear(source):
+    for note in ledger.uncleared_values(source):
         through = note.tightening.through
         less = note.kept_because is None or (read_again and note.tightening.rehashed)
         if note.table == table and less and batch <= through:
-            return f"less is shown of {note.tightening.told} than up to batch {through}"
+            return f"less is shown of {note.tightening.hidden_in_words} than up to batch {through}"
     return None
 
 
 def stale_tables(ledger: Deletions, source: str) -> frozenset[TableName]:
     """Return the tables whose mirrors still show values that the settings hide."""
-    return frozenset(note.table for note in ledger.in_clear(source) if note.stale)
+    return frozenset(
+        note.table for note in ledger.uncleared_values(source) if note.has_stale_mirror
+    )

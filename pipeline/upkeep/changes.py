@@ -26,7 +26,7 @@ from lockstep.pipeline.upkeep.clearing import holder_sentence
 from lockstep.pipeline.upkeep.decide import FileTotal
 from lockstep.pipeline.values.places import moment_text
 from lockstep.pipeline.values.position import Position
-from lockstep.pipeline.values.segment import SourceTable
+from lockstep.pipeline.values.segment import SystemTable
 from lockstep.pipeline.values.table import TableName
 
 KEY: Final = "`keep_changes`"
@@ -123,10 +123,11 @@ class Forgettable:
 
 @dataclass(frozen=True, slots=True)
 class ChangeFile:
-    """A file of a changelog, or of one of the source's own tables. `generation`: the
-    number of the changelog among all that its table has had; `size`: bytes."""
+    """A file of a changelog, or of a system table (`_transactions`, `_ddl`).
+    `generation`: the number of the changelog among all that its table has had; `size`:
+    bytes."""
 
-    table: TableName | SourceTable
+    table: TableName | SystemTable
     generation: int
     path: str
     size: int

@@ -96,7 +96,7 @@ def renamed(mysql: MySqlStand, name: str) -> Follower:
     )
     follower.run()
     [newest] = follower.batches(limit=1)
-    assert (newest.id, content_of(follower.ledger, SOURCE, 4).source_parts) == (4, ())
+    assert (newest.id, content_of(follower.ledger, SOURCE, 4).system_segments) == (4, ())
     return follower
 
 

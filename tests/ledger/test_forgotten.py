@@ -12,7 +12,7 @@ from lockstep.pipeline.ports.ledger import Ledger, content_of
 from lockstep.pipeline.upkeep.changes import ForgottenStep, Prunable, Pruned
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.errors import ConsumerRefused, LedgerRefused
-from lockstep.pipeline.values.segment import SegmentFile, SourcePart, SourceTable
+from lockstep.pipeline.values.segment import SegmentFile, SystemTable, SystemTableSegment
 from tests.ledger.consuming import ALL, NAME, given
 from tests.ledger.made import ORDERS, begun, following, merged, record
 
@@ -21,9 +21,9 @@ def made(ledger: Ledger, lease: Lease, *, first: bool = False) -> int:
     """A batch with a file of `_transactions`, acknowledged."""
     batch = (begun if first else following)(ledger, lease)
     file = SegmentFile(f"batch-{batch.id:012d}-v1-00000.parquet", 1, 1, "0" * 64)
-    part = SourcePart(SourceTable.TRANSACTIONS, (file,))
+    part = SystemTableSegment(SystemTable.TRANSACTIONS, (file,))
     captured = record(batch, ORDERS, first=first)
-    ledger.record_capture(lease, batch.id, replace(captured, source_parts=(part,)))
+    ledger.record_capture(lease, batch.id, replace(captured, system_segments=(part,)))
     merged(ledger, lease, ORDERS, batch.id, batch.id, batch.id)
     ledger.mark_merged(lease)
     ledger.acknowledge(lease, batch.id)
@@ -58,7 +58,7 @@ def test_changes_go_once_nobody_needs_them(
         False,
     )
     files = ledger.change_files(source, gone.above, gone.through)
-    assert {one.table for one in files} == {ORDERS, SourceTable.TRANSACTIONS}
+    assert {one.table for one in files} == {ORDERS, SystemTable.TRANSACTIONS}
     assert ledger.change_files(source, batches[-1], batches[-1]) == []
     delivery = given(consumers, source, ALL)
     assert delivery.first_batch == batches[2]
@@ -97,7 +97,7 @@ def test_changes_go_once_nobody_needs_them(
         batches[1],
     )
     assert len(ledger.version_set(source, batches[1]).shown) == 1
-    assert content_of(ledger, source, batches[0]).source_parts == ()
+    assert content_of(ledger, source, batches[0]).system_segments == ()
     assert [one.through for one in ledger.forgotten(source).unfinished] == [batches[3]]
 
     assert consumers.make_consumer(source, "early", "earliest").cursor == batches[3]

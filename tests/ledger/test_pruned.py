@@ -24,7 +24,7 @@ from lockstep.pipeline.values.consumers import DeliveryBounds
 from lockstep.pipeline.values.decisions import Continuity, Lease
 from lockstep.pipeline.values.errors import LedgerRefused
 from lockstep.pipeline.values.position import SetAnchor
-from lockstep.pipeline.values.segment import SegmentFile, SourcePart, SourceTable
+from lockstep.pipeline.values.segment import SegmentFile, SystemTable, SystemTableSegment
 from lockstep.pipeline.values.table import TableName, TablePatterns
 from tests.ledger.made import (
     DECISION,
@@ -117,7 +117,7 @@ class Past:
         captured = replace(
             captured,
             end=replace(captured.end, committed_at=moment),
-            source_parts=(SourcePart(SourceTable.TRANSACTIONS, (file,)),),
+            system_segments=(SystemTableSegment(SystemTable.TRANSACTIONS, (file,)),),
             set_anchors=(SetAnchor(gtid, 1),) if self.random.random() < 0.3 else (),
             by_gtid=self.runs == BY_GTID,
             scope=TablePatterns(("shop.*",), ()),
@@ -239,7 +239,7 @@ class Past:
                 for table in TABLES
             ],
             "segments": [content_of(ledger, source, one.id).segments for one in live[1:]],
-            "parts": [content_of(ledger, source, one.id).source_parts for one in live[1:]],
+            "parts": [content_of(ledger, source, one.id).system_segments for one in live[1:]],
             "runs": [
                 ledger.captured_batch(source, run=f"run-{self.runs - back}") for back in range(3)
             ],

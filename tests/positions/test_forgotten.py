@@ -18,14 +18,13 @@ from typing import Any
 import pytest
 
 from lockstep.pipeline.mirror.layout import changelog_path
-from lockstep.pipeline.mirror.source_tables import source_table_path
+from lockstep.pipeline.mirror.system_tables import system_table_path
 from lockstep.pipeline.model.batch import BatchState
 from lockstep.pipeline.model.table_state import Supplier
 from lockstep.pipeline.ports.ledger import content_of
 from lockstep.pipeline.replay.spans import Span
 from lockstep.pipeline.run.context import Workplace
-from lockstep.pipeline.run.rebuild.origin import origin_at
-from lockstep.pipeline.run.rebuild.rebuild import rebuild_as_of
+from lockstep.pipeline.run.rebuild import origin_at, rebuild_as_of
 from lockstep.pipeline.run.recovery.recover import recover
 from lockstep.pipeline.run.replay.replay import replay
 from lockstep.pipeline.run.status.schema_history import show_schema
@@ -167,9 +166,9 @@ class Kept:
             version = ledger.schema_version(SOURCE, segment.table, segment.schema_version)
             for file in segment.files:
                 yield changelog_path(SOURCE, segment.table, version.generation), file
-        for part in content_of(ledger, SOURCE, batch).source_parts:
+        for part in content_of(ledger, SOURCE, batch).system_segments:
             for file in part.files:
-                yield source_table_path(SOURCE, part.table), file
+                yield system_table_path(SOURCE, part.table), file
 
     # -- who needs them ----------------------------------------------------------------------
 

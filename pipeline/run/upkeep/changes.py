@@ -30,7 +30,7 @@ from lockstep.pipeline.run.agreement.changelog_files import (
     ChangelogTable,
     changelog_table,
     correct_changelogs,
-    source_table,
+    system_table,
 )
 from lockstep.pipeline.run.commit_records import forgotten_metadata
 from lockstep.pipeline.run.context import Workplace
@@ -46,7 +46,7 @@ from lockstep.pipeline.upkeep.decide import FileTotal, clock_doubt
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.errors import LockstepError, SourceBusy, TableError
 from lockstep.pipeline.values.retries import UPKEEP_TURN
-from lockstep.pipeline.values.segment import SegmentFile, SourceTable
+from lockstep.pipeline.values.segment import SegmentFile, SystemTable
 
 _NOTHING: Final = pa.schema([])
 _SLICE: Final = 1000
@@ -245,9 +245,9 @@ def _by_changelog(
     source, files = work.source.name, dict[ChangelogTable, list[ChangeFile]]()
     states = work.ledger.table_states(source)
     for file in _files(work, note):
-        if isinstance(file.table, SourceTable):
-            changelog = source_table(source, file.table)
+        if isinstance(file.table, SystemTable):
+            changelog = system_table(source, file.table)
         else:
             changelog = changelog_table(source, states[file.table], file.generation)
         files.setdefault(changelog, []).append(file)
-    return sorted(files.items(), key=lambda item: item[0].table is not SourceTable.TRANSACTIONS)
+    return sorted(files.items(), key=lambda item: item[0].table is not SystemTable.TRANSACTIONS)

@@ -4,7 +4,7 @@ without asking MySQL: an earlier version of it, and the changelog since.
 The earliest readable version is chosen, so that an error of a later version is not
 copied: the rows after it are made from the changes again. A table of the past begins
 with the newest version before its place instead, because then the fewest changes are
-read (`pipeline.run.rebuild.origin`). The ledger lists the versions, without those that
+read (`pipeline.run.rebuild`). The ledger lists the versions, without those that
 follow another program's commit to the mirror.
 """
 
@@ -74,7 +74,11 @@ def _kept_since(work: Workplace, table: TableName) -> int:
     overlaps = ledger.live_batches(source, continuity=Continuity.OVERLAP)
     return max(
         ledger.forgotten(source, table).through,
-        *(note.tightening.through for note in ledger.in_clear(source) if note.table == table),
+        *(
+            note.tightening.through
+            for note in ledger.uncleared_values(source)
+            if note.table == table
+        ),
         *(gap.batch for gap in ledger.gaps(source)),
         *(batch.id for batch in overlaps),
         0,
