@@ -661,7 +661,7 @@ class Deletions(Protocol):
 
     # -- tables of which less is shown than before -------------------------------------------------
 
-    def in_clear(self, source: str) -> list[UnclearedValues]:
+    def uncleared_values(self, source: str) -> list[UnclearedValues]:
         """Return the tightenings (changes of the settings after which less is shown of
         a table) whose earlier values are not cleared, by table and oldest first.
         Tightenings whose earlier values a person keeps are included."""

@@ -1,5 +1,5 @@
-"""Clearing: delete old values in clear that the settings now hide, once nobody needs
-them.
+"""Clearing: delete old values in plaintext that the settings now hide, once nobody
+needs them.
 
 If settings are tightened (they show less of a table than before), the table is read
 again, but older files and versions in the lake still have the values. Everything up to
@@ -87,8 +87,8 @@ def clear(work: Workplace, lease: Lease) -> tuple[UnclearedValues, ...]:
             work.progress.note(f"{note.table}: {note.sentence}, and are not cleared yet: {reason}")
             continue
         work.progress.note(
-            f"{note.table}: no values of {note.tightening.told} are left in the lake or the "
-            f"ledger, nor versions of its mirror from before batch {note.tightening.through}"
+            f"{note.table}: no values of {note.tightening.hidden_in_words} are left in the lake or "
+            f"the ledger, nor versions of its mirror from before batch {note.tightening.through}"
         )
         cleared.append(note)
     return tuple(cleared)
@@ -97,18 +97,19 @@ def clear(work: Workplace, lease: Lease) -> tuple[UnclearedValues, ...]:
 def clearable(work: Workplace) -> Iterator[UnclearedValues]:
     """Yield the tightenings whose values nobody needs any more by the present settings.
     Nothing is written."""
-    for note in work.ledger.in_clear(work.source.name):
-        if not note.begun:
+    for note in work.ledger.uncleared_values(work.source.name):
+        if not note.has_begun:
             now = replace(note.tightening, kept_because=keep_clear(work, note.table))
             note = replace(note, tightening=now)
-        if note.held or (note.gone is not None and work.mirrors.version(note.gone) is not None):
+        folder = note.dropped_mirror
+        if note.is_needed or (folder is not None and work.mirrors.version(folder) is not None):
             continue
         yield note
 
 
 def _cleared(work: Workplace, lease: Lease, note: UnclearedValues) -> None:
     """Carry out the five steps for one tightening."""
-    if not note.begun:
+    if not note.has_begun:
         work.ledger.begin_clearing(lease, note.id)
     statements = _statements(work, note)
     _clear_changes(work, lease, note)
@@ -149,7 +150,7 @@ def _clear_mirror(work: Workplace, lease: Lease, note: UnclearedValues) -> None:
     the values is already gone."""
     source = work.source.name
     state = work.ledger.table_states(source)[note.table]
-    if state.mirror_version is None or note.gone is not None:
+    if state.mirror_version is None or note.dropped_mirror is not None:
         return
     target = upkeep_target(work, state, work.ledger.looked(source).get(state.mirror))
     if isinstance(target, str):

@@ -85,14 +85,16 @@ def reason_no_longer_shown(
     deletion = ledger.forgotten(source, table).newest
     if deletion is not None and deletion.table is not None and batch <= deletion.through:
         return deletion.told
-    for note in ledger.in_clear(source):
+    for note in ledger.uncleared_values(source):
         through = note.tightening.through
         is_hidden = note.kept_because is None or (from_log and note.tightening.rehashed)
         if note.table == table and is_hidden and batch <= through:
-            return f"less is shown of {note.tightening.told} than up to batch {through}"
+            return f"less is shown of {note.tightening.hidden_in_words} than up to batch {through}"
     return None
 
 
 def stale_tables(ledger: Deletions, source: str) -> frozenset[TableName]:
     """Return the tables whose mirrors still show values that the settings hide."""
-    return frozenset(note.table for note in ledger.in_clear(source) if note.stale)
+    return frozenset(
+        note.table for note in ledger.uncleared_values(source) if note.has_stale_mirror
+    )

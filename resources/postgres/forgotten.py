@@ -24,7 +24,7 @@ from lockstep.pipeline.upkeep.changes import (
     Pruned,
 )
 from lockstep.pipeline.upkeep.clearing import (
-    GONE,
+    DROPPED_MIRROR,
     ClearedFile,
     ClearedLedgerRows,
     Tightening,
@@ -91,8 +91,8 @@ class PostgresForgotten(Subject):
 
     # -- values that a policy no longer shows -----------------------------------------------------
 
-    def in_clear(self, source: str) -> list[UnclearedValues]:
-        return [_in_clear(row) for row in self._all("in_clear", source=source)]
+    def uncleared_values(self, source: str) -> list[UnclearedValues]:
+        return [_uncleared_values(row) for row in self._all("uncleared_values", source=source)]
 
     def note_tightened(self, lease: Lease, tightening: Tightening) -> None:
         with self._step(lease) as step:
@@ -185,7 +185,7 @@ def _note(row: Row) -> DeletedChanges:
     )
 
 
-def _in_clear(row: Row) -> UnclearedValues:
+def _uncleared_values(row: Row) -> UnclearedValues:
     tightening = Tightening(
         table(row),
         row["through"],
@@ -195,8 +195,13 @@ def _in_clear(row: Row) -> UnclearedValues:
         row["kept_because"],
     )
     holders = tuple(holder_sentence(kind, name) for kind, name in row["holders"])
-    begun, stale = row["begun_at"] is not None, row["stale"]
-    gone_mirror = next((name for kind, name in row["holders"] if kind == GONE), None)
+    dropped = (name for kind, name in row["holders"] if kind == DROPPED_MIRROR)
     return UnclearedValues(
-        row["id"], tightening, row["noted_at"], begun, holders, stale, gone_mirror
+        row["id"],
+        tightening,
+        row["noted_at"],
+        row["begun_at"] is not None,
+        holders,
+        row["stale"],
+        next(dropped, None),
     )

@@ -468,7 +468,7 @@ def record_basis(
     decision = ledger.decide(lease, Decision("start", RULE, reason, facts, author))
     start: Position = placed.position
     batch = ledger.begin_batch(lease, start, predecessor=None, start_decision=decision.id)
-    for less in basis.structures.in_clear:
+    for less in basis.structures.tightenings:
         ledger.note_tightened(lease, replace(less, through=batch.id))
     handovers = [_handover(work, adoption, version, basis) for adoption, version in adopted]
     record = CaptureRecord(
@@ -546,11 +546,11 @@ def undone_run(ledger: Ledger, source: str, run: str) -> UndoneRun:
             hint="to start over, move the ledger away, then `lockstep recover --start-over "
             f"--source {source}`",
         )
-    for note in ledger.in_clear(source):
+    for note in ledger.uncleared_values(source):
         if note.kept_because is None and before[-1] <= note.tightening.through:
             raise SpanRefused(
                 f"{note.table} would show more than its settings say: {note.sentence}",
-                hint=f"undo the run once these values are cleared: {note.until}",
+                hint=f"undo the run once these values are cleared: {note.hint}",
             )
     later = sum(other.id > own[-1] for other in chain)
     return UndoneRun(name, own[0], before[-1], later)

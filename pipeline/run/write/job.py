@@ -218,7 +218,9 @@ def table_records(
     statements = ledger.statements(source, made_by)
     newest = ledger.newest_writes(source, applications.values())
     upkept = ledger.upkept(source)
-    notes = [note.tightening for note in ledger.in_clear(source) if note.kept_because is None]
+    notes = [
+        note.tightening for note in ledger.uncleared_values(source) if note.kept_because is None
+    ]
     clear = {note.table: note.through for note in sorted(notes, key=lambda note: note.through)}
     return {
         table: TableRecords(

@@ -74,7 +74,11 @@ def _kept_since(work: Workplace, table: TableName) -> int:
     overlaps = ledger.live_batches(source, continuity=Continuity.OVERLAP)
     return max(
         ledger.forgotten(source, table).through,
-        *(note.tightening.through for note in ledger.in_clear(source) if note.table == table),
+        *(
+            note.tightening.through
+            for note in ledger.uncleared_values(source)
+            if note.table == table
+        ),
         *(gap.batch for gap in ledger.gaps(source)),
         *(batch.id for batch in overlaps),
         0,
