@@ -80,7 +80,7 @@ def why_no_longer_shown(
     """Return a sentence that says why the changes of a table in this batch are no
     longer shown; None if they are shown. `read_again`: the changes would be read from
     the log again, so that their values would be hashed with the present key."""
-    gone = ledger.forgotten(source, table).newest
+    gone = ledger.deletion_notes(source, table).newest
     if gone is not None and gone.table is not None and batch <= gone.through:
         return gone.told
     for note in ledger.uncleared_values(source):
