@@ -334,7 +334,10 @@ class _LaterStructures:
     def lacks(self, table: TableName) -> bool:
         """Return whether the table certainly does not exist at this place, by the
         history."""
-        if self._schema is not None and self._schema.fold(table) in self._schema.unknown:
+        if (
+            self._schema is not None
+            and self._schema.fold_case(table) in self._schema.unknown_tables
+        ):
             return False
         return self._structure(table) is None
 

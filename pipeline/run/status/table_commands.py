@@ -281,7 +281,7 @@ def _stopped_at(work: Workplace, order: TableOrder) -> StoppedAt:
             schema = schema.with_database(database.schema)
     for version in ledger.schemas_at(source, batch=stopped.batch, place=stopped.at):
         schema = (
-            schema.with_unknown(version.table)
+            schema.with_unknown_table(version.table)
             if version.schema is None
             else schema.with_table(version.schema)
         )
@@ -390,7 +390,7 @@ def _newest_schema(ledger: Structures, source: str, folding: int) -> ServerSchem
         if database.schema is not None:
             schema = schema.with_database(database.schema)
     newest = (version.schema for version in ledger.schemas_at(source))
-    tables = {schema.fold(table.name): table for table in newest if table is not None}
+    tables = {schema.fold_case(table.name): table for table in newest if table is not None}
     return replace(schema, tables=tables)
 
 
@@ -413,7 +413,7 @@ def read_definition(
         or not isinstance(changes[0], CreateTable)
     ):
         raise _refused("it is not one CREATE TABLE with columns", table)
-    if schema.fold(changes[0].table) != schema.fold(table):
+    if schema.fold_case(changes[0].table) != schema.fold_case(table):
         raise _refused(f"it creates {changes[0].table}", table)
     done = evolve(schema.without_table(table), changes, context)
     for effect in done.effects:
