@@ -173,7 +173,7 @@ class _Merging:
         """Check the mirrors without changes to merge. If another program wrote to one
         or deleted it, the table is quarantined."""
         work = self.work
-        self.looked = work.ledger.looked(work.source.name)
+        self.looked = work.ledger.examined_versions(work.source.name)
         pending = work.ledger.pending(work.source.name)
         newest = work.ledger.cursors(work.source.name).captured
         for state in moved_mirrors(work, self.looked):
@@ -187,7 +187,7 @@ class _Merging:
     def _note(self, state: TableState, version: int | None) -> None:
         """Record the version up to which the mirror's log was checked."""
         if version is not None and version != self.looked.get(state.mirror):
-            self.work.ledger.note_looked(self.lease, {state.mirror: version})
+            self.work.ledger.note_examined_versions(self.lease, {state.mirror: version})
             self.looked[state.mirror] = version
 
     def round(self) -> bool:
@@ -340,7 +340,7 @@ class _Merging:
             shows=task.plan.final,
             reason=written.reason,
             table_id=written.commit.table_id,
-            looked=foreign is None,
+            is_examined=foreign is None,
         )
         if foreign is None:
             self.looked[task.state.mirror] = version

@@ -113,7 +113,7 @@ def cut_at(work: Workplace, place: Place) -> Cut:
     within = batch_at(place, chain, _runs(work, place))
     if within.whole:
         return end_of_batch(within.batch)
-    forgotten = work.ledger.forgotten(work.source.name).newest
+    forgotten = work.ledger.deletion_notes(work.source.name).newest
     if forgotten is not None and within.batch.id <= forgotten.through:
         raise PastRefused(
             f"nothing records where the transactions around {place} end any more: {forgotten.told}",
@@ -288,7 +288,7 @@ def _from_version(
     """Return the origin that begins with the version `base`. Raise `TableError` if the
     changelog does not have all changes since."""
     later = tuple(part for part in parts if part.batch > base.last_batch)
-    forgotten = work.ledger.forgotten(work.source.name, table).newest
+    forgotten = work.ledger.deletion_notes(work.source.name, table).newest
     if forgotten is not None and any(part.batch <= forgotten.through for part in later):
         raise TableError(forgotten.told, hint="")
     plan = plan_merge(later)
@@ -325,7 +325,7 @@ def _from_changelog(
     gaps = [gap.batch for gap in ledger.gaps(source) if gap.batch <= cut.batch.id]
     overlaps = ledger.live_batches(source, last=cut.batch.id, continuity=Continuity.OVERLAP)
     read_twice = [batch.id for batch in overlaps]
-    forgotten = ledger.forgotten(source, table)
+    forgotten = ledger.deletion_notes(source, table)
     policies = work.source.policies_of(table)
     settling = [event for part in parts for event in part.events if event.kind in SETTLES]
     if ledger.table_states(source)[table].adopted is not None:

@@ -196,7 +196,7 @@ def _with_settings(
                 names.append(name)
             if table not in ended or shaping.rules_of(names[-1]) is None:
                 continue
-            if work.ledger.forgotten(source, table).through >= ended[table].batch:
+            if work.ledger.deletion_notes(source, table).through >= ended[table].batch:
                 continue  # all of it is cleared
         yield version, names[-1]
 

@@ -349,7 +349,7 @@ def origin_of(
     `files`: also read the files, to find damage. `contents`: the table's content in all
     batches, if it was read already."""
     source, table = work.source.name, state.table
-    forgotten = work.ledger.forgotten(source, table)
+    forgotten = work.ledger.deletion_notes(source, table)
     origin = reload_origin(
         _contents(work, table) if contents is None else contents,
         adopted=state.adopted is not None,

@@ -82,7 +82,7 @@ def reason_no_longer_shown(
     """Return a sentence that says why the changes of a table in this batch are no
     longer shown; None if they are shown. `from_log`: they would be read from the log
     again, so that their values would be hashed with the present key."""
-    deletion = ledger.forgotten(source, table).newest
+    deletion = ledger.deletion_notes(source, table).newest
     if deletion is not None and deletion.table is not None and batch <= deletion.through:
         return deletion.told
     for note in ledger.uncleared_values(source):

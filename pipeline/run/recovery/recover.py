@@ -248,7 +248,7 @@ def _from_lake(
     # `_end`.
     for table, why in reloads:
         work.ledger.order_load(lease, table, author=author, reason=why)
-    work.ledger.note_looked(lease, looked)
+    work.ledger.note_examined_versions(lease, looked)
     record_basis(work, lease, basis, adopted, author, reason)
     _end(work, lease)
     return replace(recovery, reloads=reloads)

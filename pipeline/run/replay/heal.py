@@ -141,7 +141,7 @@ def _written(mirror: _MirrorComparison, lease: Lease, changes: pa.Table) -> int:
         work.mirrors.unstage(path)
     reason = f"a replay: {changes.num_rows} rows differed from the changelog"
     work.ledger.settle(lease, intent, done.delta_version, reason=reason, table_id=done.table_id)
-    work.ledger.note_looked(lease, {state.mirror: done.delta_version})
+    work.ledger.note_examined_versions(lease, {state.mirror: done.delta_version})
     return done.delta_version
 
 
@@ -331,7 +331,9 @@ def _mirror_shown(work: Workplace, state: TableState) -> tuple[int, pa.Schema, b
             "its mirror was adopted with rows that its changelog does not have",
             hint=f"`lockstep verify {table}`",
         )
-    version = judge_mirror(work, state, work.ledger.looked(work.source.name).get(state.mirror))
+    version = judge_mirror(
+        work, state, work.ledger.examined_versions(work.source.name).get(state.mirror)
+    )
     if version is None:
         raise TableError("its mirror is missing", hint=reload_hint(state.table))
     shown = work.mirrors.schema(state.mirror, version)

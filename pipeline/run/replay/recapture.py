@@ -138,7 +138,7 @@ def require_merged(work: Workplace) -> None:
 def _kept(work: Workplace, span: Span, batches: tuple[Batch, ...]) -> tuple[Batch, ...]:
     """Return the batches whose changes were not deleted. Raise `SpanRefused` if the
     span begins before these; `earliest` begins with the first of them."""
-    deletion = work.ledger.forgotten(work.source.name).newest
+    deletion = work.ledger.deletion_notes(work.source.name).newest
     if deletion is None or not begins_before(span, batches, deletion.through, deletion.end):
         return tuple(batch for batch in batches if deletion is None or batch.id > deletion.through)
     sentence = deletion.told

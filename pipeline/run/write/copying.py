@@ -128,7 +128,7 @@ def _link(work: Workplace, intent: Intent, event: TableEvent, batch: int) -> _Li
     # Without a mirror version, `parts` begins with an event that settles all rows, so a
     # second try finds the same parts.
     parts = tuple(parts_since_settled(before_copy(captured, event)))
-    gone = work.ledger.forgotten(work.source.name, table).newest
+    gone = work.ledger.deletion_notes(work.source.name, table).newest
     if gone is not None and any(part.batch <= gone.through for part in parts):
         raise reread_error(f"{gone.told}, which it had as {table}")
     plan = plan_merge(parts)

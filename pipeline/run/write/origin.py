@@ -73,7 +73,7 @@ def _kept_since(work: Workplace, table: TableName) -> int:
     ledger, source = work.ledger, work.source.name
     overlaps = ledger.live_batches(source, continuity=Continuity.OVERLAP)
     return max(
-        ledger.forgotten(source, table).through,
+        ledger.deletion_notes(source, table).through,
         *(
             note.tightening.through
             for note in ledger.uncleared_values(source)
