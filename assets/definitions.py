@@ -72,7 +72,7 @@ from lockstep.pipeline.values.shown import in_markdown
 from lockstep.pipeline.values.table import TableName
 from lockstep.resources.adapters import Adapters
 from lockstep.resources.config import Settings, load_settings
-from lockstep.resources.holders import holder
+from lockstep.resources.holders import holder_name
 from lockstep.resources.lake.store.paths import LakePath
 
 Catalogue = Mapping[str, Sequence[CatalogueEntry]]
@@ -518,7 +518,7 @@ def upkeep_job(settings: Settings, source: str, open_site: OpenUpkeep) -> dg.Job
         with failing(), open_site() as adapters:
             work = adapters.workplace(source, progress)
             lake, policy = adapters.lake().upkeep, settings.upkeep()
-            report = upkeep(work, lake, policy, holder("upkeep"))
+            report = upkeep(work, lake, policy, holder_name("upkeep"))
         for line in _upkeep_lines(report):
             context.log.info(line)
         context.add_output_metadata(_upkeep_metadata(report))
