@@ -125,7 +125,7 @@ def run_assets(
         names.log,
         kinds={"mysql"},
         description=f"The binlog of {names.source}, which its server writes.",
-        metadata={"tables": ", ".join(source.part.tables)},
+        metadata={"tables": ", ".join(source.section.tables)},
     )
 
     pause = pause_from_now(source.schedule)

@@ -55,7 +55,7 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
         ready = [source.name for source in sources if source.name not in outcomes]
         if ready:
             outcomes |= run_sources(ready, adapters, until, context)
-        if context.settings.notify:
+        if context.settings.notify_references:
             from lockstep.assets.notices import notify_people
 
             names = [source.name for source in sources]

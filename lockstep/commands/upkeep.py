@@ -52,7 +52,7 @@ def _report(
     only: frozenset[TableName] | None,
 ) -> UpkeepReport:
     """Carry out the upkeep, or with `--dry-run` plan it."""
-    policy = context.settings.upkeep(purge=arguments.purge)
+    policy = context.settings.upkeep_policy(purge=arguments.purge)
     with context.watch(source) as progress:
         work, lake = adapters.workplace(source, progress), adapters.lake().upkeep
         if arguments.dry_run:
