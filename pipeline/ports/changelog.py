@@ -47,9 +47,9 @@ def is_revised(listed: Collection[str], gone: Iterable[str], files: Iterable[Seg
 
 
 class Changelog(Protocol):
-    """Commits to changelogs and to the source's own tables. A commit only lists files
-    that exist or removes them from the list; no data is copied, and no JVM is
-    needed."""
+    """Commits to changelogs and to the system tables (`_transactions`, `_ddl`). A
+    commit only lists files that exist or removes them from the list; no data is copied,
+    and no JVM is needed."""
 
     def recorded(self, folder: str, app_id: str) -> int | None:
         """Return the newest batch published under `app_id`; None before the first."""

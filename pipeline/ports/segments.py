@@ -41,9 +41,9 @@ class SegmentWriter(Protocol):
 class SegmentStore(Protocol):
     """Parquet files in the changelog's folders, not yet part of any Delta table.
 
-    `folder` is the path of a changelog (`TableState.changelog`) or of one of the
-    source's own tables. File names have the batch's id, so that an abandoned batch's
-    files are found without a list.
+    `folder` is the path of a changelog (`TableState.changelog`) or of a system table
+    (`_transactions`, `_ddl`). File names have the batch's id, so that an abandoned
+    batch's files are found without a list.
     """
 
     def open(

@@ -15,7 +15,7 @@ from lockstep.pipeline.values.segment import (
     ENDINGS,
     UPDATED,
     SegmentFile,
-    SourceTable,
+    SystemTable,
     batch_of,
     unrevised_name,
 )
@@ -63,7 +63,7 @@ class MemorySegments:
 
     def discard(self, source: str, batch: int) -> int:
         below = tuple(
-            self._lake.path(f"{source}/{folder}/") for folder in ("_changes", *SourceTable)
+            self._lake.path(f"{source}/{folder}/") for folder in ("_changes", *SystemTable)
         )
         gone = [
             path

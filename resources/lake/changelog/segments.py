@@ -28,7 +28,7 @@ from lockstep.pipeline.values.segment import (
     GROUP_ROWS,
     UPDATED,
     SegmentFile,
-    SourceTable,
+    SystemTable,
     batch_of,
     unrevised_name,
 )
@@ -122,7 +122,7 @@ class ParquetSegments:
         removed = 0
         below = self._lake / source
         with lake_errors(below):
-            for folder in ("_changes/*/*", *SourceTable):
+            for folder in ("_changes/*/*", *SystemTable):
                 for path in below.glob(f"{folder}/batch-{batch:012d}-v*-*.parquet"):
                     if _NAME.fullmatch(path.name):
                         path.unlink()
