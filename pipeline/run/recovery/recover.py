@@ -54,7 +54,6 @@ from lockstep.pipeline.run.agreement.claim import claim_folder, claim_of, lake_t
 from lockstep.pipeline.run.agreement.lake_logs import changelog_disagreement, disagreeing_tables
 from lockstep.pipeline.run.commit_records import recovered_metadata
 from lockstep.pipeline.run.context import Workplace
-from lockstep.pipeline.run.known_batches import RUNS, batch_of_run, no_such_run
 from lockstep.pipeline.run.recovery.kept_ledger import keep_ledger, lake_disagreement, move_away
 from lockstep.pipeline.run.recovery.recovered_structures import (
     GatheredLake,
@@ -71,6 +70,7 @@ from lockstep.pipeline.run.recovery.tables_after import (
     after_start_over,
 )
 from lockstep.pipeline.run.table_plans import TablePlans
+from lockstep.pipeline.run.unpruned_batches import RUNS, batch_of_run, no_such_run
 from lockstep.pipeline.schema.history import History
 from lockstep.pipeline.values.decisions import Decision, Lease
 from lockstep.pipeline.values.errors import (
