@@ -10,7 +10,7 @@ from lockstep import exits
 from lockstep.commands import check
 from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import UsageError
-from lockstep.pipeline.model.json_values import parts
+from lockstep.pipeline.model.json_values import attributes
 from lockstep.pipeline.values.errors import ConfigurationError
 from lockstep.pipeline.values.survey import is_loopback
 from lockstep.resources.config.example import default_password, text_of_new_file
@@ -78,7 +78,7 @@ def configuration(arguments: argparse.Namespace, ask: Ask | None) -> str:
         password=password,
         tls=tls,
         tables=tables,
-        **parts(arguments, "port", "exclude", "start", "schedule", "lake", "ledger"),
+        **attributes(arguments, "port", "exclude", "start", "schedule", "lake", "ledger"),
     )
 
 

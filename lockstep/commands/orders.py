@@ -12,7 +12,7 @@ from typing import Any
 from lockstep import exits
 from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import UsageError, author, place_argument, reason, table_name
-from lockstep.pipeline.model.json_values import parts
+from lockstep.pipeline.model.json_values import attributes
 from lockstep.pipeline.model.table_state import OrderKind
 from lockstep.pipeline.run.context import Unwatched
 from lockstep.pipeline.run.status.plan import Choice, choose_start
@@ -100,11 +100,11 @@ def _values(ordered: RecordedOrder) -> dict[str, Any]:
     order = ordered.order
     return {
         "order": {
-            **parts(order, "id", "table", "kind", "author", "reason", "ordered_at"),
+            **attributes(order, "id", "table", "kind", "author", "reason", "ordered_at"),
             "schema": order.schema and schema_to_json(order.schema),
             "renames": dict(order.renames),
         },
-        **parts(ordered, "order.stopped.at as stopped", "next"),
+        **attributes(ordered, "order.stopped.at as stopped", "next"),
     }
 
 
@@ -126,7 +126,7 @@ def _choose_start(arguments: argparse.Namespace, context: CommandContext) -> Out
     except LockstepError as error:
         return Outcome.of_sources({source: context.refused(source, error)})
     context.say(*_start_lines(source, choice))
-    next_start = choice.position and parts(  # None if the server could not be asked
+    next_start = choice.position and attributes(  # None if the server could not be asked
         choice, "position as start, follows, continuity, gap_tables, abandoned as abandons"
     )
     values = {"override": choice.override, "next": next_start, "trouble": choice.trouble}

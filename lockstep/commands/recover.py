@@ -18,7 +18,7 @@ from lockstep import exits
 from lockstep.commands.plan import supplies, supply_lines
 from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import author, reason
-from lockstep.pipeline.model.json_values import parts
+from lockstep.pipeline.model.json_values import attributes
 from lockstep.pipeline.ports.ledger import Ledger
 from lockstep.pipeline.recovery import Case, RecoveryPlan
 from lockstep.pipeline.run.agreement.changelog_files import correct_changelogs
@@ -73,10 +73,10 @@ def _recover(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     payload = {
         "source": source,
         "done": recorded,
-        **parts(outcome, "case, disagreement, moved_to"),
+        **attributes(outcome, "case, disagreement, moved_to"),
         **recovery_values(outcome),
         "changelogs": {
-            folder: parts(files, "removed, added, lost") for folder, files in outcome.restated
+            folder: attributes(files, "removed, added, lost") for folder, files in outcome.restated
         },
         "consumers": {consumer.name: consumer.cursor for consumer in consumers},
     }
@@ -178,11 +178,13 @@ def recovery_values(outcome: RecoveryOutcome) -> dict[str, Any]:
     if plan is None:
         return {"position": None, "tables": {}, **then, "cut": (), "doubts": ()}
     adopted = {
-        adoption.mirror.table: parts(adoption, "mirror.folder as mirror", "version", "restored")
+        adoption.mirror.table: attributes(
+            adoption, "mirror.folder as mirror", "version", "restored"
+        )
         for adoption in plan.adopted
     }
     return {
-        **parts(
+        **attributes(
             plan, "lake_end.at as position", "lake_end.batch as batch", "batch as highest_batch"
         ),
         "tables": adopted,

@@ -11,7 +11,7 @@ from typing import Any, Final
 from lockstep import exits
 from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import UsageError, place_argument, table_name
-from lockstep.pipeline.model.json_values import parts
+from lockstep.pipeline.model.json_values import attributes
 from lockstep.pipeline.replay.spans import Span
 from lockstep.pipeline.run.replay.heal import MirrorCorrection
 from lockstep.pipeline.run.replay.replay import ReplayReport, plan_replay, replay
@@ -144,17 +144,17 @@ def replay_values(report: ReplayReport) -> dict[str, Any]:
     return {
         "from": str(report.span.since),
         "to": str(report.span.until),
-        **parts(report, "committed", "early as ends_at", "seconds"),
-        "batches": [parts(batch, _BATCH) for batch in report.batches],
+        **attributes(report, "committed", "early as ends_at", "seconds"),
+        "batches": [attributes(batch, _BATCH) for batch in report.batches],
         "tables": {
             table: {**_segment_values(report, table), "mirror": mirrors.get(table)}
             for table in report.tables
         },
         "changelogs": [
             {
-                **parts(agreement, _CHANGELOG),
+                **attributes(agreement, _CHANGELOG),
                 "not_listed": [file.path for file in agreement.found.lacking],
-                **parts(agreement, "righted as set_right", "left as why_not"),
+                **attributes(agreement, "righted as set_right", "left as why_not"),
             }
             for agreement in report.changelogs
         ],

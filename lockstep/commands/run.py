@@ -13,7 +13,7 @@ from uuid import uuid4
 from lockstep import exits
 from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import place_option
-from lockstep.pipeline.model.json_values import parts
+from lockstep.pipeline.model.json_values import attributes
 from lockstep.pipeline.values.errors import LockstepError
 from lockstep.pipeline.values.segment import RowCounts
 from lockstep.pipeline.values.shown import NAMED
@@ -198,11 +198,13 @@ def _values(record: RunRecord, lake: str) -> dict[str, Any]:
     loading, loaded = (captured.loading, captured.loaded) if captured else ((), ())
     refreshed = captured.refreshed if captured else None
     return {
-        **parts(record, "captured.batch as batch, captured.start as start, captured.end as end"),
-        **parts(record, "acknowledged.position as acknowledged"),
-        **{name: count or 0 for name, count in parts(record, _COUNTS).items()},
+        **attributes(
+            record, "captured.batch as batch, captured.start as start, captured.end as end"
+        ),
+        **attributes(record, "acknowledged.position as acknowledged"),
+        **{name: count or 0 for name, count in attributes(record, _COUNTS).items()},
         "requests": record.requests,
-        "seconds": parts(record, _SECONDS),
+        "seconds": attributes(record, _SECONDS),
         "tables": _table_values(merged, lake) if merged else {},
         "stopped": done.quarantined if done else (),
         "partial": done.partial if done else (),
@@ -218,8 +220,8 @@ def _values(record: RunRecord, lake: str) -> dict[str, Any]:
 def _table_values(merged: MergeReport, lake: str) -> dict[str, dict[str, Any]]:
     tables: dict[str, dict[str, Any]] = {
         str(last.table): {
-            **parts(counts, "inserted", "updated", "deleted"),
-            **parts(last, "delta_version", "reason"),
+            **attributes(counts, "inserted", "updated", "deleted"),
+            **attributes(last, "delta_version", "reason"),
             "path": f"{lake}/{last.mirror}",
             "state": "following",
         }

@@ -12,7 +12,7 @@ from lockstep import exits
 from lockstep.commands.reload import read_parts, record_reloads, reload_values, show_foreseen
 from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import UsageError, table_name
-from lockstep.pipeline.model.json_values import parts
+from lockstep.pipeline.model.json_values import attributes
 from lockstep.pipeline.model.table_state import Supplier
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.dump.table_extents import now_whole, record_whole
@@ -52,7 +52,7 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
                     _note_equal(work, report, context)
             show_verify(context, source.name, report)
             values = {
-                **parts(report, "position", "seconds"),
+                **attributes(report, "position", "seconds"),
                 "tables": {table.table: table for table in report.tables},
                 "not_compared": {table.table: table for table in report.not_compared},
                 "not_proven": {table.table: table for table in report.not_proven},
@@ -89,7 +89,7 @@ def show_verify(context: CommandContext, source: str, report: VerifyReport) -> N
     show_table(
         context,
         ("table", "rows", "in the lake", "missing", "too many", "different", "proven"),
-        [(*parts(table, _COLUMNS).values(), _proven(table)) for table in report.tables],
+        [(*attributes(table, _COLUMNS).values(), _proven(table)) for table in report.tables],
     )
     for difference in report.tables:
         if difference.kept:
