@@ -41,10 +41,10 @@ from lockstep.pipeline.model.foreign_commits import AllExpected
 from lockstep.pipeline.model.table_state import TableState
 from lockstep.pipeline.run.agreement.changelog_files import changelogs_of
 from lockstep.pipeline.run.agreement.lake_logs import judged_mirror
-from lockstep.pipeline.run.commit_records import (
-    cleared_metadata,
-    forgotten_metadata,
-    upkept_metadata,
+from lockstep.pipeline.run.commit_metadata import (
+    clearing_metadata,
+    deletion_metadata,
+    upkeep_metadata,
 )
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.mirror_places import delete_former, former_places, owner_of
@@ -139,7 +139,7 @@ def _clear_changes(work: Workplace, lease: Lease, note: UnclearedValues) -> None
                 schema=_NOTHING,
                 gone=old,
                 files=(),
-                words=forgotten_metadata(work, note.table, 0, through),
+                words=deletion_metadata(work, note.table, 0, through),
                 require_held=require_held,
             )
         work.segments.purge(changelog.folder, through, require_held=require_held)
@@ -203,7 +203,7 @@ def upkeep_target(
     version, shows = relation.newest, write.delta_version
     for commit in work.mirrors.history(mirror):
         if shows in (commit.delta_version, commit.repeats) and commit.user_metadata is not None:
-            said = upkept_metadata(write, commit.user_metadata)
+            said = upkeep_metadata(write, commit.user_metadata)
             repeated = commit.delta_version == version and commit.repeats == shows
             unrecorded = repeated and upkept < version
             return UpkeepTarget(state.table, mirror, version, shows, said, unrecorded)
@@ -286,7 +286,7 @@ def _clear_texts(
             schema=SYSTEM_TABLE_SCHEMAS[part],
             gone=[file.before for file in cleared],
             files=[file.after for file in cleared],
-            words=cleared_metadata(work, part, through),
+            words=clearing_metadata(work, part, through),
             require_held=require_held,
         )
         work.ledger.clear_files(lease, cleared)

@@ -38,7 +38,7 @@ from lockstep.pipeline.model.lake_commit import RESTORED, LogAbove
 from lockstep.pipeline.model.table_state import TableState
 from lockstep.pipeline.ports.ledger import content_of
 from lockstep.pipeline.run.agreement.lake_logs import changelog_error, judged_changelog, replay_hint
-from lockstep.pipeline.run.commit_records import restated_metadata
+from lockstep.pipeline.run.commit_metadata import restatement_metadata
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.errors import (
@@ -366,7 +366,7 @@ def _listed_again(
             schema=columns_of(work, changelog, back),
             gone=surplus,
             files=back,
-            words=restated_metadata(work, changelog.table, newest),
+            words=restatement_metadata(work, changelog.table, newest),
             require_held=lambda: work.ledger.require_held(lease),
         )
     except SegmentsLost as error:
@@ -381,7 +381,7 @@ def _restored(work: Workplace, lease: Lease, changelog: ChangelogTable, version:
         version,
         app_id=f"{changelog.app_id}/restated",
         number=_newest(work),
-        words=restated_metadata(work, changelog.table, _newest(work)),
+        words=restatement_metadata(work, changelog.table, _newest(work)),
         require_held=lambda: work.ledger.require_held(lease),
     )
 

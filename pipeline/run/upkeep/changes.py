@@ -32,7 +32,7 @@ from lockstep.pipeline.run.agreement.changelog_files import (
     correct_changelogs,
     system_table,
 )
-from lockstep.pipeline.run.commit_records import forgotten_metadata
+from lockstep.pipeline.run.commit_metadata import deletion_metadata
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.upkeep.changes import (
     ChangeFile,
@@ -224,7 +224,7 @@ def _unlisted(work: Workplace, note: DeletedChanges) -> None:
                 schema=_NOTHING,
                 gone=[file.path for file in files],
                 files=(),
-                words=forgotten_metadata(work, changelog.table, note.above, note.through),
+                words=deletion_metadata(work, changelog.table, note.above, note.through),
             )
         except TableError as error:
             work.progress.note(f"{folder} still lists old changes: {error.reason}")
