@@ -1,5 +1,5 @@
-"""Clearing: delete old values in clear that the settings now hide, once nobody needs
-them.
+"""Clearing: delete old values in plaintext that the settings now hide, once nobody
+needs them.
 
 If settings are tightened (they show less of a table than before), the table is read
 again, but older files and versions in the lake still have the values. Everything up to
@@ -87,8 +87,8 @@ def clear(work: Workplace, lease: Lease) -> tuple[UnclearedValues, ...]:
             work.progress.note(f"{note.table}: {note.sentence}, and are not cleared yet: {reason}")
             continue
         work.progress.note(
-            f"{note.table}: no values of {note.tightening.told} are left in the lake or the "
-            f"ledger, nor versions of its mirror from before batch {note.tightening.through}"
+            f"{note.table}: no values of {note.tightening.hidden_in_words} are left in the lake or "
+            f"the ledger, nor versions of its mirror from before batch {note.tightening.through}"
         )
         cleared.append(note)
     return tuple(cleared)
@@ -97,18 +97,19 @@ def clear(work: Workplace, lease: Lease) -> tuple[UnclearedValues, ...]:
 def clearable(work: Workplace) -> Iterator[UnclearedValues]:
     """Yield the tightenings whose values nobody needs any more by the present settings.
     Nothing is written."""
-    for note in work.ledger.in_clear(work.source.name):
-        if not note.begun:
+    for note in work.ledger.uncleared_values(work.source.name):
+        if not note.has_begun:
             now = replace(note.tightening, kept_because=keep_clear(work, note.table))
             note = replace(note, tightening=now)
-        if note.held or (note.gone is not None and work.mirrors.version(note.gone) is not None):
+        folder = note.dropped_mirror
+        if note.is_needed or (folder is not None and work.mirrors.version(folder) is not None):
             continue
         yield note
 
 
 def _cleared(work: Workplace, lease: Lease, note: UnclearedValues) -> None:
     """Carry out the five steps for one tightening."""
-    if not note.begun:
+    if not note.has_begun:
         work.ledger.begin_clearing(lease, note.id)
     statements = _statements(work, note)
     _clear_changes(work, lease, note)
@@ -139,9 +140,9 @@ def _clear_changes(work: Workplace, lease: Lease, note: UnclearedValues) -> None
                 gone=old,
                 files=(),
                 words=forgotten_metadata(work, note.table, 0, through),
-                held=require_held,
+                require_held=require_held,
             )
-        work.segments.purge(changelog.folder, through, held=require_held)
+        work.segments.purge(changelog.folder, through, require_held=require_held)
 
 
 def _clear_mirror(work: Workplace, lease: Lease, note: UnclearedValues) -> None:
@@ -149,9 +150,9 @@ def _clear_mirror(work: Workplace, lease: Lease, note: UnclearedValues) -> None:
     the values is already gone."""
     source = work.source.name
     state = work.ledger.table_states(source)[note.table]
-    if state.mirror_version is None or note.gone is not None:
+    if state.mirror_version is None or note.dropped_mirror is not None:
         return
-    target = upkeep_target(work, state, work.ledger.looked(source).get(state.mirror))
+    target = upkeep_target(work, state, work.ledger.examined_versions(source).get(state.mirror))
     if isinstance(target, str):
         raise TableError(f"its mirror's log stays: {target}", hint="the next run tries again")
     shows = target.shows
@@ -160,7 +161,7 @@ def _clear_mirror(work: Workplace, lease: Lease, note: UnclearedValues) -> None:
         # The ledger records this commit as checked before the log is cut: without the
         # earlier commits, the next examination of the log could not tell that this one
         # is Lockstep's.
-        work.ledger.note_looked(lease, {state.mirror: version})
+        work.ledger.note_examined_versions(lease, {state.mirror: version})
         work.ledger.note_upkept(lease, state.mirror, shows=shows, delta_version=version)
 
     require_held = partial(work.ledger.require_held, lease)
@@ -270,7 +271,7 @@ def _clear_texts(
     source, through = work.source.name, note.tightening.through
     folder = system_table_path(source, part)
     require_held = partial(work.ledger.require_held, lease)
-    above = work.ledger.forgotten(source).through
+    above = work.ledger.deletion_notes(source).through
     cleared, kept = list[ClearedFile](), set[str]()
     for batch, file in _files(work, part, above, through):
         after = _file_without(work, note, part, batch, file, statements)
@@ -286,7 +287,7 @@ def _clear_texts(
             gone=[file.before for file in cleared],
             files=[file.after for file in cleared],
             words=cleared_metadata(work, part, through),
-            held=require_held,
+            require_held=require_held,
         )
         work.ledger.clear_files(lease, cleared)
         work.segments.clear(scratch_path(source, folder))

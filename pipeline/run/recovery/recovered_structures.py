@@ -316,16 +316,16 @@ def _begun(lake_end: BatchRecord, proven: ProvenPosition, facts: ServerFacts) ->
 class Structures:
     """The structures that the ledger records. `adopted`: tables that continue with
     their mirrors. `dropped`: tables that were dropped at the source before the place.
-    `reloads`: tables that are re-read from MySQL, and why. `in_clear`: values that old
-    versions of mirrors may show although the settings hide them; the batch of each is 0
-    until it is recorded."""
+    `reloads`: tables that are re-read from MySQL, and why. `tightenings`: values that
+    old versions of mirrors may show although the settings hide them; the batch of each
+    is 0 until it is recorded."""
 
     versions: tuple[SchemaVersion, ...]
     databases: tuple[DatabaseVersion, ...]
     adopted: frozenset[TableName]
     dropped: frozenset[TableName]
     reloads: tuple[tuple[TableName, str], ...]
-    in_clear: tuple[Tightening, ...] = ()
+    tightenings: tuple[Tightening, ...] = ()
 
     def generation(self, table: TableName) -> int:
         """Return the generation of the changelog that a table continues with."""
@@ -370,10 +370,10 @@ def structures_of(
     hiding = [
         version for version in versions if version.shown_as is not None and version.table in mirrors
     ]
-    in_clear = [
+    tightenings = [
         _less_shown(work, version) for version in hiding if _shown_otherwise(work, version, mirrors)
     ]
-    for less in in_clear:
+    for less in tightenings:
         # Nothing proves that the mirror itself shows no hidden values, so it is written
         # again.
         adopted.discard(less.table)
@@ -391,7 +391,7 @@ def structures_of(
     )
     dropped = frozenset(adoption.mirror.table for adoption in plan.adopted) - existing
     return Structures(
-        tuple(versions), databases, frozenset(adopted), dropped, reloads, tuple(in_clear)
+        tuple(versions), databases, frozenset(adopted), dropped, reloads, tuple(tightenings)
     )
 
 
