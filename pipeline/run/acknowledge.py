@@ -88,19 +88,20 @@ def end_dropped(work: Workplace, lease: Lease, batch: int) -> None:
 
 def remove_dropped(work: Workplace, lease: Lease) -> None:
     """Delete the mirrors that `end_dropped` recorded. Each run also does this when it
-    begins, to finish an interrupted deletion. A new mirror of the table gets another
-    folder, so a process that hangs here cannot delete the new one."""
+    begins, to finish an interrupted deletion. A process that hangs here cannot delete a
+    new mirror in the same folder: `remove` deletes only what was there before it asked
+    whether the lease is still held."""
     if not _drops_some_mirror(work):
         return
 
-    def held() -> None:
+    def require_held() -> None:
         work.ledger.require_held(lease)
 
     looked = work.ledger.examined_versions(work.source.name)
     for state in work.ledger.table_states(work.source.name).values():
         drops = work.source.policies_of(state.table).dropped_tables is DroppedTables.DROP
         if drops and state.mirror_ended:
-            work.mirrors.remove(state.mirror, held)
+            work.mirrors.remove(state.mirror, require_held)
             if state.mirror in looked:
                 work.ledger.note_examined_versions(lease, {state.mirror: None})
 

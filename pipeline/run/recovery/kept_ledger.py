@@ -197,7 +197,7 @@ def _restated(work: Workplace, lease: Lease) -> Iterator[tuple[str, Restated]]:
             batch=newest,
             files=files,
             words=restated_metadata(work, changelog.table, newest),
-            held=lambda: ledger.require_held(lease),
+            require_held=lambda: ledger.require_held(lease),
         )
         checked[changelog.folder] = done.delta_version
         if done.removed or done.added or done.lost:
