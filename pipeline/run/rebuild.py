@@ -474,7 +474,7 @@ def rebuild_as_of(
     """Write the table as it was to the path `into`; no lease is needed. Raise
     `PastRefused` if a file of its origin is damaged."""
     clock = perf_counter()
-    with copies.begun(NAME, into) as aside:
+    with copies.build(NAME, into) as aside:
         version = build(work, aside, origin)
         size = aside.size(NAME, version)
     rows = None if size is None else size.rows

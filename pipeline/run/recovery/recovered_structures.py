@@ -139,7 +139,7 @@ def gather(work: Workplace) -> GatheredLake:
         changelog = folder.startswith(f"{source}/_changes/")
         table = system_tables.get(folder) or (_table_of(commits) if changelog else None)
         if table is not None:
-            files = work.changelog.listed(folder) or {}
+            files = work.changelog.listed_files(folder) or {}
             actions = {
                 path: FileAction(path, None, True, size=size) for path, size in files.items()
             }
@@ -495,7 +495,7 @@ def _unfit(
     for name, adoption in adopted.items():
         schema = schemas[name]
         folder, version = adoption.mirror.folder, adoption.version
-        if work.mirrors.lacking(folder, version) is not None or schema is None:
+        if work.mirrors.unreadable_reason(folder, version) is not None or schema is None:
             yield name
             continue
         have = {folded(column) for column in work.mirrors.schema(folder, version).names}
