@@ -140,9 +140,9 @@ def _clear_changes(work: Workplace, lease: Lease, note: UnclearedValues) -> None
                 gone=old,
                 files=(),
                 words=forgotten_metadata(work, note.table, 0, through),
-                held=require_held,
+                require_held=require_held,
             )
-        work.segments.purge(changelog.folder, through, held=require_held)
+        work.segments.purge(changelog.folder, through, require_held=require_held)
 
 
 def _clear_mirror(work: Workplace, lease: Lease, note: UnclearedValues) -> None:
@@ -152,7 +152,7 @@ def _clear_mirror(work: Workplace, lease: Lease, note: UnclearedValues) -> None:
     state = work.ledger.table_states(source)[note.table]
     if state.mirror_version is None or note.dropped_mirror is not None:
         return
-    target = upkeep_target(work, state, work.ledger.looked(source).get(state.mirror))
+    target = upkeep_target(work, state, work.ledger.examined_versions(source).get(state.mirror))
     if isinstance(target, str):
         raise TableError(f"its mirror's log stays: {target}", hint="the next run tries again")
     shows = target.shows
@@ -161,7 +161,7 @@ def _clear_mirror(work: Workplace, lease: Lease, note: UnclearedValues) -> None:
         # The ledger records this commit as checked before the log is cut: without the
         # earlier commits, the next examination of the log could not tell that this one
         # is Lockstep's.
-        work.ledger.note_looked(lease, {state.mirror: version})
+        work.ledger.note_examined_versions(lease, {state.mirror: version})
         work.ledger.note_upkept(lease, state.mirror, shows=shows, delta_version=version)
 
     require_held = partial(work.ledger.require_held, lease)
@@ -271,7 +271,7 @@ def _clear_texts(
     source, through = work.source.name, note.tightening.through
     folder = system_table_path(source, part)
     require_held = partial(work.ledger.require_held, lease)
-    above = work.ledger.forgotten(source).through
+    above = work.ledger.deletion_notes(source).through
     cleared, kept = list[ClearedFile](), set[str]()
     for batch, file in _files(work, part, above, through):
         after = _file_without(work, note, part, batch, file, statements)
@@ -287,7 +287,7 @@ def _clear_texts(
             gone=[file.before for file in cleared],
             files=[file.after for file in cleared],
             words=cleared_metadata(work, part, through),
-            held=require_held,
+            require_held=require_held,
         )
         work.ledger.clear_files(lease, cleared)
         work.segments.clear(scratch_path(source, folder))

@@ -49,7 +49,7 @@ def publish(work: Workplace, lease: Lease) -> tuple[StoppedTable, ...]:
     if not captured:
         return ()
     claim_up_to(work, captured[-1])
-    publishing = _Publishing(work, lease, work.ledger.looked(source))
+    publishing = _Publishing(work, lease, work.ledger.examined_versions(source))
     for batch in captured:
         states = work.ledger.table_states(source)
         content = content_of(work.ledger, source, batch.id)
@@ -136,7 +136,7 @@ class _Publishing:
             user_metadata=commit_metadata(
                 self.work, WriteKind.PUBLISH, changelog.table, [batch], files
             ),
-            held=lambda: self.work.ledger.require_held(self.lease),
+            require_held=lambda: self.work.ledger.require_held(self.lease),
         )
         try:
             commit = publish(files=files)
@@ -158,7 +158,7 @@ class _Publishing:
             if self.before.get(folder) != version
         }
         if moved:
-            self.work.ledger.note_looked(self.lease, moved)
+            self.work.ledger.note_examined_versions(self.lease, moved)
 
     def _foreign_commits(self, changelog: ChangelogTable) -> list[TableError]:
         """Check the commits since the last check, and return an error if another

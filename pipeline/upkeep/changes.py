@@ -32,7 +32,7 @@ from lockstep.pipeline.values.table import TableName
 KEY: Final = "`keep_changes`"
 
 
-class ForgottenStep(StrEnum):
+class DeletionStep(StrEnum):
     """The steps of deleting old changes, in their order."""
 
     UNLISTED = "unlisted"
@@ -113,7 +113,7 @@ class Holder:
 
 
 @dataclass(frozen=True, slots=True)
-class Forgettable:
+class DeletableChanges:
     """The facts about changes that may be deleted. `aged`: the newest batch that is
     older than `keep_changes`, or 0. `holders`: everything that needs changes."""
 
@@ -185,7 +185,7 @@ class ChangesPlan:
         return self.through is None and not notes
 
 
-def through_of(forgettable: Forgettable, before: int) -> tuple[int | None, str | None]:
+def through_of(forgettable: DeletableChanges, before: int) -> tuple[int | None, str | None]:
     """Return the last batch whose changes are deleted now, or None. Return also a
     sentence if something needs batches that are old enough, or None. `before`: the last
     batch whose changes are deleted already."""

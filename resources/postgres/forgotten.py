@@ -15,10 +15,10 @@ from lockstep.pipeline.schema.history import shown_as_to_json
 from lockstep.pipeline.schema.model import TableSchema, schema_from_json, schema_to_json
 from lockstep.pipeline.upkeep.changes import (
     ChangeFile,
+    DeletableChanges,
     DeletedChanges,
     DeletionNotes,
-    Forgettable,
-    ForgottenStep,
+    DeletionStep,
     Holder,
     Prunable,
     Pruned,
@@ -39,11 +39,11 @@ from lockstep.resources.postgres.schemas import effects_json
 from lockstep.resources.postgres.session import Subject
 
 
-class PostgresForgotten(Subject):
+class PostgresDeletions(Subject):
     """The port `Deletions` (`pipeline.ports.ledger`), which describes each method, on
     Postgres."""
 
-    def forgotten(self, source: str, table: TableName | None = None) -> DeletionNotes:
+    def deletion_notes(self, source: str, table: TableName | None = None) -> DeletionNotes:
         notes = [_note(row) for row in self._all("forgotten", source=source)]
         if table is not None:
             for row in self._all("cleared_of_table", source=source, **of_table(table)):
@@ -54,11 +54,11 @@ class PostgresForgotten(Subject):
                     )
         return DeletionNotes(notes)
 
-    def forgettable(self, source: str, moment: datetime) -> Forgettable:
+    def deletable_changes(self, source: str, moment: datetime) -> DeletableChanges:
         last_old_batch: int = self._only("acknowledged_before", source=source, moment=moment)[
             "batch"
         ]
-        return Forgettable(
+        return DeletableChanges(
             last_old_batch, [Holder(**row) for row in self._all("holders", source=source)]
         )
 
@@ -74,14 +74,14 @@ class PostgresForgotten(Subject):
             for row in rows
         ]
 
-    def forget(self, lease: Lease, through: int) -> None:
+    def begin_deletion(self, lease: Lease, through: int) -> None:
         with self._step(lease) as step:
             step.run("keep_consumers_out")
             step.run("forget", source=lease.source, token=lease.token, through=through)
 
-    def note_forgotten(self, lease: Lease, done: ForgottenStep, through: int) -> None:
-        with self._step(lease) as step:
-            step.run(f"note_{done}", source=lease.source, through=through)
+    def note_deletion_step(self, lease: Lease, step: DeletionStep, through: int) -> None:
+        with self._step(lease) as transaction:
+            transaction.run(f"note_{step}", source=lease.source, through=through)
 
     def prune(self, lease: Lease, rows: Prunable, above: int, through: int, most: int) -> Pruned:
         with self._step(lease) as step:

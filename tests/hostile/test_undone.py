@@ -325,7 +325,14 @@ class CutOff(Exception):
 WRITES: Final = frozenset(
     {
         *("write", "evolve", "restore", "remove", "publish", "restate", "revise", "move_away"),
-        *("record_capture", "note_looked", "mark_merged", "acknowledge", "settle", "intend"),
+        *(
+            "record_capture",
+            "note_examined_versions",
+            "mark_merged",
+            "acknowledge",
+            "settle",
+            "intend",
+        ),
         *("order_load", "number_above", "decide", "begin_batch", "quarantine"),
         "abandon",
     }

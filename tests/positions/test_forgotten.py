@@ -57,7 +57,7 @@ from tests.twins.copies import MemoryCopies
 
 TABLES = ("a", "b")
 QUIET = "quiet"
-STEPS = {"forget": 1, "note_forgotten": 3, "prune": 3}
+STEPS = {"begin_deletion": 1, "note_deletion_step": 3, "prune": 3}
 """Steps that an upkeep may die at, and how often an upkeep takes each of them."""
 KEEP, PROMISED = timedelta(hours=2), timedelta(hours=1)
 GONE = "as `keep_changes` says"
@@ -143,12 +143,12 @@ class Kept:
 
     @property
     def through(self) -> int:
-        return self.follower.ledger.forgotten(SOURCE).through
+        return self.follower.ledger.deletion_notes(SOURCE).through
 
     def require(self) -> None:
         """Changelogs list what is kept, and nothing else; files of before go in the end."""
         ledger, lake = self.follower.ledger, self.follower.lake
-        notes = [one for one in ledger.forgotten(SOURCE).unfinished if not one.deleted]
+        notes = [one for one in ledger.deletion_notes(SOURCE).unfinished if not one.deleted]
         below = min((one.above for one in notes), default=self.through)
         for batch in ledger.live_batches(SOURCE, 1, 1 << 60):
             for folder, file in self.files(batch.id):
@@ -229,7 +229,7 @@ class Kept:
             assert all(one.batch.id > self.through for one in report.batches)
 
     def lies_before(self, place: str) -> bool:
-        gone = self.follower.ledger.forgotten(SOURCE).newest
+        gone = self.follower.ledger.deletion_notes(SOURCE).newest
         return gone is not None and parse_place(place).at < gone.end.at  # type: ignore[union-attr]
 
     def rebuild(self) -> None:

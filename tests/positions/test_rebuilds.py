@@ -34,7 +34,14 @@ from tests.twins.copies import MemoryCopies
 
 TABLES = ("a", "b", "k")
 """The last has no key, unless rows are to be marked."""
-STEPS = ("record_capture", "intend", "settle", "mark_merged", "acknowledge", "note_looked")
+STEPS = (
+    "record_capture",
+    "intend",
+    "settle",
+    "mark_merged",
+    "acknowledge",
+    "note_examined_versions",
+)
 ACTIONS, MORE = 20, 50
 """In every run, and in the soak."""
 STOPPED = re.compile("it was stopped|it was brought back with a later batch|lacks batches")

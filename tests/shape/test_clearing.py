@@ -146,7 +146,7 @@ _WRITES = frozenset(
         "revise",
         "purge",
         "cut",
-        "note_looked",
+        "note_examined_versions",
         "note_upkept",
         "bring",
         "clear_files",
@@ -305,7 +305,7 @@ def test_two_versions_of_upkeep_are_cleared_with_the_rest(cleared: Cleared) -> N
     for _ in range(2):
         commits.append(replace(commits[-1], app_id="", user_metadata=said, operation="OPTIMIZE"))
     cleared.clear()
-    assert cleared.follower.ledger.looked(SOURCE)[mirror] == len(commits) - 1
+    assert cleared.follower.ledger.examined_versions(SOURCE)[mirror] == len(commits) - 1
     cleared.do("insert into c (code) values ('new')")
     cleared.follower.run()
     assert len(cleared.follower.mirror(f"{cleared.name}.c")) == 3

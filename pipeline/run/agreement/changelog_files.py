@@ -129,7 +129,7 @@ def recorded_files(work: Workplace, changelog: ChangelogTable) -> RecordedFiles:
     there once the batch is published."""
     source = work.source.name
     table = changelog.table if isinstance(changelog.table, TableName) else None
-    forgotten = work.ledger.forgotten(source, table).through
+    forgotten = work.ledger.deletion_notes(source, table).through
     captured = {
         batch.id for batch in work.ledger.unfinished(source) if batch.state is BatchState.CAPTURED
     }
@@ -313,7 +313,7 @@ def correct_changelogs(work: Workplace, lease: Lease) -> Iterator[Agreement]:
     """Correct the changelogs to which another program committed since the last look, or
     that list files without a captured file's name. Yield the results. The examined
     versions are not recorded, so that the next run reports the commits."""
-    looked = work.ledger.looked(work.source.name)
+    looked = work.ledger.examined_versions(work.source.name)
     for changelog in all_changelogs(work):
         folder = changelog.folder
         if folder in looked and _is_in_doubt(work, folder, looked[folder]):
@@ -367,7 +367,7 @@ def _listed_again(
             gone=surplus,
             files=back,
             words=restated_metadata(work, changelog.table, newest),
-            held=lambda: work.ledger.require_held(lease),
+            require_held=lambda: work.ledger.require_held(lease),
         )
     except SegmentsLost as error:
         raise TableError(error.message, hint=error.hint) from error
@@ -382,7 +382,7 @@ def _restored(work: Workplace, lease: Lease, changelog: ChangelogTable, version:
         app_id=f"{changelog.app_id}/restated",
         number=_newest(work),
         words=restated_metadata(work, changelog.table, _newest(work)),
-        held=lambda: work.ledger.require_held(lease),
+        require_held=lambda: work.ledger.require_held(lease),
     )
 
 

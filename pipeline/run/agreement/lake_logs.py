@@ -161,7 +161,7 @@ def disagreeing_tables(work: Workplace) -> list[DisagreeingTable]:
     """Return the tables whose mirrors have commits of Lockstep that the ledger does not
     know, or lack commits that it knows."""
     source = work.source.name
-    looked = work.ledger.looked(source)
+    looked = work.ledger.examined_versions(source)
     intents = {intent.table: intent for intent in work.ledger.open_intents(source)}
     tables = []
     for table, state in work.ledger.table_states(source).items():
@@ -187,7 +187,7 @@ def unknown_batches(work: Workplace) -> ForeignCommit | None:
     if (error := changelog_disagreement(work)) is not None:
         return error
     source = work.source.name
-    looked = work.ledger.looked(source)
+    looked = work.ledger.examined_versions(source)
     for folder in work.claims.tables(source):
         if folder in looked or not folder.startswith(f"{source}/_"):
             continue
@@ -204,7 +204,7 @@ def _changelogs_moved(work: Workplace) -> Iterator[tuple[str, Judgement]]:
     """Yield the changelogs, and the system tables, with commits after the last look,
     and the judgement on these commits."""
     mirrors = {state.mirror for state in work.ledger.table_states(work.source.name).values()}
-    for folder, looked in work.ledger.looked(work.source.name).items():
+    for folder, looked in work.ledger.examined_versions(work.source.name).items():
         if folder not in mirrors and not work.changelog.ends_at(folder, looked):
             yield folder, judged_changelog(work, work.changelog.look(folder, looked), looked)
 
@@ -226,7 +226,7 @@ def changed_mirrors(work: Workplace) -> list[DisagreeingTable]:
     """Return the tables that the next run would quarantine because of commits to their
     mirrors. Include the tables that it would quarantine because of commits to their
     changelogs once it publishes there."""
-    looked = work.ledger.looked(work.source.name)
+    looked = work.ledger.examined_versions(work.source.name)
     changed = []
     for state in moved_mirrors(work, looked):
         relation = judged_mirror(work, state, looked.get(state.mirror))
@@ -338,7 +338,7 @@ def foreign_mirrors(work: Workplace, tables: Iterable[TableName]) -> dict[TableN
     cannot be read. A table that a person ordered to be reloaded is not left out."""
     source = work.source.name
     captured = work.ledger.table_states(source).keys()
-    looked = work.ledger.looked(source)
+    looked = work.ledger.examined_versions(source)
     ordered = {load.table for load in work.ledger.open_loads(source)}
     reasons = {}
     for table in tables:

@@ -224,7 +224,7 @@ def _agreed(
     another program's compaction may put rows of any batches into one file. Other
     foreign commits are left for the next run to report."""
     source = work.source.name
-    looked, states = work.ledger.looked(source), work.ledger.table_states(source)
+    looked, states = work.ledger.examined_versions(source), work.ledger.table_states(source)
     tables = [states[table] for table in chosen.tables if table in states]
     system_tables = map(partial(system_table, source), SystemTable)
     agreements = []
@@ -240,7 +240,7 @@ def _agreed(
             agreements.append(agreement)
             work.progress.note(f"{folder}: {agreement.told}")
         if commit and agreement.error is None and agreement.left is None and folder in looked:
-            work.ledger.note_looked(lease, {folder: agreement.version})
+            work.ledger.note_examined_versions(lease, {folder: agreement.version})
     return tuple(agreements)
 
 
