@@ -10,7 +10,7 @@ from typing import Any
 from lockstep import exits
 from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import UsageError, place_option, table_name
-from lockstep.pipeline.model.json_values import parts
+from lockstep.pipeline.model.json_values import attributes
 from lockstep.pipeline.run.context import Unwatched, Workplace
 from lockstep.pipeline.run.proof.verify_schema import SchemaVerification, verify_schema
 from lockstep.pipeline.run.status.schema_history import (
@@ -40,6 +40,7 @@ from lockstep.printing import counted, show_table
 from lockstep.resources.adapters import Adapters
 
 VERIFY = "verify"
+_SHAPE = "row_condition as rows, key_fingerprint as key"
 _ORIGINS = {
     VersionOrigin.BASELINE: "read from the server",
     VersionOrigin.STATEMENT: "made by a statement",
@@ -121,7 +122,7 @@ def schema_values(source: str, shown: ShownSchema, at: str | None) -> dict[str, 
         "schema": schema and schema_to_json(schema),
         # Which rows the lake has, and the fingerprint of the key that values are hashed
         # with.
-        **({} if shown_as is None else parts(shown_as, "rows", "key")),
+        **({} if shown_as is None else attributes(shown_as, _SHAPE)),
         "versions": [_version_values(each, shown.table) for each in shown.versions],
     }
 
@@ -129,12 +130,14 @@ def schema_values(source: str, shown: ShownSchema, at: str | None) -> dict[str, 
 def _version_values(shown: ShownVersion, table: TableName) -> dict[str, Any]:
     version, statement = shown.version, shown.statement
     return {
-        **parts(version, "version", "since", "knowledge as state", "reason", "origin", "batch"),
+        **attributes(
+            version, "version", "since", "knowledge as state", "reason", "origin", "batch"
+        ),
         "changelog_generation": version.generation,
         "statement": statement
         and {
             "text": first_words(statement.text),
-            **parts(statement, "gtid", "committed_at", "outcome"),
+            **attributes(statement, "gtid", "committed_at", "outcome"),
             "effects": statement.effects_on(table),
         },
         "changes": shown.changes,
@@ -171,7 +174,7 @@ def _heading(source: str, shown: ShownSchema, at: str | None) -> Iterator[str]:
 def _columns(version: SchemaVersion, schema: TableSchema) -> list[dict[str, Any]]:
     """Return the columns' values. `shown`: how the settings hide or change the column
     in the lake, if they do."""
-    treatments = version.treated
+    treatments = version.treatments_in_words
     return [
         {
             "name": column.name,
@@ -187,7 +190,7 @@ def _columns(version: SchemaVersion, schema: TableSchema) -> list[dict[str, Any]
 
 
 def _show_columns(context: CommandContext, version: SchemaVersion, schema: TableSchema) -> None:
-    treatments = version.treated
+    treatments = version.treatments_in_words
     heads = ("column", "type", "null", "default", "key", "", "in the lake")
     rows = []
     for column in _columns(version, schema):
@@ -196,10 +199,10 @@ def _show_columns(context: CommandContext, version: SchemaVersion, schema: Table
         rows.append((*row, treatments.get(name, "")) if treatments else row)
     show_table(context, heads if treatments else heads[:-1], rows)
     shown_as = version.shown_as
-    if shown_as is not None and shown_as.rows is not None:
-        context.say(f"  the lake has the rows where {shown_as.rows}")
-    if shown_as is not None and shown_as.key is not None:
-        context.say(f"  hashed with the key {shown_as.key}")
+    if shown_as is not None and shown_as.row_condition is not None:
+        context.say(f"  the lake has the rows where {shown_as.row_condition}")
+    if shown_as is not None and shown_as.key_fingerprint is not None:
+        context.say(f"  hashed with the key {shown_as.key_fingerprint}")
     for key in schema.keys:
         context.say(f"  {written_key(key)}")
     for reference in schema.foreign_keys:
@@ -229,10 +232,12 @@ def _state(version: ShownVersion) -> str:
 
 def verification_values(verification: SchemaVerification) -> dict[str, Any]:
     return {
-        **parts(verification, "at", "equal", "statements", "versions", "compared as tables"),
-        **parts(verification, "folded as folded_otherwise", "differing as otherwise_on_the_server"),
+        **attributes(verification, "at", "equal", "statements", "versions", "compared as tables"),
+        **attributes(
+            verification, "folded as folded_otherwise", "differing as otherwise_on_the_server"
+        ),
         "not_known": {version.table: version.reason for version in verification.unknown},
-        **parts(verification, "unseen as not_shown_by_the_server", "seconds"),
+        **attributes(verification, "unseen as not_shown_by_the_server", "seconds"),
     }
 
 

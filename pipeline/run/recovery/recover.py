@@ -71,7 +71,7 @@ from lockstep.pipeline.run.recovery.tables_after import (
 )
 from lockstep.pipeline.run.table_plans import TablePlans
 from lockstep.pipeline.run.unpruned_batches import RUNS, batch_of_run, no_such_run
-from lockstep.pipeline.schema.history import History
+from lockstep.pipeline.schema.history import BatchHistory
 from lockstep.pipeline.values.decisions import Decision, Lease
 from lockstep.pipeline.values.errors import (
     ForeignCommit,
@@ -477,7 +477,7 @@ def record_basis(
         changes=plan.lake_end.cursor.sequence,
         tables=tuple(handover.adopted() for handover in handovers),
         by_gtid=placed.by_gtid,
-        history=History((), basis.structures.versions, basis.structures.databases),
+        history=BatchHistory((), basis.structures.versions, basis.structures.databases),
         handovers=tuple(handovers),
         extents=tuple(
             Extent(adoption.mirror.table, plan.lake_end.partial[adoption.mirror.table])

@@ -140,7 +140,7 @@ class SegmentComparison:
         version = self.work.ledger.schema_version(
             self.work.source.name, segment.table, segment.schema_version
         )
-        key = () if version.shown is None else merge_key(version.shown)
+        key = () if version.shown_schema is None else merge_key(version.shown_schema)
         names = version.shown_structure.names
         stored = dict(zip(names, changelog_names([*names]), strict=True))
         shown = ("_sequence", *(stored[name] for name in key))
