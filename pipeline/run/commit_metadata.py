@@ -68,7 +68,7 @@ def commit_metadata(
         fields["files"] = digest(file.sha256 for file in files)
     if version is not None and version.schema is not None:
         fields["structure"] = structures_key(structures_text([version.schema]))
-        fields["shape"] = version.shape
+        fields["shape"] = version.shape_fingerprint
     if table is SystemTable.TRANSACTIONS:
         fields |= _batch_fields(work, last)
     return stamp(fields)
