@@ -39,7 +39,12 @@ from lockstep.resources.mysql.connection import (
     read_dialect,
     text_of,
 )
-from lockstep.resources.mysql.reader import explained, moved, reading, take
+from lockstep.resources.mysql.reader import (
+    reading_cursor,
+    structure_moved,
+    take_snapshot,
+    translate_table_errors,
+)
 from lockstep.resources.mysql.receiving import ReadingCursor
 from lockstep.resources.mysql.select import quoted_table, select_rows
 from lockstep.resources.mysql.visible_tables import ask, scopes_of
@@ -93,11 +98,11 @@ def open_chunk(
     read_patience = patience(whole=rows.whole, most_seconds=most_seconds)
     condition = None if rows.whole else where(rows)
     with (
-        reading(settings) as cursor,
+        reading_cursor(settings) as cursor,
         watched(settings, cursor, schema.name, read_patience) as watched_read,
     ):
         with watched_read.raising_busy():
-            snapshot = take(
+            snapshot = take_snapshot(
                 settings,
                 cursor,
                 schema,
@@ -133,7 +138,7 @@ def _require_cut_by(schema: TableSchema, rows: Range) -> None:
     key = chunk_key(schema)
     if rows.columns not in ((), key):
         by = ", ".join(key) or "nothing"
-        raise moved(
+        raise structure_moved(
             schema.name,
             f"it is now cut into chunks by {by}, this chunk by {', '.join(rows.columns)}",
         )
@@ -152,7 +157,7 @@ def estimated_where(settings: ConnectionSettings, table: TableName, condition: C
     with (
         connect(settings) as connection,
         connection.cursor() as cursor,
-        explained(settings, table),
+        translate_table_errors(settings, table),
     ):
         return _estimate(cursor, table, condition)
 
@@ -169,12 +174,15 @@ def open_condition(
     read_patience = patience(whole=True, most_seconds=most_seconds)
     structure = row_structure(schema)
     with (
-        reading(settings, patient=True) as cursor,
+        reading_cursor(settings, without_timeout=True) as cursor,
         watched(settings, cursor, schema.name, read_patience) as watched_read,
     ):
-        with watched_read.raising_busy(), explained(settings, schema.name, structure.names):
+        with (
+            watched_read.raising_busy(),
+            translate_table_errors(settings, schema.name, structure.names),
+        ):
             _estimate(cursor, schema.name, condition)
-            rows = take(settings, cursor, schema, where=f"({condition.text})")
+            rows = take_snapshot(settings, cursor, schema, where=f"({condition.text})")
 
         def by_keys(keys: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
             return _by_keys(settings, cursor, watched_read, schema, structure, keys)
@@ -196,7 +204,10 @@ def _by_keys(
     names = keys.schema.names
     columns = tuple(column for column in structure.columns if column.name in names)
     key_structure = replace(structure, columns=columns, primary_key=tuple(names))
-    with watched_read.raising_busy(), explained(settings, schema.name, key_structure.names):
+    with (
+        watched_read.raising_busy(),
+        translate_table_errors(settings, schema.name, key_structure.names),
+    ):
         for at in range(0, keys.num_rows, _MOST_KEYS):
             where = point_condition(schema, keys.slice(at, _MOST_KEYS))
             yield from select_rows(cursor, key_structure, where=where)

@@ -166,7 +166,7 @@ def _checked(
         names = names_of(structure.name, structure.names)
         warnings = read_warnings(cursor)
         require_harmless(structure.name, batches.warnings, warnings, names)
-    answer.forget()
+    answer.close_statement()
 
 
 def _until_closed(
@@ -175,7 +175,7 @@ def _until_closed(
     """Yield the batches. Raise ValueError if the connection was closed before the last."""
     remaining = iter(batches)
     while True:
-        if answer.closed:
+        if answer.is_abandoned:
             raise ValueError(f"the reading of {table} was closed before its end")
         batch = next(remaining, None)
         if batch is None:

@@ -67,17 +67,22 @@ from lockstep.resources.mysql.connection import (
     number_of,
     open_connection,
     read_dialect,
-    translated,
+    translate_errors,
 )
-from lockstep.resources.mysql.defaults import with_values
-from lockstep.resources.mysql.reader import explained, has_no_row, open_snapshot, reading
+from lockstep.resources.mysql.defaults import with_default_values
+from lockstep.resources.mysql.reader import (
+    has_no_row,
+    open_snapshot,
+    reading_cursor,
+    translate_table_errors,
+)
 from lockstep.resources.mysql.receiving import (
     MAX_OFFSET,
     MySqlDump,
-    after_set,
-    by_offset,
-    by_wide_offset,
-    own_server_id,
+    gtid_set_command,
+    offset_command,
+    random_server_id,
+    wide_offset_command,
 )
 from lockstep.resources.mysql.replica import Replica, source_load
 from lockstep.resources.mysql.row_hashes import open_hashes, read_rows, read_sample, read_sum
@@ -94,7 +99,7 @@ from lockstep.resources.mysql.watermarks import (
     high_mark,
     low_mark,
     prepared_transactions,
-    read_head,
+    read_log_end,
     read_value,
 )
 
@@ -122,7 +127,7 @@ class QuerySessions:
         """Yield a cursor for queries that do not change the session. If one fails, the
         session is closed; errors are raised as `pipeline.values.errors`."""
         settings = self._settings()
-        with translated(settings):
+        with translate_errors(settings):
             connection = self._reusable() or open_connection(settings)
             try:
                 with connection.cursor() as cursor:
@@ -251,16 +256,16 @@ class MySqlServer:
         # COM_BINLOG_DUMP has 32 bits for the offset. After 4 GiB only a dump by GTIDs
         # can begin at the offset; without GTIDs the file is read from its beginning.
         if start.offset <= MAX_OFFSET:
-            command = by_offset(start, own_server_id())
+            command = offset_command(start, random_server_id())
         elif self.facts().gtid_mode == "ON":
-            command = by_wide_offset(start, own_server_id())
+            command = wide_offset_command(start, random_server_id())
         else:
             start = Coordinates(start.file, FIRST_OFFSET)
-            command = by_offset(start, own_server_id())
+            command = offset_command(start, random_server_id())
         return MySqlDump(self._settings, *command, begins=start)
 
     def dump_after(self, executed: GtidSet) -> MySqlDump:
-        return MySqlDump(self._settings, *after_set(executed, own_server_id()))
+        return MySqlDump(self._settings, *gtid_set_command(executed, random_server_id()))
 
     def prepared(self) -> frozenset[Xid]:
         with self._questions.cursor() as cursor:
@@ -286,7 +291,7 @@ class MySqlServer:
             tables_read = read_whole_tables(cursor, [table])
             structures = _row_structures(tables_read)
             if not structures and table not in tables_read.unread:
-                with explained(self._settings, table):
+                with translate_table_errors(self._settings, table):
                     require_gone(cursor, table)
         if table in tables_read.unread:
             raise may_not_be_read(self._settings, table, tables_read.unread[table])
@@ -304,8 +309,8 @@ class MySqlServer:
     @contextmanager
     def rows(self, structure: TableStructure) -> Iterator[Iterator[pa.RecordBatch]]:
         with (
-            reading(self._reading()) as cursor,
-            explained(self._settings, structure.name, structure.names),
+            reading_cursor(self._reading()) as cursor,
+            translate_table_errors(self._settings, structure.name, structure.names),
         ):
             cursor.execute(BEGIN)
             yield select_rows(cursor, structure)
@@ -315,7 +320,7 @@ class MySqlServer:
             if names is None or len(names) != 1:
                 return read_baseline(cursor, names)
             (table,) = names
-            with explained(self._settings, table):
+            with translate_table_errors(self._settings, table):
                 baseline = read_baseline(cursor, names)
                 if table in baseline.unread:
                     raise may_not_be_read(self._settings, table, baseline.unread[table])
@@ -335,7 +340,7 @@ class MySqlServer:
     def locked_schema(self, table: TableName) -> CurrentSchemas:
         with (
             self._asking() as cursor,
-            explained(self._settings, table),
+            translate_table_errors(self._settings, table),
         ):
             return read_locked(cursor, table)
 
@@ -379,7 +384,9 @@ class MySqlServer:
             return self._replica.next_bound(schema, after, rows, since)
         with (
             self._asking() as cursor,
-            explained(self._settings, schema.name, [column.name for column in schema.columns]),
+            translate_table_errors(
+                self._settings, schema.name, [column.name for column in schema.columns]
+            ),
         ):
             return next_bound(cursor, schema, after, rows)
 
@@ -485,7 +492,7 @@ def read_facts(cursor: Cursor, address: str) -> ServerFacts:
     executed = read_value(cursor, _BINLOG_STATE if mariadb else _EXECUTED)
     cursor.execute("show binary logs")
     binlogs = tuple(BinlogSize(LogFile.parse(row[0]), int(row[1])) for row in cursor.fetchall())
-    head = read_head(cursor)
+    head = read_log_end(cursor)
     purged = _first_list(cursor, binlogs) if mariadb else read_value(cursor, _PURGED)
     clock = datetime.fromisoformat(read_value(cursor, _CLOCK)).replace(tzinfo=UTC)
     life = _life(cursor, clock)
@@ -545,9 +552,11 @@ def read_baseline(cursor: Cursor, names: Collection[TableName] | None = None) ->
     low = low_mark(cursor, dialect)
     databases = read_databases(cursor)
     read = read_whole_tables(cursor, names)
-    tables = with_values(cursor, read.tables)
+    tables = with_default_values(cursor, read.tables)
     high = high_mark(cursor, dialect)
-    return Baseline(tables, databases, low.at, high.at, low.executed, high.executed, read.unread)
+    return Baseline(
+        tables, databases, low.at, high.at, low.executed_set, high.executed_set, read.unread
+    )
 
 
 def require_gone(cursor: Cursor, table: TableName) -> None:
@@ -583,7 +592,7 @@ def read_current(cursor: Cursor, tables: Collection[TableName]) -> CurrentSchema
     """See `pipeline.ports.SourceServer.current_schemas`."""
     cursor.execute(_BRIEFLY)
     schemas = {schema.name: schema for schema in read_schemas(cursor, tables, foreign_keys=False)}
-    head = read_head(cursor)
+    head = read_log_end(cursor)
     return CurrentSchemas(schemas, head, _server(cursor))
 
 
@@ -596,7 +605,7 @@ def read_locked(cursor: Cursor, table: TableName) -> CurrentSchemas:
     # Select all columns, so that an account that may read only some of them gets an
     # error.
     if not _can_open(cursor, f"select * from {quoted_table(table)} limit 0"):
-        return CurrentSchemas({}, read_head(cursor), _server(cursor))
+        return CurrentSchemas({}, read_log_end(cursor), _server(cursor))
     return read_current(cursor, [table])
 
 

@@ -50,8 +50,8 @@ from lockstep.pipeline.values.errors import StructureMoved, TableError
 from lockstep.pipeline.values.position import Coordinates
 from lockstep.pipeline.values.table import TableName, TableStructure
 from lockstep.resources.mysql.connection import ConnectionSettings, read_dialect
-from lockstep.resources.mysql.defaults import with_values
-from lockstep.resources.mysql.reader import moved
+from lockstep.resources.mysql.defaults import with_default_values
+from lockstep.resources.mysql.reader import structure_moved
 from lockstep.resources.mysql.schemas import read_schemas, read_whole_tables
 from lockstep.resources.mysql.server import MySqlServer
 from lockstep.resources.mysql.watermarks import commits_in_order
@@ -226,7 +226,7 @@ class ShapedServer(MySqlServer):
         if rows.whole or not hides_bounds(current.schema, current.shaper):
             return rows
         if self._shaping.key is None:
-            raise moved(
+            raise structure_moved(
                 current.schema.name, "the bounds of its chunks are encrypted, but there is no key"
             )
         seal = _Seal(current.schema.name, self._shaping.key)
@@ -338,7 +338,7 @@ class ShapedServer(MySqlServer):
         if self._shaping.rules_of(table) is None:
             return None
         with self._asking() as cursor:
-            schemas = with_values(cursor, read_schemas(cursor, [table]))
+            schemas = with_default_values(cursor, read_schemas(cursor, [table]))
         if not schemas:
             return None
         (schema,) = schemas
@@ -366,7 +366,7 @@ class ShapedServer(MySqlServer):
             now = self._shaping.redacted(current.schema)
             same = row_structure(table).fingerprint == row_structure(now).fingerprint
         if not same:
-            raise moved(table.name, "the definition of its columns differs")
+            raise structure_moved(table.name, "the definition of its columns differs")
 
 
 _NONCE_BYTES: Final = 12
@@ -389,7 +389,7 @@ class _Seal:
         try:
             return bound.opened(self._decrypted)
         except (InvalidTag, ValueError) as error:
-            raise moved(
+            raise structure_moved(
                 self._table, "the bounds of its chunks were encrypted by another key"
             ) from error
 

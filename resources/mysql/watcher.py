@@ -32,7 +32,12 @@ from lockstep.pipeline.snapshot.pace import Patience, cure, leaves
 from lockstep.pipeline.values.errors import LockstepError, SourceUnavailable, TableBusy
 from lockstep.pipeline.values.server_errors import Meaning, meaning_of
 from lockstep.pipeline.values.table import TableName
-from lockstep.resources.mysql.connection import ConnectionSettings, connect, cut, number_of
+from lockstep.resources.mysql.connection import (
+    ConnectionSettings,
+    connect,
+    number_of,
+    shut_down_socket,
+)
 
 _INTERVAL: Final = 0.5
 """Seconds between two checks."""
@@ -114,7 +119,7 @@ class _Session:
             cursor.execute("select is_used_lock(%s)", (self.lock,))
             ((number,),) = cursor.fetchall()
         if number is None:
-            cut(self.connection)
+            shut_down_socket(self.connection)
             return
         with suppress(pymysql.err.OperationalError):  # it ended meanwhile
             cursor.execute(f"kill {int(number)}")
@@ -135,7 +140,7 @@ def _watch(
             if _is_answer(error):
                 read.answered = monotonic()
         if monotonic() - read.answered > settings.read_timeout:
-            cut(session.connection)
+            shut_down_socket(session.connection)
             return
         stop.wait(_INTERVAL)
 

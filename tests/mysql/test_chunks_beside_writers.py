@@ -23,9 +23,9 @@ from lockstep.pipeline.snapshot.condition import read_condition
 from lockstep.pipeline.values.errors import SourceUnavailable, StructureMoved, TableBusy
 from lockstep.pipeline.values.position import Coordinates
 from lockstep.pipeline.values.table import TableName
-from lockstep.resources.mysql.connection import translated
-from lockstep.resources.mysql.reader import reading
-from lockstep.resources.mysql.row_hashes import HashedRead
+from lockstep.resources.mysql.connection import translate_errors
+from lockstep.resources.mysql.reader import reading_cursor
+from lockstep.resources.mysql.row_hashes import HashRead
 from lockstep.resources.mysql.server import MySqlServer
 from lockstep.resources.mysql.watcher import sessions_wait, waiting_for, wants_whole_table, watched
 from tests.fix_mysql import MySqlStand
@@ -147,15 +147,15 @@ def test_a_comparison_gives_way(place: Sliced, monkeypatch: pytest.MonkeyPatch) 
     """Whoever alters the table waits neither for the sum of its rows nor for their hashes."""
     place.do(f"create table t ({COLUMNS}, primary key (id))", "insert into t values (1, 1, 'a')")
     source = place.account("process, select on *.*")
-    require = HashedRead.require_structure
+    require = HashRead.require_structure
 
-    def altered(read: HashedRead) -> None:
+    def altered(read: HashRead) -> None:
         with altering(place):
             pass
         require(read)
 
     structure = source.structure(place.table)
-    monkeypatch.setattr(HashedRead, "require_structure", altered)
+    monkeypatch.setattr(HashRead, "require_structure", altered)
     with pytest.raises(StructureMoved):
         source.row_sum(structure)
     place.do("alter table t drop x")
@@ -205,11 +205,11 @@ def test_nobody_elses_session_is_ended(mysql: MySqlStand, mariadb: MySqlStand) -
     for answers, kills in ((mariadb, 0), (mysql, 1)):
         before = ended(answers)
         with (
-            reading(ours) as cursor,
+            reading_cursor(ours) as cursor,
             watched(settings(answers), cursor, TableName("d", "t"), rule) as read,
             pytest.raises(TableBusy, match=r"longer than 0.5 s"),
             read.raising_busy(),
-            translated(ours),
+            translate_errors(ours),
         ):
             cursor.execute("select sleep(3)")
             cursor.fetchall()
