@@ -56,8 +56,8 @@ from lockstep.resources.mysql.defaults import with_default_values
 from lockstep.resources.mysql.receiving import ReadingCursor
 from lockstep.resources.mysql.schemas import read_schemas
 from lockstep.resources.mysql.select import BEGIN, keep_warnings, quoted_table, select_rows
-from lockstep.resources.mysql.visible_tables import may_not_be_read
-from lockstep.resources.mysql.watcher import watched
+from lockstep.resources.mysql.visible_tables import unreadable_table_error
+from lockstep.resources.mysql.watcher import watch
 from lockstep.resources.mysql.watermarks import (
     Watermark,
     has_snapshots,
@@ -332,7 +332,7 @@ def open_snapshot(
     """See `pipeline.ports.SourceServer.snapshot`."""
     with (
         reading_cursor(settings) as cursor,
-        watched(settings, cursor, table.name, Patience(0.0)) as read,
+        watch(settings, cursor, table.name, Patience(0.0)) as read,
     ):
         with read.raising_busy():
             snapshot = take_snapshot(settings, cursor, table, columns, exact=exact)
@@ -429,7 +429,7 @@ def _table_error(
                 f"the table could not be read now: {message}", hint="the next run tries it again"
             )
         case Meaning.PRIVILEGE:
-            return may_not_be_read(
+            return unreadable_table_error(
                 settings, table, f"the account may not read the table: {message}"
             )
         case Meaning.REFUSED:

@@ -37,7 +37,7 @@ from lockstep.resources.mysql.reader import reading_cursor, translate_table_erro
 from lockstep.resources.mysql.receiving import ReadingCursor
 from lockstep.resources.mysql.schemas import read_schemas
 from lockstep.resources.mysql.select import BEGIN, quoted, quoted_table, read_warnings, select_rows
-from lockstep.resources.mysql.watcher import watched
+from lockstep.resources.mysql.watcher import watch
 from lockstep.resources.mysql.watermarks import (
     commits_in_order,
     has_snapshots,
@@ -190,8 +190,8 @@ def open_read(settings: ConnectionSettings, structure: TableStructure) -> Iterat
         reading_cursor(settings, without_timeout=True) as cursor,
         connect(settings) as query_connection,
         query_connection.cursor() as query_cursor,
-        watched(settings, cursor, structure.name, Patience(0.0)) as watch,
-        watch.raising_busy(),
+        watch(settings, cursor, structure.name, Patience(0.0)) as watched_read,
+        watched_read.raising_busy(),
         translate_table_errors(settings, structure.name, structure.names),
     ):
         dialect = read_dialect(query_cursor)

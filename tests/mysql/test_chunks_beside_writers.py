@@ -27,7 +27,12 @@ from lockstep.resources.mysql.connection import translate_errors
 from lockstep.resources.mysql.reader import reading_cursor
 from lockstep.resources.mysql.row_hashes import HashRead
 from lockstep.resources.mysql.server import MySqlServer
-from lockstep.resources.mysql.watcher import sessions_wait, waiting_for, wants_whole_table, watched
+from lockstep.resources.mysql.watcher import (
+    has_waiting_session,
+    is_waited_for,
+    wants_whole_table,
+    watch,
+)
 from tests.fix_mysql import MySqlStand
 from tests.mysql.chunked import Sliced, rows_of, until
 from tests.mysql.logged import head
@@ -206,7 +211,7 @@ def test_nobody_elses_session_is_ended(mysql: MySqlStand, mariadb: MySqlStand) -
         before = ended(answers)
         with (
             reading_cursor(ours) as cursor,
-            watched(settings(answers), cursor, TableName("d", "t"), rule) as read,
+            watch(settings(answers), cursor, TableName("d", "t"), rule) as read,
             pytest.raises(TableBusy, match=r"longer than 0.5 s"),
             read.raising_busy(),
             translate_errors(ours),
@@ -259,12 +264,12 @@ def test_nobody_waits_for_a_table_that_is_only_read(place: Sliced) -> None:
         reading.cursor() as reader,
     ):
         reader.execute("select * from t")
-        assert not waiting_for(cursor, place.table)
+        assert not is_waited_for(cursor, place.table)
         with altering(place):
-            until(lambda: waiting_for(cursor, place.table))
-            assert not waiting_for(cursor, other)
+            until(lambda: is_waited_for(cursor, place.table))
+            assert not is_waited_for(cursor, other)
             reading.commit()
-        assert not waiting_for(cursor, place.table)
+        assert not is_waited_for(cursor, place.table)
 
 
 def test_who_only_writes_is_not_waited_for(place: Sliced) -> None:
@@ -288,7 +293,7 @@ def test_who_only_writes_is_not_waited_for(place: Sliced) -> None:
         )
         while place.stand.rows(waits) == [(0,)]:
             pass
-        assert not waiting_for(cursor, place.table)
+        assert not is_waited_for(cursor, place.table)
         holding.execute("unlock tables")
         thread.join()
 
@@ -312,9 +317,9 @@ def test_who_locks_to_read_is_not_waited_for(place: Sliced, lock: str, counts: b
         statement = f"lock tables other write, t {lock}"
         thread = Thread(target=locker.execute, args=(statement,))
         thread.start()
-        until(lambda: sessions_wait(cursor, other))
-        assert sessions_wait(cursor, place.table) == counts
-        assert waiting_for(cursor, place.table) == counts
+        until(lambda: has_waiting_session(cursor, other))
+        assert has_waiting_session(cursor, place.table) == counts
+        assert is_waited_for(cursor, place.table) == counts
         writing.commit()
         thread.join()
 

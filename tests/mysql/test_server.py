@@ -222,7 +222,7 @@ def test_a_session_that_was_idle_for_long_is_not_used_again(
 ) -> None:
     """Privileges of before would hold in it."""
     first = asked(asking)
-    monkeypatch.setattr("lockstep.resources.mysql.server.KEPT_SECONDS", 0.0)
+    monkeypatch.setattr("lockstep.resources.mysql.server.MAX_IDLE_SECONDS", 0.0)
     assert asked(asking) != first
 
 
@@ -252,7 +252,7 @@ def test_none_is_kept_beside_a_read(mysql: MySqlStand, database: str) -> None:
     source = server(mysql)
     (schema,) = source.baseline([TableName(database, "t")]).tables
     source.facts()
-    kept = asked(source._questions)
+    kept = asked(source._query_sessions)
     assert kept in sessions(mysql)
     with source.snapshot(schema):
         until(lambda: kept not in sessions(mysql))
