@@ -10,7 +10,7 @@ from __future__ import annotations
 from lockstep.pipeline.model.batch import Batch
 from lockstep.pipeline.ports.ledger import Deletions, Ledger
 from lockstep.pipeline.replay.spans import Span, end_of
-from lockstep.pipeline.upkeep.changes import KEY
+from lockstep.pipeline.upkeep.changes import KEEP_CHANGES
 from lockstep.pipeline.values.errors import SpanRefused
 from lockstep.pipeline.values.places import AtMoment, Earliest
 from lockstep.pipeline.values.position import Position
@@ -56,7 +56,8 @@ def pruned_clause(ledger: Ledger, source: str) -> str:
     batches = ledger.live_batches(source, pruned, pruned) if pruned else []
     if not batches:
         return ""
-    return f"; the ledger no longer has what was read before {end_of(batches[0])}, as {KEY} says"
+    begin = end_of(batches[0])
+    return f"; the ledger no longer has what was read before {begin}, as {KEEP_CHANGES} says"
 
 
 def begins_before(span: Span, batches: tuple[Batch, ...], through: int, end: Position) -> bool:
@@ -82,7 +83,7 @@ def why_no_longer_shown(
     the log again, so that their values would be hashed with the present key."""
     gone = ledger.deletion_notes(source, table).newest
     if gone is not None and gone.table is not None and batch <= gone.through:
-        return gone.told
+        return gone.sentence
     for note in ledger.uncleared_values(source):
         through = note.tightening.through
         less = note.kept_because is None or (read_again and note.tightening.rehashed)
