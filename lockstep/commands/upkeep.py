@@ -11,7 +11,7 @@ from lockstep import exits
 from lockstep.assets.run_page import size
 from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import table_name
-from lockstep.pipeline.model.json_values import parts
+from lockstep.pipeline.model.json_values import attributes
 from lockstep.pipeline.run.clear import clearable
 from lockstep.pipeline.run.upkeep.changes import plan_changes
 from lockstep.pipeline.run.upkeep.upkeep import (
@@ -27,7 +27,7 @@ from lockstep.pipeline.upkeep.decide import FileTotal, StepKind
 from lockstep.pipeline.values.table import TableName
 from lockstep.printing import counted
 from lockstep.resources.adapters import Adapters
-from lockstep.resources.holders import holder
+from lockstep.resources.holders import holder_name
 
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
@@ -52,7 +52,7 @@ def _report(
     only: frozenset[TableName] | None,
 ) -> UpkeepReport:
     """Carry out the upkeep, or with `--dry-run` plan it."""
-    policy = context.settings.upkeep(purge=arguments.purge)
+    policy = context.settings.upkeep_policy(purge=arguments.purge)
     with context.watch(source) as progress:
         work, lake = adapters.workplace(source, progress), adapters.lake().upkeep
         if arguments.dry_run:
@@ -64,7 +64,7 @@ def _report(
             former = plan_former_folders(work, lake.keep)
             cleared = tuple(clearable(work))
             return UpkeepReport(tables, 0.0, changes, cleared, checkpoints, former)
-        return upkeep(work, lake, policy, holder("upkeep"), only)
+        return upkeep(work, lake, policy, holder_name("upkeep"), only)
 
 
 def _lines(report: UpkeepReport, *, planned: bool) -> Iterator[str]:
@@ -142,14 +142,14 @@ _DONE: Final = (
 def _values(report: UpkeepReport, *, planned: bool) -> dict[str, Any]:
     return {
         "dry_run": planned,
-        **parts(
+        **attributes(
             report,
             "seconds, checkpoints.count as checkpoint_files, checkpoints.bytes as checkpoint_bytes",
         ),
-        "changes": parts(report.changes, _CHANGES),
+        "changes": attributes(report.changes, _CHANGES),
         "cleared": [note.table for note in report.cleared_values],
         "former_mirrors": [
-            parts(former, "folder, reason_kept as kept") for former in report.former_mirrors
+            attributes(former, "folder, reason_kept as kept") for former in report.former_mirrors
         ],
         "tables": {table.table: _table_values(table) for table in report.tables},
     }
@@ -158,10 +158,10 @@ def _values(report: UpkeepReport, *, planned: bool) -> dict[str, Any]:
 def _table_values(upkeep: TableUpkeep) -> dict[str, Any]:
     files = upkeep.files
     return {
-        **parts(upkeep, "mirror", "reason_excluded as left_alone"),
+        **attributes(upkeep, "mirror", "reason_excluded as left_alone"),
         "files": None if files is None else len(files.sizes),
         "bytes": None if files is None else sum(files.sizes),
-        "planned": [parts(step, _PLANNED) for step in upkeep.planned_steps],
-        "done": [parts(step, _DONE) for step in upkeep.completed_steps],
+        "planned": [attributes(step, _PLANNED) for step in upkeep.planned_steps],
+        "done": [attributes(step, _DONE) for step in upkeep.completed_steps],
         "left": upkeep.obstacles,
     }

@@ -140,9 +140,9 @@ def _clear_changes(work: Workplace, lease: Lease, note: UnclearedValues) -> None
                 gone=old_paths,
                 files=(),
                 words=forgotten_metadata(work, note.table, 0, through),
-                held=require_held,
+                require_held=require_held,
             )
-        work.segments.purge(changelog.folder, through, held=require_held)
+        work.segments.purge(changelog.folder, through, require_held=require_held)
 
 
 def _clear_mirror(work: Workplace, lease: Lease, note: UnclearedValues) -> None:
@@ -294,7 +294,7 @@ def _clear_texts(
             gone=[file.before for file in cleared],
             files=[file.after for file in cleared],
             words=cleared_metadata(work, system_table, through),
-            held=require_held,
+            require_held=require_held,
         )
         work.ledger.clear_files(lease, cleared)
         work.segments.clear(scratch_path(source, folder))

@@ -38,10 +38,10 @@ from lockstep.pipeline.run.publish import publish
 from lockstep.pipeline.run.replay.settle import settle_replays
 from lockstep.pipeline.run.reports import MergeReport, TableMerge
 from lockstep.pipeline.run.stop_errors import (
-    for_one_table,
-    read_by_next_run,
-    read_once_resumed,
+    arrow_errors_as_table_error,
+    read_after_resume_error,
     reload_hint,
+    reread_error,
 )
 from lockstep.pipeline.run.write.job import (
     Job,
@@ -250,7 +250,7 @@ class _Merging:
         """Return the job of a write. Return None if the table had to be quarantined, or
         if a dead run has already made the commit, which is then recorded."""
         try:
-            with for_one_table("prepare its changes"):
+            with arrow_errors_as_table_error("prepare its changes"):
                 task = task_of(self.work, self.records[intent.table], intent, state, batches)
                 commit = commit_made(self.work, task) if intent.id else None
                 if commit is not None:
@@ -370,9 +370,9 @@ class _Merging:
         table's rows is then read from the source."""
         catches_up = error.need is None and not isinstance(error, MirrorRefused)
         if catches_up and plan_merge(self.records[table].parts).copied is not None:
-            error = read_by_next_run(error.reason)
+            error = reread_error(error.reason)
         if error.by is StoppedBy.RUN and begins_with_mirror(self.records[table].parts):
-            error = read_once_resumed(table, error.reason)
+            error = read_after_resume_error(table, error.reason)
         if isinstance(error, MirrorRefused) and table in self.rewritten - self.renewed:
             self._renew(table, error.reason)
         else:
@@ -402,7 +402,7 @@ def _tried(work: Workplace, lease: Lease, job: Job) -> tuple[Written, float, Mir
     clock = perf_counter()
     for wait in MERGE.tries():
         try:
-            with for_one_table("fold its changes"):
+            with arrow_errors_as_table_error("fold its changes"):
                 written = write_once(work, job, lambda: work.ledger.require_held(lease))
             seconds = perf_counter() - clock
             mirror = job.task.state.mirror

@@ -136,7 +136,7 @@ class _Publishing:
             user_metadata=commit_metadata(
                 self.work, WriteKind.PUBLISH, changelog.table, [batch], files
             ),
-            held=lambda: self.work.ledger.require_held(self.lease),
+            require_held=lambda: self.work.ledger.require_held(self.lease),
         )
         try:
             commit = publish(files=files)

@@ -49,14 +49,14 @@ from lockstep.pipeline.ports.mirror_writes import (
 from lockstep.pipeline.ports.mirrors import Copies, Mirrors
 from lockstep.pipeline.replay.spans import COLUMNS, batch_at, end_of, transactions_up_to
 from lockstep.pipeline.run.context import Workplace
-from lockstep.pipeline.run.known_batches import (
+from lockstep.pipeline.run.status.version_sets import explained
+from lockstep.pipeline.run.stop_errors import arrow_errors_as_table_error
+from lockstep.pipeline.run.unpruned_batches import (
     RUNS,
     batch_of_run,
-    known_batches,
-    why_no_longer_shown,
+    reason_no_longer_shown,
+    unpruned_batches,
 )
-from lockstep.pipeline.run.status.version_sets import explained
-from lockstep.pipeline.run.stop_errors import for_one_table
 from lockstep.pipeline.run.write.job import (
     Job,
     Task,
@@ -109,7 +109,7 @@ def cut_at(work: Workplace, place: Place) -> Cut:
     inside a batch, the table `_transactions` in the lake is read. Raise `PastRefused`
     if it lacks the batch, and `SpanRefused` for a place that occurs in several servers'
     logs."""
-    chain = known_batches(work.ledger, work.source.name)
+    chain = unpruned_batches(work.ledger, work.source.name)
     within = batch_at(place, chain, _runs(work, place))
     if within.whole:
         return end_of_batch(within.batch)
@@ -422,7 +422,7 @@ def _require_captured(
             f"{table} had been dropped, or had got another name, at {version.since}, before {cut}",
             hint=f"name an earlier place: `lockstep schema {table}` shows when it existed",
         )
-    less = why_no_longer_shown(ledger, source, table, cut.batch.id)
+    less = reason_no_longer_shown(ledger, source, table, cut.batch.id)
     if less is not None:
         raise PastRefused(
             f"{table} cannot be made as of {cut}: {less}", hint=_earliest(work, table)
@@ -494,7 +494,7 @@ def build(work: Workplace, mirrors: Mirrors, origin: RebuildOrigin) -> int:
     aside = replace(work, mirrors=mirrors, source=work.source.for_readers(Readers.ANY))
     _require_whole(work, origin)
     try:
-        with for_one_table("make it again"):
+        with arrow_errors_as_table_error("make it again"):
             if origin.changes.base is not None:
                 _copy_base(work, aside, origin.changes.base, origin)
             if origin.changes.parts:

@@ -16,7 +16,7 @@ from dataclasses import replace
 from lockstep.pipeline.model.table_state import StoppedTable, TableCondition, TableState
 from lockstep.pipeline.ports.ledger import Ledger
 from lockstep.pipeline.run.context import Workplace
-from lockstep.pipeline.run.stop_errors import read_by_next_run
+from lockstep.pipeline.run.stop_errors import reread_error
 from lockstep.pipeline.schema.history import Knowledge, SchemaVersion
 from lockstep.pipeline.shape.shape import ShapeChange
 from lockstep.pipeline.upkeep.clearing import Tightening, UnclearedValues
@@ -103,7 +103,7 @@ def tables_shown_differently(work: Workplace) -> Iterator[tuple[TableState, Tabl
         if not work.source.patterns.matches(table):
             continue
         if table in still_showing:
-            yield state, read_by_next_run("rows that it kept show more than its settings do")
+            yield state, reread_error("rows that it kept show more than its settings do")
             continue
         if table not in shaped and shaping.rules_of(table) is None:
             continue
@@ -116,7 +116,7 @@ def tables_shown_differently(work: Workplace) -> Iterator[tuple[TableState, Tabl
             yield state, error
             continue
         if why is not None:
-            yield state, read_by_next_run(f"{why}, so it is read again")
+            yield state, reread_error(f"{why}, so it is read again")
 
 
 def still_in_plaintext(work: Workplace, table: TableName) -> str | None:

@@ -258,10 +258,10 @@ class _WhileHeld:
     here."""
 
     progress: Progress
-    held: RequireHeld
+    require_held: RequireHeld
 
     def tell(self, step: StepProgress) -> None:
-        self.held()
+        self.require_held()
         self.progress.tell(step)
 
     def note(self, sentence: str) -> None:

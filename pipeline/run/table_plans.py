@@ -41,13 +41,13 @@ from lockstep.pipeline.ports.source import ServerFacts
 from lockstep.pipeline.run.agreement.lake_logs import foreign_mirrors
 from lockstep.pipeline.run.begin import RunStart, read_anchor_of
 from lockstep.pipeline.run.context import Workplace
-from lockstep.pipeline.run.known_batches import stale_tables
 from lockstep.pipeline.run.mirror_places import (
     collisions,
     give_new_mirror,
     pending_moves,
     why_elsewhere,
 )
+from lockstep.pipeline.run.unpruned_batches import stale_tables
 from lockstep.pipeline.run.write.job import (
     lineage_of_copy,
     lineage_over,

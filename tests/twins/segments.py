@@ -98,7 +98,11 @@ class MemorySegments:
             del self._lake.files[path]
 
     def purge(
-        self, folder: str, through: int, kept: Collection[str] = (), held: RequireHeld = no_check
+        self,
+        folder: str,
+        through: int,
+        kept: Collection[str] = (),
+        require_held: RequireHeld = no_check,
     ) -> int:
         below = f"{self._lake.path(folder)}/"
         gone = [
@@ -110,7 +114,7 @@ class MemorySegments:
             and batch <= through
             and name not in kept
         ]
-        held()
+        require_held()
         for path in gone:
             del self._lake.files[path]
         return len(gone)

@@ -367,7 +367,7 @@ def _listed_again(
             gone=surplus,
             files=back,
             words=restated_metadata(work, changelog.table, newest),
-            held=lambda: work.ledger.require_held(lease),
+            require_held=lambda: work.ledger.require_held(lease),
         )
     except SegmentsLost as error:
         raise TableError(error.message, hint=error.hint) from error
@@ -382,7 +382,7 @@ def _restored(work: Workplace, lease: Lease, changelog: ChangelogTable, version:
         app_id=f"{changelog.app_id}/restated",
         number=_newest(work),
         words=restated_metadata(work, changelog.table, _newest(work)),
-        held=lambda: work.ledger.require_held(lease),
+        require_held=lambda: work.ledger.require_held(lease),
     )
 
 

@@ -51,7 +51,7 @@ from lockstep.pipeline.run.dump.renames import DecideCopies
 from lockstep.pipeline.run.dump.table_changes import TableChanges
 from lockstep.pipeline.run.dump.table_extents import PartialTables
 from lockstep.pipeline.run.load.part import AGAIN, PartRead
-from lockstep.pipeline.run.stop_errors import for_one_table
+from lockstep.pipeline.run.stop_errors import arrow_errors_as_table_error
 from lockstep.pipeline.schema.consequences import Consequence
 from lockstep.pipeline.schema.effects import FollowedStatement, LoggedStatement, Renamed
 from lockstep.pipeline.schema.history import History
@@ -336,7 +336,7 @@ class Segmenter:
         captured whole or not at all."""
         at = group.begin(part.events[0, columns.TRANSACTION])
         try:
-            with for_one_table("decode its rows"):
+            with arrow_errors_as_table_error("decode its rows"):
                 version, _ = self._decoding.decoder(int(part.events[0, columns.MAP]), at)
                 table, batches = self._tables.segment(version), [*self._decoding.images(part, at)]
         except TableError as error:

@@ -35,13 +35,13 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from lockstep.pipeline.binlog.search.log_scan import log_between
+from lockstep.pipeline.model.load import SourceReading
 from lockstep.pipeline.ports.source import CurrentSchemas
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.dump.batch_capture import BatchCapture
 from lockstep.pipeline.run.dump.initial_schemas import statements_between
 from lockstep.pipeline.run.dump.logged_statements import with_view_noted
 from lockstep.pipeline.run.dump.segment_builder import Segmenter
-from lockstep.pipeline.run.stop_errors import Reread
 from lockstep.pipeline.schema.code import changes_code, with_code
 from lockstep.pipeline.schema.compare import aligned, comparable, differences
 from lockstep.pipeline.schema.effects import LoggedStatement
@@ -93,7 +93,10 @@ class StructureProof:
 
 
 def prove_structures(
-    capture: BatchCapture, rereads: Sequence[Reread] = (), *, left_open: Unproven | None = None
+    capture: BatchCapture,
+    rereads: Sequence[SourceReading] = (),
+    *,
+    left_open: Unproven | None = None,
 ) -> StructureProof:
     """Compare the structures by which a batch was decoded to those of the server.
     `rereads`: tables that were read from the source. `left_open`: tables that earlier
@@ -146,7 +149,7 @@ def prove_structures(
 
 
 def _affected(
-    segmenter: Segmenter, rereads: Sequence[Reread], left_open: Unproven | None
+    segmenter: Segmenter, rereads: Sequence[SourceReading], left_open: Unproven | None
 ) -> dict[TableName, frozenset[TableName]]:
     """Return the tables to be compared. The value is the set of captured tables that
     are wrong if the table differs: itself, if it is captured, and children that its

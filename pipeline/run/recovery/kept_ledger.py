@@ -28,7 +28,7 @@ from lockstep.pipeline.run.commit_records import restated_metadata
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.mirror_places import former_places
 from lockstep.pipeline.run.repair import damages_of
-from lockstep.pipeline.run.stop_errors import read_by_next_run
+from lockstep.pipeline.run.stop_errors import reread_error
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.segment import SegmentFile, batch_of
 from lockstep.pipeline.values.table import TableName
@@ -92,7 +92,7 @@ def keep_ledger(
         work.ledger.end_revision(lease, revision, settled=False)
     states = work.ledger.table_states(source)
     for table, reason in reloads:
-        error = read_by_next_run(reason)
+        error = reread_error(reason)
         work.ledger.quarantine(lease, StoppedTable.of(table, error, str(newest.position.at)))
         work.ledger.record_event(lease, table, LakeRestarted())
         mirror = states[table].mirror
@@ -197,7 +197,7 @@ def _restated(work: Workplace, lease: Lease) -> Iterator[tuple[str, Restated]]:
             batch=newest,
             files=files,
             words=restated_metadata(work, changelog.table, newest),
-            held=lambda: ledger.require_held(lease),
+            require_held=lambda: ledger.require_held(lease),
         )
         checked[changelog.folder] = done.delta_version
         if done.removed or done.added or done.lost:

@@ -45,7 +45,7 @@ from lockstep.pipeline.run.commit_records import commit_metadata
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.replay.segment_comparison import Details, SegmentResult
 from lockstep.pipeline.run.replay.settle import settle_writes
-from lockstep.pipeline.run.stop_errors import for_one_table, reload_hint
+from lockstep.pipeline.run.stop_errors import arrow_errors_as_table_error, reload_hint
 from lockstep.pipeline.run.write.job import lineage_over, versions_between
 from lockstep.pipeline.run.write.mirror_write import SegmentPart
 from lockstep.pipeline.values.decisions import Lease
@@ -88,7 +88,7 @@ def heal(
     files are still in the scratch folder. An error that concerns only this table is
     reported, not raised."""
     try:
-        with for_one_table("compare its rows"):
+        with arrow_errors_as_table_error("compare its rows"):
             replaced = [segment for segment in fresh if segment.replaced]
             mirror = _MirrorComparison.of(work, table, span, replaced)
             if mirror is None:

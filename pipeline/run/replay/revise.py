@@ -205,7 +205,7 @@ def _commit(
             [file for part in parts for file in part.new.files],
             revision.id,
         ),
-        held=lambda: work.ledger.require_held(lease),
+        require_held=lambda: work.ledger.require_held(lease),
     )
 
 

@@ -18,7 +18,7 @@ from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.dump.logged_statements import dialect_of, recorded_statements
 from lockstep.pipeline.run.mirror_places import collisions
 from lockstep.pipeline.run.status.schema_history import unknown_table
-from lockstep.pipeline.run.stop_errors import refusal
+from lockstep.pipeline.run.stop_errors import unsupported_error
 from lockstep.pipeline.run.table_plans import (
     TablePlans,
     plan_returns,
@@ -353,7 +353,7 @@ def _refused_again(work: Workplace, table: TableName) -> TableError | None:
         schemas = work.server.current_schemas([table]).tables
     except TableError:
         return None
-    return refusal(schemas[table]) if table in schemas else None
+    return unsupported_error(schemas[table]) if table in schemas else None
 
 
 _GOES_ON: Final = "then it goes on with the others"

@@ -160,7 +160,11 @@ class ParquetSegments:
             remove_folder(path)
 
     def purge(
-        self, folder: str, through: int, kept: Collection[str] = (), held: RequireHeld = no_check
+        self,
+        folder: str,
+        through: int,
+        kept: Collection[str] = (),
+        require_held: RequireHeld = no_check,
     ) -> int:
         below = self._lake / folder
         with lake_errors(below):
@@ -171,7 +175,7 @@ class ParquetSegments:
                 and batch <= through
                 and path.name not in kept
             ]
-            held()
+            require_held()
             for path in gone:
                 path.unlink(missing_ok=True)
         return len(gone)
