@@ -202,9 +202,12 @@ def upkeep_target(
         return "its log has a commit that is not Lockstep's; the next run reports it"
     version, shows = relation.newest, write.delta_version
     for commit in work.mirrors.history(mirror):
-        if shows in (commit.delta_version, commit.repeats) and commit.user_metadata is not None:
+        if (
+            shows in (commit.delta_version, commit.repeated_version)
+            and commit.user_metadata is not None
+        ):
             said = upkept_metadata(write, commit.user_metadata)
-            repeated = commit.delta_version == version and commit.repeats == shows
+            repeated = commit.delta_version == version and commit.repeated_version == shows
             unrecorded = repeated and upkept < version
             return UpkeepTarget(state.table, mirror, version, shows, said, unrecorded)
         if commit.delta_version < shows:

@@ -504,7 +504,7 @@ def _readable(work: Workplace, records: TableRecords, task: Task, after: int) ->
     same rows and columns, if upkeep cut the mirror's log after `after`."""
     if records.upkept > after:
         commit = work.mirrors.look(task.state.mirror, records.upkept).base
-        if commit is not None and commit.repeats == after:
+        if commit is not None and commit.repeated_version == after:
             return records.upkept
     return after
 
