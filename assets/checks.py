@@ -99,7 +99,7 @@ def _gather(settings: Settings, work: Workplace, consumers: Consumers) -> Checke
         source=source,
         now=now,
         pause=pause_from_now(settings.source(source).schedule),
-        keep=settings.keep(),
+        keep=settings.version_retention(),
         following=following,
         stopped=stopped_tables(states),
         gaps=ledger.gaps(source),

@@ -25,7 +25,7 @@ from lockstep.pipeline.run.status.table_commands import (
 from lockstep.pipeline.schema.model import schema_to_json
 from lockstep.pipeline.values.decisions import Continuity
 from lockstep.pipeline.values.errors import LockstepError
-from lockstep.resources.holders import holder
+from lockstep.resources.holders import holder_name
 
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
@@ -45,7 +45,7 @@ def _order(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
             forecast = plan_resume(work, asked)
             context.say(f"{source}: {forecast.next}\n  nothing is recorded (--dry-run)")
             return Outcome(exits.DONE, {"source": source, **_values(forecast), "order": None})
-        with work.ledger.lock(source, holder(kind), None) as lease:
+        with work.ledger.lock(source, holder_name(kind), None) as lease:
             ordered = give_order(
                 work, lease, kind, asked, lambda sentence: context.say(f"{source}: {sentence}")
             )
@@ -120,7 +120,7 @@ def _choose_start(arguments: argparse.Namespace, context: CommandContext) -> Out
     try:
         with (
             context.work_on(source) as (_, work),
-            work.ledger.lock(source, holder("start-at"), None) as lease,
+            work.ledger.lock(source, holder_name("start-at"), None) as lease,
         ):
             choice = choose_start(work, lease, place, text, author(arguments))
     except LockstepError as error:

@@ -77,7 +77,7 @@ def _find(
     matches = [
         (source.name, table)
         for source in sources
-        for table in source.mirrors().called(name, ledger.table_states(source.name))
+        for table in source.mirror_names().called(name, ledger.table_states(source.name))
     ]
     if len({table for _, table in matches}) > 1:
         tables = ", ".join(f"{table} of {source}" for source, table in matches)
@@ -212,7 +212,7 @@ def describe_changes(
 
     names: dict[str, str] = {}
     for version in ledger.schema_versions(source, table):
-        if version.shown is not None:
+        if version.shown_schema is not None:
             columns = [column.name for column in version.shown_structure.columns]
             names |= zip(columns, changelog_names(columns), strict=True)
     changelog = whole_changelog(ledger, lake.absolute(), source, table)

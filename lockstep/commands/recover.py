@@ -36,7 +36,7 @@ from lockstep.pipeline.supply.plan import RowsRead
 from lockstep.pipeline.values.consumers import Consumer
 from lockstep.pipeline.values.errors import ConfigurationError, LockstepError
 from lockstep.printing import counted
-from lockstep.resources.holders import holder
+from lockstep.resources.holders import holder_name
 from lockstep.resources.postgres.embedded import move_away
 
 
@@ -51,7 +51,7 @@ def _recover(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     text, name = reason(arguments), author(arguments)
     with context.work_on(source) as (adapters, work):
         if arguments.yes:
-            with work.ledger.lock(source, holder("recover"), None) as lease:
+            with work.ledger.lock(source, holder_name("recover"), None) as lease:
                 outcome = recover(
                     work,
                     lease,
@@ -250,7 +250,7 @@ def _undo(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
         assert outcome.plan is not None, "this ledger holds the source"
         if arguments.yes:
             _require_embedded_alone(context, source, work.ledger, undone.before)
-            with work.ledger.lock(source, holder("undo"), None) as lease:
+            with work.ledger.lock(source, holder_name("undo"), None) as lease:
                 # The new ledger is made from the lake's logs, so they must list what
                 # this ledger acknowledged before it is moved away.
                 tuple(correct_changelogs(work, lease))
@@ -289,7 +289,7 @@ def _carry_out(
     move_away(folder, former)
     with (
         context.work_on(source) as (_, work),
-        work.ledger.lock(source, holder("undo"), None) as lease,
+        work.ledger.lock(source, holder_name("undo"), None) as lease,
     ):
         recover(work, lease, author=author(arguments), after_batch=undone.before)
     context.say(f"  done. Next: `lockstep run --source {source}`, then `lockstep verify`")

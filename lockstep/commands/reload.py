@@ -32,7 +32,7 @@ from lockstep.pipeline.values.errors import NothingMatches
 from lockstep.pipeline.values.table import TableName, TablePatterns
 from lockstep.printing import counted, origin_values
 from lockstep.resources.adapters import Adapters
-from lockstep.resources.holders import holder
+from lockstep.resources.holders import holder_name
 
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
@@ -50,7 +50,7 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
             reloads = _foreseen(arguments, context, work)
             show_foreseen(context, work, reloads)
         else:
-            with work.ledger.lock(source, holder("reload"), None) as lease:
+            with work.ledger.lock(source, holder_name("reload"), None) as lease:
                 reloads = record_reloads(context, work, lease, _foreseen(arguments, context, work))
     return Outcome(
         exits.DONE,

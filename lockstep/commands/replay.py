@@ -19,7 +19,7 @@ from lockstep.pipeline.run.replay.segment_comparison import SegmentResult, Segme
 from lockstep.pipeline.run.replay.waiting import wait_for_lock
 from lockstep.pipeline.values.table import TableName
 from lockstep.printing import counted, row_lines
-from lockstep.resources.holders import holder
+from lockstep.resources.holders import holder_name
 
 _SIDES: Final = {"the log says": "told", "the lake has": "shown"}
 _RIGHT: Final = (SegmentStanding.SAME, SegmentStanding.UNTOLD)
@@ -40,7 +40,9 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
         if arguments.dry_run:
             report = plan_replay(work, Span(since, until), only)
         else:
-            with wait_for_lock(work.ledger, source.name, holder("replay"), context.note) as lease:
+            with wait_for_lock(
+                work.ledger, source.name, holder_name("replay"), context.note
+            ) as lease:
                 report = replay(
                     work,
                     lease,

@@ -24,7 +24,7 @@ from lockstep.printing import (
     show_stopped,
     show_table,
 )
-from lockstep.resources.holders import holder
+from lockstep.resources.holders import holder_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -55,7 +55,7 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
         ready = [source.name for source in sources if source.name not in outcomes]
         if ready:
             outcomes |= run_sources(ready, adapters, until, context)
-        if context.settings.notify:
+        if context.settings.notify_references:
             from lockstep.assets.notices import notify_people
 
             names = [source.name for source in sources]
@@ -96,7 +96,7 @@ def run_source(
     """Carry out one run and write its page. The last OpenLineage event is sent after
     the source's lock is released, so that a slow backend cannot delay the next run."""
     from lockstep.pipeline.run.run import RunRecord, RunSession, run
-    from lockstep.resources.full_disk import disk_full
+    from lockstep.resources.full_disk import disk_full_error
 
     record, run_id = RunRecord(source), str(uuid4())
     events: RunEvents | None = None
@@ -116,7 +116,7 @@ def run_source(
     session = RunSession(
         adapters=site,
         source=source,
-        holder=holder("run"),
+        holder=holder_name("run"),
         run_id=run_id,
         progress=progress,
         pause=time.sleep,
@@ -124,7 +124,7 @@ def run_source(
         record=record,
         until=until,
         part=part,
-        refusal=lambda error: disk_full(error, [Path(tempfile.gettempdir())]),
+        refusal=lambda error: disk_full_error(error, [Path(tempfile.gettempdir())]),
         on_captured=lambda: None if events is None else events.captured(),
     )
     try:

@@ -54,7 +54,7 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
             tables = inactive(states, orders)
             decisions = ledger.decisions(source.name)
             code = exit_code(standing, now, pause_from_now(source.schedule))
-            catalog = catalog_standing(adapters, source.mirrors())
+            catalog = catalog_standing(adapters, source.mirror_names())
             consumers = adapters.consumers().consumers(source.name)
             settings = settings_in_words(filter(plan.patterns.matches, states), plan.tables)
             values = {

@@ -27,7 +27,7 @@ from lockstep.pipeline.upkeep.decide import FileTotal, StepKind
 from lockstep.pipeline.values.table import TableName
 from lockstep.printing import counted
 from lockstep.resources.adapters import Adapters
-from lockstep.resources.holders import holder
+from lockstep.resources.holders import holder_name
 
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
@@ -52,7 +52,7 @@ def _report(
     only: frozenset[TableName] | None,
 ) -> UpkeepReport:
     """Carry out the upkeep, or with `--dry-run` plan it."""
-    policy = context.settings.upkeep(purge=arguments.purge)
+    policy = context.settings.upkeep_policy(purge=arguments.purge)
     with context.watch(source) as progress:
         work, lake = adapters.workplace(source, progress), adapters.lake().upkeep
         if arguments.dry_run:
@@ -64,7 +64,7 @@ def _report(
             former = plan_former(work, lake.keep)
             cleared = tuple(clearable(work))
             return UpkeepReport(tables, 0.0, changes, cleared, logs, former)
-        return upkeep(work, lake, policy, holder("upkeep"), only)
+        return upkeep(work, lake, policy, holder_name("upkeep"), only)
 
 
 def _lines(report: UpkeepReport, *, planned: bool) -> Iterator[str]:

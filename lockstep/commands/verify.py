@@ -25,7 +25,7 @@ from lockstep.pipeline.values.table import TableName
 from lockstep.printing import counted, difference_lines, show_stopped, show_table
 from lockstep.resources.adapters import Adapters
 from lockstep.resources.config import SourceSettings
-from lockstep.resources.holders import holder
+from lockstep.resources.holders import holder_name
 
 _GTIDS: Final = 200
 """Largest number of characters of a GTID set that are printed."""
@@ -118,7 +118,7 @@ def _note_equal(work: Workplace, report: VerifyReport, context: CommandContext) 
     if not now_whole(work, report):
         return
     try:
-        with work.ledger.lock(work.source.name, holder("verify"), None) as lease:
+        with work.ledger.lock(work.source.name, holder_name("verify"), None) as lease:
             record_whole(work, lease, report)
     except SourceBusy:
         context.note(
@@ -151,7 +151,7 @@ def _repaired(
         for repair in repairs
         if str(repair.table) not in read
     ]
-    with work.ledger.lock(work.source.name, holder("verify"), None) as lease:
+    with work.ledger.lock(work.source.name, holder_name("verify"), None) as lease:
         given = record_reloads(context, work, lease, whole)
     for repair in given:
         context.say(f"  then `lockstep verify {repair.table}`")

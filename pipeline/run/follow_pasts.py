@@ -25,7 +25,7 @@ from lockstep.pipeline.binlog.stream.framing import FIRST_OFFSET
 from lockstep.pipeline.binlog.stream.ring import Block, TransactionGroup
 from lockstep.pipeline.binlog.transactions.buffer import TransactionBuffer
 from lockstep.pipeline.model.batch import Batch, Cursor
-from lockstep.pipeline.model.load import Load, LoadBegin
+from lockstep.pipeline.model.load import Load, LoadBegin, SourceReading
 from lockstep.pipeline.model.table_state import OrderKind, StoppedTable, Supplier, TableOrder
 from lockstep.pipeline.ports.source import ServerFacts
 from lockstep.pipeline.run.begin import RunStart, read_anchor_of, start_of_reading_again
@@ -40,11 +40,11 @@ from lockstep.pipeline.run.dump.log_reader import LogReading
 from lockstep.pipeline.run.find_place import boundary_at
 from lockstep.pipeline.run.repair import discard
 from lockstep.pipeline.run.reports import CaptureReport
-from lockstep.pipeline.run.stop_errors import SourceReading, reread_error
+from lockstep.pipeline.run.stop_errors import reread_error
 from lockstep.pipeline.run.table_plans import ReadingReach, TablePlans
 from lockstep.pipeline.schema.consequences import consequences
 from lockstep.pipeline.schema.effects import FollowedStatement, LoggedStatement
-from lockstep.pipeline.schema.history import History, VersionOrigin
+from lockstep.pipeline.schema.history import BatchHistory, VersionOrigin
 from lockstep.pipeline.schema.tracker import SchemaTracker
 from lockstep.pipeline.snapshot.keys import chunk_key
 from lockstep.pipeline.start.bounds import RunBounds
@@ -401,13 +401,13 @@ def _capture_pasts(
     return capture.report(record, began=clock)
 
 
-def _without_statements(history: History, tables: Collection[TableName]) -> History:
+def _without_statements(history: BatchHistory, tables: Collection[TableName]) -> BatchHistory:
     """Return the versions of these tables without their statements. The ledger numbers
     statements in the order in which runs recorded them, so these earlier ones cannot be
     added."""
     versions = history_of(history, dict.fromkeys(tables)).versions
     carried = VersionOrigin.CARRIED
-    return History(
+    return BatchHistory(
         versions=tuple(
             version
             if version.statement is None

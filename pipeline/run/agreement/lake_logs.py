@@ -58,8 +58,8 @@ def judge_mirror(
 ) -> int | None:
     """Judge the commits to a mirror since the last look, and return its newest version;
     None if the mirror does not exist. `looked`: the version of the last look. `intent`:
-    an open write, whose commit is expected. `replaced`: as in `judge_mirror_log`.
-    `newest`: the mirror's writes, if the caller has them from the ledger.
+    an open write, whose commit is expected. `replaced`: as in `judge_mirror_log`. `newest`: the
+    mirror's writes, if the caller has them from the ledger.
 
     Raise `TableError` for what concerns the table, `ForeignCommit` for what concerns
     the source.
@@ -95,7 +95,7 @@ def judged_mirror(
         last_txn_version=newest.intended,
     )
     return judge_mirror_log(
-        work.mirrors.look(state.mirror, expected.examined_through), expected, replaced=replaced
+        work.mirrors.log_above(state.mirror, expected.examined_through), expected, replaced=replaced
     )
 
 
@@ -207,8 +207,8 @@ def _changelogs_moved(work: Workplace) -> Iterator[tuple[str, Judgement]]:
     and the judgement on these commits."""
     mirrors = {state.mirror for state in work.ledger.table_states(work.source.name).values()}
     for folder, looked in work.ledger.examined_versions(work.source.name).items():
-        if folder not in mirrors and not work.changelog.ends_at(folder, looked):
-            yield folder, judged_changelog(work, work.changelog.look(folder, looked), looked)
+        if folder not in mirrors and not work.changelog.is_newest_version(folder, looked):
+            yield folder, judged_changelog(work, work.changelog.log_above(folder, looked), looked)
 
 
 def moved_mirrors(work: Workplace, looked: Mapping[str, int]) -> list[TableState]:
@@ -220,7 +220,7 @@ def moved_mirrors(work: Workplace, looked: Mapping[str, int]) -> list[TableState
         if state.complete and state.mirror_version is not None
     ]
     versions = {state.mirror: looked[state.mirror] for state in complete if state.mirror in looked}
-    changed = work.mirrors.moved(versions)
+    changed = work.mirrors.changed_since(versions)
     return [state for state in complete if state.mirror not in versions or state.mirror in changed]
 
 
