@@ -16,11 +16,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from lockstep.pipeline.model.batch import Batch
 from lockstep.pipeline.model.lake_commit import (
-    FORMAT,
     WriteKind,
-    digest,
-    metadata_for_kind,
-    stamp,
+    files_digest,
+    metadata_of_kind,
+    metadata_text,
     structures_key,
     structures_text,
 )
@@ -65,20 +64,20 @@ def commit_metadata(
     last = ordered[-1]
     fields = _common_fields(work, kind, table, (ordered[0].id, last.id), last)
     if files is not None:
-        fields["files"] = digest(file.sha256 for file in files)
+        fields["files"] = files_digest(file.sha256 for file in files)
     if version is not None and version.schema is not None:
         fields["structure"] = structures_key(structures_text([version.schema]))
         fields["shape"] = version.shape_fingerprint
     if table is SystemTable.TRANSACTIONS:
         fields |= _batch_fields(work, last)
-    return stamp(fields)
+    return metadata_text(fields)
 
 
 def upkeep_metadata(write: SettledWrite, write_metadata: str) -> str:
     """Return the metadata of a commit that changes no row of a mirror, such as a
     compaction. `write`: the last write that changed rows. `write_metadata`: its
     metadata."""
-    return metadata_for_kind(
+    return metadata_of_kind(
         write_metadata,
         WriteKind.UPKEEP,
         app_id=write.intent.app_id,
@@ -94,7 +93,7 @@ def restatement_metadata(work: Workplace, table: TableName | SystemTable, batch:
     batches = work.ledger.live_batches(work.source.name, batch, batch) if batch else []
     last = batches[0] if batches else None
     fields = _common_fields(work, WriteKind.RESTATE, table, (batch, batch), last)
-    return stamp({**fields, "restated": True})
+    return metadata_text({**fields, "restated": True})
 
 
 def recovery_metadata(work: Workplace, table: TableName | SystemTable, record: BatchRecord) -> str:
@@ -102,7 +101,9 @@ def recovery_metadata(work: Workplace, table: TableName | SystemTable, record: B
     the files up to a batch of a lost ledger. `record`: what the metadata of an earlier
     commit says of this batch."""
     fields = _common_fields(work, WriteKind.RESTATE, table, (record.batch, record.batch), None)
-    return stamp(fields | {"ledger": record.ledger, "position": str(record.at), "restated": True})
+    return metadata_text(
+        fields | {"ledger": record.ledger, "position": str(record.at), "restated": True}
+    )
 
 
 def revision_metadata(
@@ -117,8 +118,8 @@ def revision_metadata(
     replacement."""
     [last] = work.ledger.live_batches(work.source.name, batches[1], batches[1])
     fields = _common_fields(work, WriteKind.REVISE, table, batches, last)
-    fields["files"] = digest(file.sha256 for file in files)
-    return stamp({**fields, "revision": revision})
+    fields["files"] = files_digest(file.sha256 for file in files)
+    return metadata_text({**fields, "revision": revision})
 
 
 def deletion_metadata(
@@ -127,7 +128,7 @@ def deletion_metadata(
     """Return the metadata of a commit that removes files of batches from a changelog.
     `above`: the batch before the first of them. `through`: the last of them."""
     [last] = work.ledger.live_batches(work.source.name, through, through)
-    return stamp(_common_fields(work, WriteKind.FORGET, table, (above + 1, through), last))
+    return metadata_text(_common_fields(work, WriteKind.FORGET, table, (above + 1, through), last))
 
 
 def clearing_metadata(work: Workplace, table: SystemTable, through: int) -> str:
@@ -135,7 +136,7 @@ def clearing_metadata(work: Workplace, table: SystemTable, through: int) -> str:
     (`_transactions`, `_ddl`) up to batch `through`. The new files lack values that the
     settings now hide."""
     [last] = work.ledger.live_batches(work.source.name, through, through)
-    return stamp(_common_fields(work, WriteKind.REVISE, table, (1, through), last))
+    return metadata_text(_common_fields(work, WriteKind.REVISE, table, (1, through), last))
 
 
 def _common_fields(
