@@ -35,7 +35,7 @@ from lockstep.pipeline.run.status.plan import loads_take
 from lockstep.pipeline.supply.plan import RowsRead
 from lockstep.pipeline.values.consumers import Consumer
 from lockstep.pipeline.values.errors import ConfigurationError, LockstepError
-from lockstep.printing import counted
+from lockstep.printing import pluralize
 from lockstep.resources.holders import holder_name
 from lockstep.resources.postgres.embedded import move_away
 
@@ -207,7 +207,7 @@ def recovery_lines(
     if plan.batch > plan.lake_end.batch:
         first = plan.lake_end.batch + 1
         yield f"  batches {first} to {plan.batch} are undone; the log is read again"
-    yield f"  {counted(len(plan.adopted), 'table continues', 'tables continue')} with the mirrors"
+    yield f"  {pluralize(len(plan.adopted), 'table continues', 'tables continue')} with the mirrors"
     for adoption in plan.adopted:
         if adoption.restored:
             yield (

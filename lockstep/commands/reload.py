@@ -30,7 +30,7 @@ from lockstep.pipeline.source_plan import RereadRows
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.errors import NothingMatches
 from lockstep.pipeline.values.table import TableName, TablePatterns
-from lockstep.printing import counted, origin_values
+from lockstep.printing import origin_values, pluralize
 from lockstep.resources.adapters import Adapters
 from lockstep.resources.holders import holder_name
 
@@ -234,7 +234,7 @@ def _tell_refreshed(context: CommandContext, order: RereadRows, values: dict[str
     stopped = {quarantine.table for quarantine in values["stopped"]}
     if refreshed is not None and order.table not in stopped:
         context.say(
-            f"{order.table}: {counted(refreshed.read, 'row')} read again, "
-            f"{counted(refreshed.gone, 'row')} deleted from the mirror because the source no "
+            f"{order.table}: {pluralize(refreshed.read, 'row')} read again, "
+            f"{pluralize(refreshed.gone, 'row')} deleted from the mirror because the source no "
             "longer has them"
         )

@@ -17,7 +17,7 @@ from lockstep.pipeline.model.batch import Batch
 from lockstep.pipeline.model.json_values import attributes
 from lockstep.pipeline.replay.spans import Span
 from lockstep.pipeline.run.status.span_report import SpanReport, report_of_run, report_of_span
-from lockstep.printing import counted
+from lockstep.printing import pluralize
 from lockstep.resources.lake.store.paths import LakePath
 from lockstep.streams import writing
 
@@ -70,9 +70,9 @@ def _lines(report: SpanReport, page: Path) -> Iterator[str]:
     counts = report.counts
     transactions = sum(batch.transactions for batch in report.batches)
     yield (
-        f"{report.source}: {report.about}: {counted(transactions, 'transaction')}, "
+        f"{report.source}: {report.about}: {pluralize(transactions, 'transaction')}, "
         f"+{counts.inserted:,} ~{counts.updated:,} -{counts.deleted:,} rows of "
-        f"{counted(len(report.totals), 'table')}"
+        f"{pluralize(len(report.totals), 'table')}"
     )
     if report.requests is not None:
         yield f"  requests to the store: {report.requests}"

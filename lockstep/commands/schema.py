@@ -36,7 +36,7 @@ from lockstep.pipeline.values.errors import NothingMatches
 from lockstep.pipeline.values.places import Place
 from lockstep.pipeline.values.shown import first_words, listed
 from lockstep.pipeline.values.table import TableName
-from lockstep.printing import counted, show_table
+from lockstep.printing import pluralize, show_table
 from lockstep.resources.adapters import Adapters
 
 VERIFY = "verify"
@@ -150,7 +150,7 @@ def show_schema_of(
     schema = shown.shown.version.schema
     if schema is not None:
         _show_columns(context, shown.shown.version, schema)
-    context.say(f"  {counted(len(shown.versions), 'version')}:")
+    context.say(f"  {pluralize(len(shown.versions), 'version')}:")
     for version in shown.versions:
         context.say(*_version_lines(version, marked=version is shown.shown))
 
@@ -243,14 +243,14 @@ def verification_values(verification: SchemaVerification) -> dict[str, Any]:
 def verification_lines(source: str, verification: SchemaVerification) -> Iterator[str]:
     result = "differs from" if verification.folded else "equals"
     yield (
-        f"{source}: the history ({counted(verification.statements, 'statement')}, "
-        f"{counted(verification.versions, 'version')}) {result} what its statements make"
+        f"{source}: the history ({pluralize(verification.statements, 'statement')}, "
+        f"{pluralize(verification.versions, 'version')}) {result} what its statements make"
     )
     for disagreement in verification.folded:
         yield from _disagreement(disagreement, "recorded, applied again")
     equal = verification.compared - len(verification.differing) - len(verification.unknown)
     yield (
-        f"{source} at {verification.at}: {equal} of {counted(verification.compared, 'table')} "
+        f"{source} at {verification.at}: {equal} of {pluralize(verification.compared, 'table')} "
         f"{'is' if equal == 1 else 'are'} on the server as in the history, "
         f"{verification.seconds:.1f} s"
     )

@@ -25,7 +25,7 @@ from lockstep.pipeline.run.upkeep.upkeep import (
 from lockstep.pipeline.upkeep.changes import ChangesPlan
 from lockstep.pipeline.upkeep.decide import FileTotal, StepKind
 from lockstep.pipeline.values.table import TableName
-from lockstep.printing import counted
+from lockstep.printing import pluralize
 from lockstep.resources.adapters import Adapters
 from lockstep.resources.holders import holder_name
 
@@ -86,7 +86,7 @@ def _lines(report: UpkeepReport, *, planned: bool) -> Iterator[str]:
         idle += not lines
         yield from lines
     if idle:
-        yield f"{counted(idle, 'table has', 'tables have')} nothing to do"
+        yield f"{pluralize(idle, 'table has', 'tables have')} nothing to do"
     elif not report.tables:
         yield "no table has a mirror yet"
     if planned:
@@ -104,7 +104,7 @@ def _changes_lines(changes: ChangesPlan, *, planned: bool) -> Iterator[str]:
     if changes.deleted.files:
         yield f"changes: {_pile(changes.deleted)} {would_be}deleted"
     if changes.rows:
-        yield f"ledger: {counted(changes.rows, 'row')} about them deleted"
+        yield f"ledger: {pluralize(changes.rows, 'row')} about them deleted"
 
 
 def _table_lines(upkeep: TableUpkeep, *, planned: bool) -> Iterator[str]:
@@ -124,7 +124,7 @@ def _table_lines(upkeep: TableUpkeep, *, planned: bool) -> Iterator[str]:
 
 
 def _pile(pile: FileTotal) -> str:
-    return f"{counted(pile.files, 'file')} ({size(pile.bytes)})"
+    return f"{pluralize(pile.files, 'file')} ({size(pile.bytes)})"
 
 
 _CHANGES: Final = (

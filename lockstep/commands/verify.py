@@ -22,7 +22,7 @@ from lockstep.pipeline.run.reports import TableDifference, VerifyReport
 from lockstep.pipeline.run.status.reloads import Reloading, plan_reload, plan_repairs
 from lockstep.pipeline.values.errors import SourceBusy
 from lockstep.pipeline.values.table import TableName
-from lockstep.printing import counted, difference_lines, show_stopped, show_table
+from lockstep.printing import difference_lines, pluralize, show_stopped_tables, show_table
 from lockstep.resources.adapters import Adapters
 from lockstep.resources.config import SourceSettings
 from lockstep.resources.holders import holder_name
@@ -80,10 +80,8 @@ def show_verify(context: CommandContext, source: str, report: VerifyReport) -> N
     compared."""
     equal = sum(difference.equal for difference in report.tables)
     count = len(report.tables) + len(report.not_compared) + len(report.not_proven)
-    context.say(
-        f"{source} at {report.position}: {equal} of {counted(count, 'table is', 'tables are')} "
-        f"equal, {report.seconds:.1f} s"
-    )
+    tables = pluralize(count, "table is", "tables are")
+    context.say(f"{source} at {report.position}: {equal} of {tables} equal, {report.seconds:.1f} s")
     if gtids := report.position.gtid_set:
         context.say(f"  GTIDs: {gtids.shortened(_GTIDS)}")
     show_table(
@@ -94,7 +92,7 @@ def show_verify(context: CommandContext, source: str, report: VerifyReport) -> N
     for difference in report.tables:
         if difference.kept:
             context.say(
-                f"{difference.table} keeps {counted(difference.kept, 'row')} that MySQL no longer "
+                f"{difference.table} keeps {pluralize(difference.kept, 'row')} that MySQL no longer "
                 "has, as its policies say"
             )
         context.say(*difference_lines(difference))
@@ -102,7 +100,7 @@ def show_verify(context: CommandContext, source: str, report: VerifyReport) -> N
         context.say(f"{table.table} was not compared: {table.reason}\n  {table.hint}")
     for table in report.not_proven:
         context.say(f"{table.table} is not proven: {table.reason}\n  {table.hint}")
-    show_stopped(context, report.quarantined)
+    show_stopped_tables(context, report.quarantined)
 
 
 def _proven(difference: TableDifference) -> str:
