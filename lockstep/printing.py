@@ -109,7 +109,7 @@ def show_table(
         width += longest + _COLUMN_GAP
     for row in rows:
         table.add_row(*map(Text, row))
-    context.show(table, width=max(context.page.width, width))
+    context.show(table, width=max(context.answer_console.width, width))
 
 
 def _cell(value: object) -> str:

@@ -57,7 +57,7 @@ def _plan(
             work = replace(work, source=replace(work.source, until=until))
             plan = make_plan(work)
     except LockstepError as error:
-        return context.refused(source, error)
+        return context.report_error(source, error)
     show_plan(context, source, plan)
     if plan.refusal is not None:
         return plan.refusal.recovery.exit_code, plan_values(plan)

@@ -10,7 +10,7 @@ from typing import Any
 
 from lockstep import exits
 from lockstep.context import CommandContext, Outcome
-from lockstep.grammar import UsageError, place_argument, table_name
+from lockstep.grammar import UsageError, parse_table_name, place_argument
 from lockstep.pipeline.mirror.layout import rebuilt_path
 from lockstep.pipeline.model.json_values import attributes
 from lockstep.pipeline.run.context import Workplace
@@ -23,10 +23,10 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     """Write the table to a folder outside the lake. With `--dry-run`, only show the
     Delta version and the changes that it would be made from. The exit code is 2 if the
     lake does not have them."""
-    table = table_name(arguments.table)
+    table = parse_table_name(arguments.table)
     place = place_argument(arguments.as_of, "--as-of", "rebuild")
     with context.adapters() as adapters:
-        source = context.source_of(adapters, arguments.source, table)
+        source = context.source_with_table(adapters, arguments.source, table)
         with context.watch(source) as progress:
             work = adapters.workplace(source, progress)
             origin = origin_at(work, table, place)

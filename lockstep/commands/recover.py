@@ -17,7 +17,7 @@ from typing import Any, Final
 from lockstep import exits
 from lockstep.commands.plan import supplies, supply_lines
 from lockstep.context import CommandContext, Outcome
-from lockstep.grammar import author, reason
+from lockstep.grammar import author_of, reason_of
 from lockstep.pipeline.model.json_values import attributes
 from lockstep.pipeline.ports.ledger import Ledger
 from lockstep.pipeline.recovery import Case, RecoveryPlan
@@ -48,7 +48,7 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
 def _recover(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     source = context.one_source(arguments.source).name
     after_batch, start_over = arguments.back_to, arguments.start_over
-    text, name = reason(arguments), author(arguments)
+    text, name = reason_of(arguments), author_of(arguments)
     with context.work_on(source) as (adapters, work):
         if arguments.yes:
             with work.ledger.lock(source, holder_name("recover"), None) as lease:
@@ -291,7 +291,7 @@ def _carry_out(
         context.work_on(source) as (_, work),
         work.ledger.lock(source, holder_name("undo"), None) as lease,
     ):
-        recover(work, lease, author=author(arguments), after_batch=undone.before)
+        recover(work, lease, author=author_of(arguments), after_batch=undone.before)
     context.say(f"  done. Next: `lockstep run --source {source}`, then `lockstep verify`")
     return former
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from lockstep import exits
 from lockstep.context import CommandContext, Outcome
-from lockstep.grammar import UsageError, place_argument, table_name
+from lockstep.grammar import UsageError, parse_table_name, place_argument
 from lockstep.pipeline.model.json_values import attributes
 from lockstep.pipeline.replay.spans import Span
 from lockstep.pipeline.run.replay.heal import MirrorCorrection
@@ -32,9 +32,9 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
             "--show-values needs --compare: a replay that writes shows no rows.",
             hint="add --compare, or leave --show-values out",
         )
-    since = place_argument(arguments.since, "--from", "replay")
-    until = place_argument(arguments.until, "--to", "replay")
-    only = frozenset(map(table_name, arguments.tables)) or None
+    since = place_argument(arguments.from_, "--from", "replay")
+    until = place_argument(arguments.to, "--to", "replay")
+    only = frozenset(map(parse_table_name, arguments.tables)) or None
     source = context.one_source(arguments.source)
     with context.work_on(source.name) as (_, work):
         if arguments.dry_run:

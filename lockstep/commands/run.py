@@ -51,7 +51,7 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
             try:
                 adapters.server(source.name)
             except LockstepError as error:
-                outcomes[source.name] = context.refused(source.name, error)
+                outcomes[source.name] = context.report_error(source.name, error)
         ready = [source.name for source in sources if source.name not in outcomes]
         if ready:
             outcomes |= run_sources(ready, adapters, until, context)
@@ -164,7 +164,7 @@ def _report(record: RunRecord, context: CommandContext) -> tuple[int, dict[str, 
     values = _values(record, str(context.settings.lake_path()))
     _show(context, record)
     if record.error is not None:
-        code, refusal = context.refused(record.source, record.error)
+        code, refusal = context.report_error(record.source, record.error)
         return code, {**values, **refusal}
     if record.registered is not None:
         context.say(*(f"  catalog: {line}" for line in record.registered.lines()))

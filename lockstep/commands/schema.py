@@ -9,7 +9,7 @@ from typing import Any
 
 from lockstep import exits
 from lockstep.context import CommandContext, Outcome
-from lockstep.grammar import UsageError, place_option, table_name
+from lockstep.grammar import UsageError, parse_table_name, place_option
 from lockstep.pipeline.model.json_values import attributes
 from lockstep.pipeline.run.context import Unwatched, Workplace
 from lockstep.pipeline.run.proof.verify_schema import SchemaVerification, verify_schema
@@ -58,7 +58,7 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
             "`lockstep schema verify` compares with the server as it is now.",
             hint="leave --at out",
         )
-    table = None if verifies else table_name(arguments.table)
+    table = None if verifies else parse_table_name(arguments.table)
     place = place_option(arguments, "--at")
     with context.adapters() as adapters:
         if table is None:

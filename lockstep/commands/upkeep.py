@@ -10,7 +10,7 @@ from typing import Any, Final
 from lockstep import exits
 from lockstep.assets.run_page import size
 from lockstep.context import CommandContext, Outcome
-from lockstep.grammar import table_name
+from lockstep.grammar import parse_table_name
 from lockstep.pipeline.model.json_values import attributes
 from lockstep.pipeline.run.clear import clearable
 from lockstep.pipeline.run.upkeep.changes import plan_changes
@@ -33,7 +33,7 @@ from lockstep.resources.holders import holder_name
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     """Carry out or plan the upkeep of each source. The exit code is 0 even if a table
     is left to the next upkeep; the answer names the table."""
-    only = frozenset(map(table_name, arguments.tables)) or None
+    only = frozenset(map(parse_table_name, arguments.tables)) or None
     payload: dict[str, Any] = {}
     with context.adapters() as adapters:
         for source in context.sources(arguments.source):
