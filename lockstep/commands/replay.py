@@ -155,7 +155,7 @@ def replay_values(report: ReplayReport) -> dict[str, Any]:
         "changelogs": [
             {
                 **attributes(agreement, _CHANGELOG),
-                "not_listed": [file.path for file in agreement.found.lacking],
+                "not_listed": [file.path for file in agreement.found.missing],
                 **attributes(agreement, "righted as set_right", "left as why_not"),
             }
             for agreement in report.changelogs
