@@ -220,7 +220,9 @@ names = st.from_regex(r"[a-z_]{1,64}\.[a-z_$0-9]{1,64}", fullmatch=True)
 def page(width: int = 200) -> tuple[CommandContext, io.StringIO]:
     out = io.StringIO()
     context = CommandContext(Path("x"), cast("Streams", None), wants_json=False)
-    vars(context)["answer_console"] = Console(file=out, width=width, highlight=False, soft_wrap=True)
+    vars(context)["answer_console"] = Console(
+        file=out, width=width, highlight=False, soft_wrap=True
+    )
     return context, out
 
 
