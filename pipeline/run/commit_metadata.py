@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from lockstep.pipeline.model.batch import Batch
 from lockstep.pipeline.model.lake_commit import (
+    METADATA_FORMAT,
     WriteKind,
     files_digest,
     metadata_of_kind,
@@ -148,7 +149,7 @@ def _common_fields(
 ) -> dict[str, Any]:
     end = None if last is None else last.end
     fields: dict[str, Any] = {
-        "format": FORMAT,
+        "format": METADATA_FORMAT,
         "kind": kind.value,
         "ledger": work.ledger.identity(),
         "source": work.source.name,
