@@ -17,7 +17,7 @@ from demo import rebuilding, shop
 from demo.dagster_dev import dagster_dev, launch
 from demo.mysql_search import find_mysql
 from demo.mysqld import RunningMySql, mysql_server
-from lockstep.pipeline.run.context import Unwatched
+from lockstep.pipeline.run.context import SilentProgress
 from lockstep.pipeline.run.reports import VerifyReport
 from lockstep.pipeline.run.status.span_report import SpanReport, report_of_run
 from lockstep.resources.mysql.connection import ConnectionSettings, open_connection
@@ -178,7 +178,7 @@ def perform(
                 traffic.check()
                 run()
             say("MySQL and the lake are compared while the shop is open")
-            verified = verify(adapters.workplace(SOURCE, Unwatched()))
+            verified = verify(adapters.workplace(SOURCE, SilentProgress()))
         return Told(tuple(runs), verified, traffic.counts, settings.path)
 
 

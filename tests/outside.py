@@ -18,7 +18,7 @@ from lockstep.pipeline.run.agreement.lake_logs import foreign_mirrors as foreign
 from lockstep.pipeline.run.agreement.lake_logs import moved_changelogs as moved_changelogs
 from lockstep.pipeline.run.capture import capture as capture
 from lockstep.pipeline.run.context import StepProgress as StepProgress
-from lockstep.pipeline.run.context import Unwatched as Unwatched
+from lockstep.pipeline.run.context import SilentProgress as SilentProgress
 from lockstep.pipeline.run.context import Workplace as Workplace
 from lockstep.pipeline.run.merge import merge as merge
 from lockstep.pipeline.run.proof.verify_rows import verify as verify

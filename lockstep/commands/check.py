@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from lockstep import exits
 from lockstep.context import CommandContext, Outcome
 from lockstep.pipeline.check import Finding, KeptMirror, SourceEvidence, pause_from_now, preflight
-from lockstep.pipeline.run.context import Unwatched
+from lockstep.pipeline.run.context import SilentProgress
 from lockstep.pipeline.run.reshaping import versions_to_check
 from lockstep.pipeline.values.errors import (
     CatalogRefused,
@@ -97,7 +97,7 @@ def source_findings(
     try:
         findings = _preflight(adapters, settings, source, has_ledger=has_ledger)
         if has_ledger:
-            work = adapters.workplace(source.name, Unwatched())
+            work = adapters.workplace(source.name, SilentProgress())
             _note_tables(settings, work)
             findings = (*_lake_findings(work), *findings)
             if not any(finding.error for finding in findings):

@@ -11,7 +11,7 @@ from lockstep import exits
 from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import UsageError, place_option, table_name
 from lockstep.pipeline.model.json_values import parts
-from lockstep.pipeline.run.context import Unwatched, Workplace
+from lockstep.pipeline.run.context import SilentProgress, Workplace
 from lockstep.pipeline.run.proof.verify_schema import SchemaVerification, verify_schema
 from lockstep.pipeline.run.status.schema_history import (
     ShownSchema,
@@ -80,7 +80,7 @@ def _show(
         name = source.name
 
         def work(name: str = name) -> Workplace:
-            return adapters.workplace(name, Unwatched())
+            return adapters.workplace(name, SilentProgress())
 
         try:
             shown = show_schema(adapters.ledger(), name, table, place, work)

@@ -37,7 +37,7 @@ def acknowledge(work: Workplace, lease: Lease) -> AcknowledgeReport:
     for batch in work.ledger.unfinished(source):
         if batch.state is BatchState.MERGED and not waiting:
             end_dropped(work, lease, batch.id)
-            total = work.requests()
+            total = work.count_requests()
             since = total - counted if total is not None and counted is not None else total
             work.ledger.acknowledge(lease, batch.id, since)
             counted = total

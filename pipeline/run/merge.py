@@ -31,7 +31,7 @@ from lockstep.pipeline.model.table_state import StoppedTable, TableState
 from lockstep.pipeline.ports.mirrors import MirrorSize
 from lockstep.pipeline.run.agreement.claim import require_claim
 from lockstep.pipeline.run.agreement.lake_logs import judge_mirror, moved_mirrors
-from lockstep.pipeline.run.context import Workplace, tables_done
+from lockstep.pipeline.run.context import Workplace, table_progress
 from lockstep.pipeline.run.expected_log import waiting_log
 from lockstep.pipeline.run.mirror_places import REWRITES_ALL, give_new_mirror, why_elsewhere
 from lockstep.pipeline.run.publish import publish
@@ -295,7 +295,7 @@ class _Merging:
                 else:
                     self._settle(job.task, written, list(job.lineage.schema), seconds, size)
                 table = job.task.intent.table
-                self.work.progress.tell(tables_done("merge", done, len(jobs), table))
+                self.work.progress.tell(table_progress("merge", done, len(jobs), table))
         if errors:
             raise errors[0]
 

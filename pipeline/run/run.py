@@ -167,15 +167,15 @@ class RunSession:
 
     def _make_workplace(self) -> Workplace:
         work = self.adapters.workplace(self.source, self.progress)
-        self._requests = self._requests or work.requests
+        self._requests = self._requests or work.count_requests
         source = replace(work.source, part=self.part)
         if self.until is not None:
             source = replace(source, until=self.until)
-        return replace(work, requests=self._requests, source=source)
+        return replace(work, count_requests=self._requests, source=source)
 
     def requests(self) -> Requests | None:
         """Return the number of requests to the object store since the last call."""
-        before, now = self.record.requests, self.workplace().requests()
+        before, now = self.record.requests, self.workplace().count_requests()
         self.record.requests = now
         return now - before if now is not None and before is not None else now
 

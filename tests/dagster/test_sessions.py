@@ -171,7 +171,7 @@ class StoreSite(MemorySite):
     def workplace(self, source: str, progress: Progress) -> Workplace:
         before = self.asked
         work = super().workplace(source, progress)
-        return replace(work, requests=lambda: Requests(self.asked - before, None))
+        return replace(work, count_requests=lambda: Requests(self.asked - before, None))
 
 
 def test_requests_are_those_since_they_were_asked_for(watched: Watched) -> None:

@@ -22,7 +22,7 @@ from lockstep.pipeline.ports.source import SourceSum
 from lockstep.pipeline.proof.hashes import RowHasher, RowSum
 from lockstep.pipeline.proof.prefixes import CarriedSum, Prefix
 from lockstep.pipeline.proof.proven import Compared, Proof, Proven
-from lockstep.pipeline.run.context import Workplace, tables_done
+from lockstep.pipeline.run.context import Workplace, table_progress
 from lockstep.pipeline.run.mirror_rows import Mirror
 from lockstep.pipeline.run.proof.verify_differences import Side, differences
 from lockstep.pipeline.run.proof.verify_log import AGAIN, SumReader, read_log
@@ -165,7 +165,7 @@ def verify(
     comparisons: dict[TableName, Comparison] = {}
     summed: dict[TableName, Summed] = {}
     for done, table in enumerate(tables):
-        work.progress.tell(tables_done("compare", done, len(tables), table))
+        work.progress.tell(table_progress("compare", done, len(tables), table))
         result = try_to_compare(table, partial(_summed, work, shown, table))
         if isinstance(result, Summed):
             summed[table] = result
