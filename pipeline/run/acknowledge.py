@@ -53,12 +53,12 @@ def acknowledge(work: Workplace, lease: Lease) -> AcknowledgeReport:
     remove_dropped(work, lease)
     cursor = work.ledger.cursors(source).acknowledged
     return AcknowledgeReport(
-        acknowledged=tuple(acknowledged),
+        acknowledged_batches=tuple(acknowledged),
         position=cursor.position if cursor else None,
-        held=waiting,
+        waiting_tables=waiting,
         quarantined=stopped_tables(work.ledger.table_states(work.source.name)),
         seconds=perf_counter() - clock,
-        partial=partial_tables(work.ledger, source, work.source.patterns),
+        partial_tables=partial_tables(work.ledger, source, work.source.patterns),
     )
 
 

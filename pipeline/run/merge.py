@@ -99,10 +99,10 @@ def merge(
     batches_merged = work.ledger.mark_merged(lease) if unfinished else []
     waiting = tuple(sorted(work.ledger.pending(work.source.name)))
     return MergeReport(
-        merged=tuple(sorted(merging.merged, key=lambda report: (report.table, report.first_batch))),
-        failed=tuple(merging.failed),
-        waiting=waiting,
-        batches_merged=tuple(batches_merged),
+        merges=tuple(sorted(merging.merged, key=lambda report: (report.table, report.first_batch))),
+        quarantined=tuple(merging.failed),
+        waiting_tables=waiting,
+        merged_batches=tuple(batches_merged),
         publish_seconds=published - clock,
         merge_seconds=perf_counter() - published,
     )
@@ -356,9 +356,9 @@ class _Merging:
             first_batch=task.intent.first_batch,
             last_batch=task.intent.last_batch,
             columns=tuple((field.name, field.type) for field in columns),
-            shows=task.plan.final,
+            shown_version=task.plan.final,
             reason=written.reason,
-            read=task.rows_read,
+            rows_read=task.rows_read,
             size=size,
         )
         self.merged.append(report)

@@ -40,6 +40,7 @@ def test_tables_that_are_being_read_are_told() -> None:
     assert log.said == [f"load: {SENTENCE}"] * 2
     place = Position(Coordinates(LogFile("binlog", 3), 4), GtidSet(), "a server")
     report = CaptureReport(
-        *(1, "rule", "why", place, place, 0, 0, 0, {}, (), {}, (), 0.0, 0.0), loading=(READ,)
+        *(1, "rule", "why", place, place, 0, 0, 0, {}, (), {}, (), 0.0, 0.0),
+        unfinished_loads=(READ,),
     )
     assert captured_metadata(report, datetime.now(UTC))["reading rows"] == SENTENCE

@@ -121,7 +121,7 @@ def test_awkward_names(place: Place, mysql: MySqlStand) -> None:
     assert len(place.tables()) == len(AWKWARD)
     record = place.run()
     assert (record.error, record.defect) == (None, None)
-    assert record.acknowledged is not None
+    assert record.acknowledge_report is not None
     assert place.tables() == set()
     assert place.equal(*AWKWARD)
 
