@@ -20,12 +20,12 @@ import pyarrow.compute as pc
 from lockstep.assets.declared import Declaration
 from lockstep.assets.files import changing_object, read_object
 from lockstep.assets.table_news import Events
-from lockstep.pipeline.mirror.source_tables import source_table_path
+from lockstep.pipeline.mirror.system_tables import system_table_path
 from lockstep.pipeline.model.batch import Batch
 from lockstep.pipeline.ports.ledger import content_of
 from lockstep.pipeline.replay.partitions import Partitions
 from lockstep.pipeline.run.context import Workplace
-from lockstep.pipeline.values.segment import SourceTable
+from lockstep.pipeline.values.segment import SystemTable
 from lockstep.resources.config import Settings
 
 FILE: Final = "coverage.json"
@@ -129,10 +129,10 @@ def _first_commit(work: Workplace, before: Coverage | None) -> datetime | None:
 def _first_transaction(work: Workplace, batch: Batch) -> datetime | None:
     """Return the earliest commit time of a batch's transactions; None if it has none,
     or if their files are missing or damaged."""
-    parts = content_of(work.ledger, batch.source, batch.id).source_parts
-    transactions = [part for part in parts if part.table is SourceTable.TRANSACTIONS]
+    parts = content_of(work.ledger, batch.source, batch.id).system_segments
+    transactions = [part for part in parts if part.table is SystemTable.TRANSACTIONS]
     files = [file for part in transactions for file in part.files]
-    folder, moments = source_table_path(batch.source, SourceTable.TRANSACTIONS), list[datetime]()
+    folder, moments = system_table_path(batch.source, SystemTable.TRANSACTIONS), list[datetime]()
     if not work.segments.damaged(folder, files):
         for piece in work.segments.pieces(folder, files, ["_committed_at"]):
             moments += filter(None, [pc.min(piece.column(0)).as_py()])

@@ -71,7 +71,7 @@ def standings_of(work: Workplace) -> dict[TableName, TableStanding]:
         loading=[load.progress for load in ledger.open_loads(source)],
         gaps=ledger.gaps(source),
         proofs=ledger.proofs(source),
-        in_clear=ledger.in_clear(source),
+        uncleared_values=ledger.uncleared_values(source),
     )
 
 

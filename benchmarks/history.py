@@ -31,8 +31,8 @@ from lockstep.pipeline.schema.model import (
     DatabaseSchema,
     KeyPart,
     KeySchema,
-    LiteralDefault,
     TableSchema,
+    ValueDefault,
 )
 from lockstep.pipeline.values.decisions import Decision, Lease
 from lockstep.pipeline.values.gtid import GtidSet
@@ -177,10 +177,10 @@ def _columns(number: int) -> Sequence[ColumnSchema]:
     return (
         _text(f"first_{number}"),
         replace(_text(f"second_{number}"), nullable=False),
-        ColumnSchema("state", "enum", members=("new", "paid"), default=LiteralDefault("new")),
+        ColumnSchema("state", "enum", members=("new", "paid"), default=ValueDefault("new")),
         ColumnSchema("amount", "decimal", precision=12, scale=2),
         ColumnSchema("made_at", "datetime", length=6, nullable=False),
-        *(ColumnSchema(f"value_{n}", "int", default=LiteralDefault("0")) for n in range(6)),
+        *(ColumnSchema(f"value_{n}", "int", default=ValueDefault("0")) for n in range(6)),
     )
 
 

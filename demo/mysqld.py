@@ -1,24 +1,26 @@
 """A MySQL server for the demo and the tests that can be started, stopped and killed, whatever
-`mysql_search.find_mysql` returned: a program, a Docker image, or a server that somebody else
-runs. This module speaks no SQL."""
+`mysql_search.find_mysql` returned: a program with a data folder, a Docker image, or a server
+that somebody else runs. This module speaks no SQL."""
 
 from __future__ import annotations
 
+import hashlib
 import os
 import select
+import shutil
 import signal
 import subprocess
+import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Protocol, Self, assert_never
 
-from demo.mysql_data import account, prepare_data
-from demo.mysql_docker import DockerMySql
 from demo.mysql_search import DockerImage, GivenServer, MySql, Program, cache_folder
 from demo.tcp import free_port, greets
 from lockstep.pipeline.values.errors import ConfigurationError, SetupIncomplete
+from lockstep.resources.file_lock import exclusive_lock
 
 START_SECONDS = 60.0
 STOP_SECONDS = 30.0
@@ -122,6 +124,82 @@ class SomebodysMySql:
 
     def __exit__(self, *_: object) -> None:
         return None
+
+
+# -- data folders, copied from one that was initialised before ---------------------------------
+#
+# Initialising takes seconds, copying tenths of a second. There is a prepared folder for each
+# version of the program; each copy becomes a server with its own UUID.
+
+# Options that cannot change after a data folder is initialised.
+_INITIAL = (
+    "lower-case-table-names",
+    "innodb-page-size",
+    "innodb-data-file-path",
+    "innodb-undo-directory",
+)
+
+
+def prepare_data(program: Program, data: Path, cache: Path, options: Sequence[str]) -> None:
+    """Create `data` as a fresh data folder (root without a password) unless it exists."""
+    if data.exists():
+        return
+    initial_options = tuple(sorted(o for o in options if _option_name(o) in _INITIAL))
+    prepared = _prepared(program, cache, initial_options)
+    # Rename at the end, so that no later start uses a half-copied folder.
+    with tempfile.TemporaryDirectory(dir=data.parent, prefix=".copying-") as folder:
+        copy = Path(folder, "data")
+        shutil.copytree(prepared, copy, ignore=shutil.ignore_patterns("auto.cnf"))
+        copy.rename(data)
+
+
+def account() -> tuple[str, ...]:
+    """Return the option that mysqld requires to run as root."""
+    return ("--user=root",) if os.geteuid() == 0 else ()
+
+
+def _option_name(option: str) -> str:
+    return option.removeprefix("--").partition("=")[0].replace("_", "-")
+
+
+def _prepared(program: Program, cache: Path, initial_options: tuple[str, ...]) -> Path:
+    marks = (*program.command, program.version, *initial_options)
+    mark = hashlib.sha256("\0".join(marks).encode()).hexdigest()[:12]
+    prepared = cache / f"mysql-data-{mark}"
+    cache.mkdir(parents=True, exist_ok=True)
+    with exclusive_lock(cache / f"mysql-data-{mark}.lock"):
+        if not prepared.exists():
+            _initialise(program, prepared, initial_options)
+    return prepared
+
+
+def _initialise(program: Program, prepared: Path, initial_options: tuple[str, ...]) -> None:
+    with tempfile.TemporaryDirectory(dir=prepared.parent, prefix=".initialising-") as folder:
+        data = Path(folder, "data")
+        done = subprocess.run(
+            [
+                *program.command,
+                "--initialize-insecure",
+                *account(),
+                f"--datadir={data}",
+                "--loose-innodb-redo-log-capacity=64M",
+                "--secure-file-priv=",
+                *initial_options,
+            ],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode != 0:
+            last = " ".join(done.stderr.strip().splitlines()[-1:])
+            raise SetupIncomplete(
+                f"mysqld could not make a data folder: {last}",
+                hint="name a server: LOCKSTEP_TEST_MYSQL=mysql://root:password@host:3306",
+            )
+        data.rename(prepared)
+
+
+# -- a program of this host ---------------------------------------------------------------------
 
 
 class ProgramMySql:
@@ -263,3 +341,91 @@ def end_leftover(data: Path) -> None:
         select.select([server], [], [], STOP_SECONDS)
     finally:
         os.close(server)
+
+
+# -- a container, for hosts that have a Docker engine but no `mysqld` ----------------------------
+#
+# The first start creates the container; the end removes it with its data. Stopping and killing
+# it keep both.
+
+DOCKER_START_SECONDS = 120.0
+
+
+class DockerMySql:
+    """A container. Its id is kept in `folder`, so that the next start can remove a leftover."""
+
+    host = "127.0.0.1"
+    user = "root"
+    password = ""
+
+    def __init__(
+        self, image: DockerImage, folder: Path, *, settings: Sequence[str], port: int
+    ) -> None:
+        self.port = port or free_port()
+        self._image = image.image
+        self._note = folder / "container"
+        # Inside the container the server must listen on its network's address.
+        self._settings = tuple(s for s in settings if not s.startswith("--bind-address"))
+        self._container: str | None = None
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._container is not None:
+            self._remove(self._container)
+            self._container = None
+
+    def start(self) -> None:
+        """Create the container, or start it again, and wait until the server greets clients."""
+        if self._container is None:
+            self._container = self._make()
+        _docker("start", self._container)
+        deadline = time.monotonic() + DOCKER_START_SECONDS
+        while not greets(self.host, self.port):
+            if time.monotonic() > deadline:
+                raise SetupIncomplete(
+                    f"MySQL in Docker did not answer within {DOCKER_START_SECONDS:.0f} s",
+                    hint=f"docker logs {self._container[:12]}",
+                )
+            time.sleep(0.1)
+
+    def stop(self) -> None:
+        if self._container is not None:
+            _docker("stop", self._container)
+
+    def kill(self) -> None:
+        if self._container is not None:
+            _docker("kill", self._container)
+
+    def _make(self) -> str:
+        self._note.parent.mkdir(parents=True, exist_ok=True)
+        if self._note.exists():
+            self._remove(self._note.read_text())
+        container = _docker(
+            "create",
+            "--env=MYSQL_ALLOW_EMPTY_PASSWORD=yes",
+            "--env=MYSQL_ROOT_HOST=%",
+            f"--publish=127.0.0.1:{self.port}:3306",
+            self._image,
+            *self._settings,
+        )
+        self._note.write_text(container)
+        return container
+
+    def _remove(self, container: str) -> None:
+        # `--force` also ends a running container, and does not fail if there is none.
+        _docker("rm", "--force", "--volumes", container)
+        self._note.unlink(missing_ok=True)
+
+
+def _docker(*words: str) -> str:
+    done = subprocess.run(["docker", *words], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        last = " ".join(done.stderr.strip().splitlines()[-1:])
+        raise SetupIncomplete(
+            f"`docker {words[0]}` failed: {last}",
+            hint="start the Docker engine, or put mysqld 8.0 or newer on PATH",
+        )
+    return done.stdout.strip()

@@ -22,7 +22,7 @@ from lockstep.pipeline.model.table_state import TableState
 from lockstep.pipeline.schema.model import TableSchema
 from lockstep.pipeline.schema.types import sql_type
 from lockstep.pipeline.values.errors import LockstepError
-from lockstep.pipeline.values.segment import SourceTable
+from lockstep.pipeline.values.segment import SystemTable
 from lockstep.pipeline.values.table import TableName
 from lockstep.resources.adapters import Adapters
 
@@ -94,7 +94,7 @@ def _sources(
     tables = _tables(context, adapters, source, states, names)
     databases = {state.table.database for state in states}
     spellings = {table.table.database: table.database for table in tables}
-    transactions = _literal(str(lake / f"{source}/{SourceTable.TRANSACTIONS}"))
+    transactions = _literal(str(lake / f"{source}/{SystemTable.TRANSACTIONS}"))
     newest = f"select max(_committed_at) from delta_scan({transactions})"
     for database, spelling in spellings.items():
         name = f"{source}_{spelling}" if shared else spelling

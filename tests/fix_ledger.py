@@ -29,7 +29,7 @@ from psycopg2.extensions import make_dsn
 from lockstep.pipeline.ports.ledger import LAST_BATCH
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.errors import LedgerUnavailable
-from lockstep.pipeline.values.segment import Segment, SegmentFile, SourceTable
+from lockstep.pipeline.values.segment import Segment, SegmentFile, SystemTable
 from lockstep.pipeline.values.table import TableName
 from lockstep.resources.postgres.connection import LedgerAddress
 from lockstep.resources.postgres.embedded import EmbeddedServer
@@ -227,10 +227,10 @@ class LedgerOfTest(PostgresLedger):
         contents = self.contents(source, 0, LAST_BATCH)
         return [(one.batch, segment) for one in contents for segment in one.segments]
 
-    def misrecord(self, batch: int, table: TableName | SourceTable, file: SegmentFile) -> None:
+    def misrecord(self, batch: int, table: TableName | SystemTable, file: SegmentFile) -> None:
         """Believe that the batch's file of that path, of a table, has this size and content."""
         told = (file.size, file.sha256, file.path, batch)
-        if isinstance(table, SourceTable):
+        if isinstance(table, SystemTable):
             self.database.tell(_OF_SOURCE, *told, table.value)
             return
         for files in ("segment_files", "revised_files"):

@@ -14,8 +14,7 @@ from lockstep.grammar import UsageError, place_argument, table_name
 from lockstep.pipeline.mirror.layout import rebuilt_path
 from lockstep.pipeline.model.json_values import parts
 from lockstep.pipeline.run.context import Workplace
-from lockstep.pipeline.run.rebuild.origin import RebuildOrigin, origin_at
-from lockstep.pipeline.run.rebuild.rebuild import RebuildReport, rebuild_as_of
+from lockstep.pipeline.run.rebuild import RebuildOrigin, RebuildReport, origin_at, rebuild_as_of
 from lockstep.printing import counted, origin_values
 from lockstep.resources.lake.store.paths import LakePath, is_url
 

@@ -110,10 +110,10 @@ _DECISION: Final = (
 _PROVEN: Final = (
     "proven.proof as proof, proven.rows as rows, proven.at as position, proven.gtid_set as gtid_set"
 )
-_IN_CLEAR: Final = (
+_UNCLEARED: Final = (
     "table, tightening.columns as columns, tightening.rows as rows, "
-    "tightening.rehashed as rehashed, tightening.through as through_batch, noted_at, begun, "
-    "holders, kept_because, until"
+    "tightening.rehashed as rehashed, tightening.through as through_batch, noted_at, "
+    "has_begun as begun, holders, kept_because, hint as until"
 )
 
 
@@ -155,7 +155,7 @@ def status_values(
         "reading": {progress.table: progress for progress in standing.loading},
         "proofs": proof_values(standing.proofs, now),
         "unproven": standing.unproven,
-        "in_clear": [parts(note, _IN_CLEAR) for note in standing.in_clear],
+        "in_clear": [parts(note, _UNCLEARED) for note in standing.uncleared_values],
         "former_mirrors": standing.former,
         "decisions": [parts(recorded, _DECISION) for recorded in decisions],
         "trouble": standing.trouble,
@@ -226,8 +226,8 @@ def status_lines(
         names = ", ".join(map(str, sorted(standing.unproven.tables)))
         since = clock(standing.unproven.since)
         yield f"  not compared with the server: the structures of {names}, since {since}"
-    for note in standing.in_clear:
-        yield f"  {note.table}: {note.told}"
+    for note in standing.uncleared_values:
+        yield f"  {note.table}: {note.full_sentence}"
     for folder in standing.former:
         yield f"  {folder}: the former place of a mirror; `lockstep upkeep` deletes it later"
     yield from tables

@@ -73,11 +73,11 @@ def _lines(report: UpkeepReport, *, planned: bool) -> Iterator[str]:
     if report.logs.files:
         yield f"logs: {_pile(report.logs)} of checkpoints {deleted}"
     for note in report.cleared:
-        values = f"values of {note.tightening.told}"
+        values = f"values of {note.tightening.hidden_in_words}"
         if planned:
-            yield f"{note.table}: {values} in clear would be deleted: {note.sentence}"
+            yield f"{note.table}: {values} in plaintext would be deleted: {note.sentence}"
         else:
-            yield f"{note.table}: no {values} are left in clear"
+            yield f"{note.table}: no {values} are left in plaintext"
     for former in report.former:
         yield f"{former.folder}, where a mirror was before: {former.kept or deleted}"
     idle = 0

@@ -33,7 +33,7 @@ from lockstep.pipeline.schema.history import History
 from lockstep.pipeline.values.decisions import Continuity
 from lockstep.pipeline.values.intent import SettledWrite
 from lockstep.pipeline.values.position import Anchor, Position, ServerProcess, SetAnchor
-from lockstep.pipeline.values.segment import RowCounts, Segment, SourcePart
+from lockstep.pipeline.values.segment import RowCounts, Segment, SystemTableSegment
 from lockstep.pipeline.values.table import TableName, TablePatterns
 
 
@@ -220,14 +220,14 @@ class CaptureRecord:
     `statement` is an index into `history.statements`. `events`: of each table in the
     order of the log, so that `sequence` never descends. `orders_done`: ids of the open
     orders that this capture carries out. Their tables are followed again before
-    `tables`, `quarantined` and the rest are recorded. `source_parts`: at most one for
-    each of the source's own tables. `handovers`: mirrors that an earlier ledger made
-    and this one continues; `tables` has their states after the handover. `extents`: of
-    tables that became partial or complete with this capture. `set_anchors`: one for
-    each GTID source that was read, that of the last transaction first. `life`: the
-    server process, as it was before the log was read. `scope`: the patterns with which
-    it was captured, or None for a batch that only catches up. `followed`: loads (tables
-    whose rows are being read, see `model.load`) whose part of the log is captured from
+    `tables`, `quarantined` and the rest are recorded. `system_segments`: at most one
+    for each system table. `handovers`: mirrors that an earlier ledger made and this one
+    continues; `tables` has their states after the handover. `extents`: of tables that
+    became partial or complete with this capture. `set_anchors`: one for each GTID
+    source that was read, that of the last transaction first. `life`: the server
+    process, as it was before the log was read. `scope`: the patterns with which it was
+    captured, or None for a batch that only catches up. `followed`: loads (tables whose
+    rows are being read, see `model.load`) whose part of the log is captured from
     `Load.low` on, beginning with this batch. `joined`: loads that are complete with
     this batch: `snapshots` has all their rows, and the log is captured past them.
     `needless`: ids of loads that are void, because the log has all rows of their
@@ -250,7 +250,7 @@ class CaptureRecord:
     events: tuple[TableEvent, ...] = ()
     snapshots: tuple[SnapshotPart, ...] = ()
     orders_done: tuple[int, ...] = ()
-    source_parts: tuple[SourcePart, ...] = ()
+    system_segments: tuple[SystemTableSegment, ...] = ()
     handovers: tuple[Handover, ...] = ()
     extents: tuple[Extent, ...] = ()
     set_anchors: tuple[SetAnchor, ...] = ()
@@ -292,13 +292,13 @@ class BatchContent:
 
     `segments`: in the order in which they were recorded, with the files that they have
     now. `events`: in the order of the log, or, if only some tables were asked for, as
-    recorded. `snapshots` and `source_parts`: sorted by name. `ended`: XA transactions
-    of earlier batches that it saw committed or rolled back.
+    recorded. `snapshots` and `system_segments`: sorted by name. `ended`: XA
+    transactions of earlier batches that it saw committed or rolled back.
     """
 
     batch: int
     segments: tuple[Segment, ...] = ()
-    source_parts: tuple[SourcePart, ...] = ()
+    system_segments: tuple[SystemTableSegment, ...] = ()
     events: tuple[TableEvent, ...] = ()
     snapshots: tuple[SnapshotPart, ...] = ()
     ended: tuple[Prepared, ...] = ()
@@ -313,7 +313,7 @@ class BatchContent:
         return self.changed | {part.table for part in self.snapshots}
 
     def only(self, tables: Collection[TableName]) -> BatchContent:
-        """Return the content of these tables, without the source's own tables."""
+        """Return the content of these tables, without the system tables."""
         return BatchContent(
             self.batch,
             segments=tuple(part for part in self.segments if part.table in tables),

@@ -218,10 +218,10 @@ def judge_changelog(
     pruned: int = 0,
     revised: int = 0,
 ) -> Judgement:
-    """Return the judgement about the commits of a changelog, or of one of the source's
-    own tables, after the version `looked`. `batches`: the ledger's batches that the
-    commits name, by number; a batch below `pruned` may be missing because upkeep
-    deleted it. `revised`: the number of the ledger's newest revision."""
+    """Return the judgement about the commits of a changelog, or of a system table
+    (`_transactions`, `_ddl`), after the version `looked`. `batches`: the ledger's
+    batches that the commits name, by number; a batch below `pruned` may be missing
+    because upkeep deleted it. `revised`: the number of the ledger's newest revision."""
     if looked is not None and (look.newest if look.newest is not None else -1) < looked:
         return Behind(look.newest, looked)
     first: Judgement | None = None

@@ -40,7 +40,8 @@ class WriteKind(StrEnum):
     changes of a source table, a mirror the one with its current rows."""
 
     PUBLISH = "publish"
-    """It adds a batch's files to a changelog, or to one of the source's own tables."""
+    """It adds a batch's files to a changelog, or to a system table (`_transactions`,
+    `_ddl`)."""
     MERGE = "merge"
     """It applies the changes of batches to a mirror."""
     REWRITE = "rewrite"

@@ -47,9 +47,9 @@ def is_revised(listed: Collection[str], gone: Iterable[str], files: Iterable[Seg
 
 
 class Changelog(Protocol):
-    """Commits to changelogs and to the source's own tables. A commit only lists files
-    that exist or removes them from the list; no data is copied, and no JVM is
-    needed."""
+    """Commits to changelogs and to the system tables (`_transactions`, `_ddl`). A
+    commit only lists files that exist or removes them from the list; no data is copied,
+    and no JVM is needed."""
 
     def recorded(self, folder: str, app_id: str) -> int | None:
         """Return the newest batch published under `app_id`; None before the first."""
@@ -63,15 +63,15 @@ class Changelog(Protocol):
         schema: pa.Schema,
         files: Sequence[SegmentFile],
         user_metadata: str,
-        held: RequireHeld = no_check,
+        require_held: RequireHeld = no_check,
     ) -> Published:
         """Add the files in one commit with the `txn` action (app_id, batch). Create the
         table at its first batch; add the columns of `schema` that it lacks in a commit
         before. Raise `TableError` if a column has another type (see
         `mirror.generations`). If the log already records a version ≥ batch, the batch
         is skipped if that commit has these files and the same metadata; otherwise raise
-        `ForeignCommit`. `held` is called after the log was read and before the commit.
-        If another writer commits in between, read the log and try again; raise
+        `ForeignCommit`. `require_held` is called after the log was read and before the
+        commit. If another writer commits in between, read the log and try again; raise
         `CommitConflict` after the last try."""
 
     def ends_at(self, folder: str, version: int) -> bool:
@@ -94,7 +94,7 @@ class Changelog(Protocol):
         gone: Sequence[str],
         files: Sequence[SegmentFile],
         words: str,
-        held: RequireHeld = no_check,
+        require_held: RequireHeld = no_check,
     ) -> Published:
         """List `files` and remove the files in `gone` from the list, in one commit with
         the `txn` action (app_id, revision); all other files stay. Files in `gone` that
@@ -102,8 +102,8 @@ class Changelog(Protocol):
         a commit before. Skipped if the table already lists them so (`is_revised`); the
         number of the revision does not decide, because a ledger that was restored from
         a backup may give a number twice. Raise `SegmentsLost` if a file is missing or
-        differs from its record. `held` and `CommitConflict` as for `publish`. `words`:
-        the commit's user metadata."""
+        differs from its record. `require_held` and `CommitConflict` as for `publish`.
+        `words`: the commit's user metadata."""
 
     def restore(
         self,
@@ -113,12 +113,12 @@ class Changelog(Protocol):
         app_id: str,
         number: int,
         words: str,
-        held: RequireHeld = no_check,
+        require_held: RequireHeld = no_check,
     ) -> int:
         """Set the table back to an earlier version, with its columns, properties and
         reader features, in a commit with the `txn` action (app_id, number), and return
         the new version. Raise `TableError` if the log or files of that version no
-        longer exist. `held` and `CommitConflict` as for `publish`."""
+        longer exist. `require_held` and `CommitConflict` as for `publish`."""
 
     def restate(
         self,
@@ -128,11 +128,11 @@ class Changelog(Protocol):
         batch: int,
         files: Sequence[SegmentFile],
         words: str,
-        held: RequireHeld = no_check,
+        require_held: RequireHeld = no_check,
     ) -> Restated:
         """List these files and no others, in a commit with the `txn` action (app_id,
         batch); files that are missing or differ from their record are left out. If
-        there is no table, none is created. `held` as for `publish`; raise
+        there is no table, none is created. `require_held` as for `publish`; raise
         `CommitConflict` if another writer commits meanwhile."""
 
 

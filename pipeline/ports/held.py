@@ -17,7 +17,7 @@ the later run finds the commit."""
 
 
 @contextmanager
-def lease_lost_first(held: RequireHeld) -> Iterator[None]:
+def lease_lost_first(require_held: RequireHeld) -> Iterator[None]:
     """Replace any error inside by `LeaseLost` if another run has taken over.
 
     A process that was suspended may have read some facts before the other run's changes
@@ -29,7 +29,7 @@ def lease_lost_first(held: RequireHeld) -> Iterator[None]:
         raise
     except Exception:
         with suppress(LedgerUnavailable):
-            held()
+            require_held()
         raise
 
 

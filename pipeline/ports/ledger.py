@@ -47,9 +47,9 @@ from lockstep.pipeline.schema.model import TableSchema
 from lockstep.pipeline.snapshot.bounds import Range
 from lockstep.pipeline.upkeep.changes import (
     ChangeFile,
+    DeletableChanges,
     DeletionNotes,
-    Forgettable,
-    ForgottenStep,
+    DeletionStep,
     Prunable,
     Pruned,
 )
@@ -503,13 +503,13 @@ class Writes(Protocol):
         shows: int | None = None,
         reason: str | None = None,
         table_id: str | None = None,
-        looked: bool = False,
+        is_examined: bool = False,
     ) -> None:
         """Record that the intent's commit was read back from the lake at
         `delta_version`. `shows`: the mirror's new schema version, or None if it did not
         change; `reason`: why this way of writing was chosen; `table_id`: the id of the
-        Delta table; `looked`: nobody else committed to the mirror up to that version,
-        which is recorded as by `note_looked`."""
+        Delta table; `is_examined`: nobody else committed to the mirror up to that
+        version, which is recorded as by `note_examined_versions`."""
 
     def give_up(self, lease: Lease, table: TableName) -> None:
         """Record that the table's open write will never be made; the next write merges
@@ -593,10 +593,10 @@ class Writes(Protocol):
     def identity(self) -> str:
         """Return the ledger's own id, a UUID that was made with it."""
 
-    def looked(self, source: str) -> dict[str, int]:
+    def examined_versions(self, source: str) -> dict[str, int]:
         """Return, for each folder, the Delta version up to which its log was checked."""
 
-    def note_looked(self, lease: Lease, looked: Mapping[str, int | None]) -> None:
+    def note_examined_versions(self, lease: Lease, versions: Mapping[str, int | None]) -> None:
         """Record up to which version each folder's log was checked; None deletes the
         entry of a folder that no longer exists."""
 
@@ -628,17 +628,17 @@ class Writes(Protocol):
 
 class Deletions(Protocol):
     """The deletion of changes whose retention has ended, and of values that the
-    settings no longer show. Changes are *forgotten* once the ledger records that they
-    may be deleted: nobody reads them even if their files still exist. Earlier values
-    are *cleared* when files and ledger rows that show them are replaced."""
+    settings no longer show. Once the ledger has a deletion note, nobody reads its
+    changes, even if their files still exist. Earlier values are *cleared* when files
+    and ledger rows that show them are replaced."""
 
     # -- changes that are no longer kept -----------------------------------------------------------
 
-    def forgotten(self, source: str, table: TableName | None = None) -> DeletionNotes:
-        """Return up to which batch changes are forgotten; with a table, also which
+    def deletion_notes(self, source: str, table: TableName | None = None) -> DeletionNotes:
+        """Return up to which batch changes are deleted; with a table, also which
         changes of this table alone are (`begin_clearing`)."""
 
-    def forgettable(self, source: str, moment: datetime) -> Forgettable:
+    def deletable_changes(self, source: str, moment: datetime) -> DeletableChanges:
         """Return which changes were acknowledged before a moment, and who still needs
         them."""
 
@@ -646,13 +646,14 @@ class Deletions(Protocol):
         """Return the files of acknowledged batches after `above` up to `through`,
         including replaced ones."""
 
-    def forget(self, lease: Lease, through: int) -> None:
-        """Record that changes up to the batch `through` are forgotten. Refused while
+    def begin_deletion(self, lease: Lease, through: int) -> None:
+        """Record a deletion note for changes up to the batch `through`. Refused while
         somebody needs one of them, or changelogs still list files of an earlier
-        call."""
+        note."""
 
-    def note_forgotten(self, lease: Lease, done: ForgottenStep, through: int) -> None:
-        """Record that a step of the deletion after `forget` is done; may be repeated."""
+    def note_deletion_step(self, lease: Lease, step: DeletionStep, through: int) -> None:
+        """Record that a step of the deletion after `begin_deletion` is done; may be
+        repeated."""
 
     def prune(self, lease: Lease, rows: Prunable, above: int, through: int, most: int) -> Pruned:
         """Examine the next `most` batches, or leases, after the number `above`, and
@@ -661,7 +662,7 @@ class Deletions(Protocol):
 
     # -- tables of which less is shown than before -------------------------------------------------
 
-    def in_clear(self, source: str) -> list[UnclearedValues]:
+    def uncleared_values(self, source: str) -> list[UnclearedValues]:
         """Return the tightenings (changes of the settings after which less is shown of
         a table) whose earlier values are not cleared, by table and oldest first.
         Tightenings whose earlier values a person keeps are included."""

@@ -52,8 +52,8 @@ ranges."""
 class Mirrors(Protocol):
     """Mirrors, which Spark writes; most methods that read need no Spark.
 
-    `write` and `evolve` read the newest version, then call `held`, and commit directly
-    after that version. If another writer has committed in between, they raise
+    `write` and `evolve` read the newest version, then call `require_held`, and commit
+    directly after that version. If another writer has committed in between, they raise
     `CommitConflict`. Mirrors are paths relative to the lake."""
 
     @property
@@ -79,7 +79,7 @@ class Mirrors(Protocol):
         table's log without a JVM, or None. Raise `ForeignCommit` if only a higher
         version is recorded."""
 
-    def write(self, write: MirrorWrite, held: RequireHeld = no_check) -> MirrorCommit:
+    def write(self, write: MirrorWrite, require_held: RequireHeld = no_check) -> MirrorCommit:
         """Apply the write exactly once: create the mirror if necessary, commit with
         txnAppId/txnVersion and userMetadata, read the commit back, and check that it is
         this one. If the transaction is already recorded, do not apply it again, but
@@ -94,7 +94,7 @@ class Mirrors(Protocol):
         txn_version: int,
         after: int,
         told: str = "",
-        held: RequireHeld = no_check,
+        require_held: RequireHeld = no_check,
     ) -> tuple[MirrorCommit, ...]:
         """Carry the steps out in order, one commit each, and return the commits. Their
         userMetadata has the application, the transaction, the step's number, and
@@ -117,7 +117,9 @@ class Mirrors(Protocol):
         exist. It also counts as unreadable if its Delta table is not `table_id`, or if
         it has changes of a batch after `batch`."""
 
-    def restore(self, mirror: str, version: int, said: str, held: RequireHeld = no_check) -> int:
+    def restore(
+        self, mirror: str, version: int, said: str, require_held: RequireHeld = no_check
+    ) -> int:
         """Set the mirror back to that version in one commit, which copies no data, and
         return the new Delta version. `said`: the commit's metadata. `CommitConflict` as
         in `write`; raise `TableError` if the version cannot be restored."""
@@ -128,20 +130,20 @@ class Mirrors(Protocol):
         version: int,
         said: str,
         noted: Callable[[int], None],
-        held: RequireHeld = no_check,
+        require_held: RequireHeld = no_check,
     ) -> None:
         """Make all versions up to `version` unreadable, except that its rows stay as
         the newest version. First make an empty commit directly after it, with the
         metadata `said`, and call `noted` with the number of that commit; then delete
         the data files and the log of earlier versions. Writes that were planned before
         the commit fail; later writes of others stay. Repeating it makes another such
-        commit. `CommitConflict` as in `write`; `held` is also called before files are
-        deleted."""
+        commit. `CommitConflict` as in `write`; `require_held` is also called before
+        files are deleted."""
 
-    def remove(self, mirror: str, held: RequireHeld = no_check) -> None:
+    def remove(self, mirror: str, require_held: RequireHeld = no_check) -> None:
         """Delete the mirror with all its versions; it may be repeated after an
         interruption, and a missing mirror is no error. A mirror that is created in its
-        place after `held` was called is not deleted."""
+        place after `require_held` was called is not deleted."""
 
     def schema(self, mirror: str, version: int) -> pa.Schema:
         """Return the mirror's columns at a Delta version, in their order, including

@@ -41,9 +41,9 @@ class SegmentWriter(Protocol):
 class SegmentStore(Protocol):
     """Parquet files in the changelog's folders, not yet part of any Delta table.
 
-    `folder` is the path of a changelog (`TableState.changelog`) or of one of the
-    source's own tables. File names have the batch's id, so that an abandoned batch's
-    files are found without a list.
+    `folder` is the path of a changelog (`TableState.changelog`) or of a system table
+    (`_transactions`, `_ddl`). File names have the batch's id, so that an abandoned
+    batch's files are found without a list.
     """
 
     def open(
@@ -97,11 +97,15 @@ class SegmentStore(Protocol):
         for folders with no file that the ledger records."""
 
     def purge(
-        self, folder: str, through: int, kept: Collection[str] = (), held: RequireHeld = no_check
+        self,
+        folder: str,
+        through: int,
+        kept: Collection[str] = (),
+        require_held: RequireHeld = no_check,
     ) -> int:
         """Delete all files of batches up to `through`, also unrecorded ones, except
-        `kept`, and return their number. The folder is listed before `held` is called,
-        so that files of a run that takes over stay."""
+        `kept`, and return their number. The folder is listed before `require_held` is
+        called, so that files of a run that takes over stay."""
 
     def remove(self, folder: str, files: Iterable[SegmentFile]) -> None:
         """Delete files that no table lists any more. A missing file is no error."""

@@ -93,16 +93,16 @@ def remove_dropped(work: Workplace, lease: Lease) -> None:
     if not _drops_some_mirror(work):
         return
 
-    def held() -> None:
+    def require_held() -> None:
         work.ledger.require_held(lease)
 
-    looked = work.ledger.looked(work.source.name)
+    looked = work.ledger.examined_versions(work.source.name)
     for state in work.ledger.table_states(work.source.name).values():
         drops = work.source.policies_of(state.table).dropped_tables is DroppedTables.DROP
         if drops and state.mirror_ended:
-            work.mirrors.remove(state.mirror, held)
+            work.mirrors.remove(state.mirror, require_held)
             if state.mirror in looked:
-                work.ledger.note_looked(lease, {state.mirror: None})
+                work.ledger.note_examined_versions(lease, {state.mirror: None})
 
 
 def _drops_some_mirror(work: Workplace) -> bool:

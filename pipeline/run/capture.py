@@ -44,7 +44,7 @@ from lockstep.pipeline.run.mirror_places import collisions
 from lockstep.pipeline.run.repair import abandon, repair
 from lockstep.pipeline.run.reports import CaptureReport, RereadCounts, softened_lines
 from lockstep.pipeline.run.reshaping import reshape
-from lockstep.pipeline.run.stop_errors import Reread, engine_hint, mirror_collides
+from lockstep.pipeline.run.stop_errors import SourceReading, collision_error, engine_hint
 from lockstep.pipeline.run.table_plans import TablePlans, open_orders, plan_readings, plan_returns
 from lockstep.pipeline.schema.model import TableSchema
 from lockstep.pipeline.source_plan import RereadRows
@@ -350,7 +350,9 @@ def _capture(
     return capture.report(record, began=clock, start_seconds=start_seconds, repaired=repaired)
 
 
-def _unless_misread(reread: Reread, misread: Mapping[TableName, TableError]) -> Reread:
+def _unless_misread(
+    reread: SourceReading, misread: Mapping[TableName, TableError]
+) -> SourceReading:
     """Return the reading. If its table is captured only from this reading on, and was
     decoded with a wrong structure, add the error."""
     begins = reread.columns is None and (reread.load is None or reread.load.followed is None)
@@ -412,7 +414,7 @@ def _refuse_collisions(capture: BatchCapture) -> None:
     for table, other in collisions(work, states, tables).items():
         if segmenter.wanted(table):
             name = work.source.mirror_name(table)
-            error = mirror_collides(table, other, name, known=table in states)
+            error = collision_error(table, other, name, in_lake=table in states)
             segmenter.stop(table, capture.basis.run_start.start.at, error)
 
 
@@ -425,7 +427,7 @@ def _reaching(work: Workplace, run_start: RunStart, highest: Coordinates) -> Run
 
 def read_from_source(
     work: Workplace, lease: Lease, run_start: RunStart, batch: Batch, plans: TablePlans
-) -> list[Reread]:
+) -> list[SourceReading]:
     """Read the rows and columns that the plans supply from the server. A run with
     `--until` only orders that the next run reads them."""
     if work.source.until is not None:

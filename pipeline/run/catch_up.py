@@ -32,7 +32,7 @@ from lockstep.pipeline.run.dump.initial_schemas import (
 from lockstep.pipeline.run.dump.structure_proof import note_unproven, prove_structures
 from lockstep.pipeline.run.repair import discard
 from lockstep.pipeline.run.reports import CaptureReport
-from lockstep.pipeline.run.stop_errors import read_by_next_run, waits_for_rows
+from lockstep.pipeline.run.stop_errors import reread_error, waits_for_rows
 from lockstep.pipeline.run.table_plans import TablePlans
 from lockstep.pipeline.schema.history import SchemaVersion
 from lockstep.pipeline.start.bounds import RunBounds
@@ -212,7 +212,7 @@ def _stopped_again(
                 quarantines[table] = _read_once_resumed(quarantined, hint)
         elif no_further:
             quarantines[table] = StoppedTable.of(
-                table, read_by_next_run(quarantined.reason), quarantined.position, quarantined.at
+                table, reread_error(quarantined.reason), quarantined.position, quarantined.at
             )
     at = cursor.position.at
     columns = _wanting(returns, ColumnsRead)
@@ -222,10 +222,10 @@ def _stopped_again(
         if not waits_for_rows(quarantines[table]):
             quarantines[table] = _still_owed(quarantines[table])
     for table, why in columns.items():
-        quarantined = StoppedTable.of(table, read_by_next_run(why, Need.COLUMNS), str(at), at)
+        quarantined = StoppedTable.of(table, reread_error(why, Need.COLUMNS), str(at), at)
         quarantines.setdefault(table, quarantined)
     for table, why in rows.items():
-        quarantines.setdefault(table, StoppedTable.of(table, read_by_next_run(why), str(at), at))
+        quarantines.setdefault(table, StoppedTable.of(table, reread_error(why), str(at), at))
     return tuple(quarantines.values())
 
 
@@ -233,7 +233,7 @@ def _still_owed(quarantined: StoppedTable) -> StoppedTable:
     """Return the quarantine of a table that stopped before its other supply was used.
     All of its rows are read from the source."""
     if quarantined.by_itself:
-        return replace(quarantined, hint=read_by_next_run("").hint, need=Need.ROWS)
+        return replace(quarantined, hint=reread_error("").hint, need=Need.ROWS)
     return _read_once_resumed(
         quarantined, f"{quarantined.hint}; resumed, it is read from the source"
     )

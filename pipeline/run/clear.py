@@ -1,5 +1,5 @@
-"""Clearing: delete old values in clear that the settings now hide, once nobody needs
-them.
+"""Clearing: delete old values in plaintext that the settings now hide, once nobody
+needs them.
 
 If settings are tightened (they show less of a table than before), the table is read
 again, but older files and versions in the lake still have the values. Everything up to
@@ -32,7 +32,11 @@ from typing import Final
 import pyarrow as pa
 
 from lockstep.pipeline.mirror.layout import application_id, scratch_path
-from lockstep.pipeline.mirror.source_tables import SCHEMAS, source_table_id, source_table_path
+from lockstep.pipeline.mirror.system_tables import (
+    SYSTEM_TABLE_SCHEMAS,
+    system_table_app_id,
+    system_table_path,
+)
 from lockstep.pipeline.model.foreign_commits import AllExpected
 from lockstep.pipeline.model.table_state import TableState
 from lockstep.pipeline.run.agreement.changelog_files import changelogs_of
@@ -53,11 +57,12 @@ from lockstep.pipeline.shape.shaping import redacted as redacted_schema
 from lockstep.pipeline.upkeep.clearing import ClearedFile, ClearedLedgerRows, UnclearedValues
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.errors import LeaseLost, LockstepError, TableError
-from lockstep.pipeline.values.segment import SegmentFile, SourceTable, batch_of, with_revised_names
+from lockstep.pipeline.values.segment import SegmentFile, SystemTable, batch_of, with_revised_names
 from lockstep.pipeline.values.table import TableName
 
-_TEXT: Final = {SourceTable.TRANSACTIONS: "statements", SourceTable.DDL: "statement"}
-"""The column with texts of statements, in each of the source's own tables."""
+_TEXT: Final = {SystemTable.TRANSACTIONS: "statements", SystemTable.DDL: "statement"}
+"""The column with texts of statements, in each system table (`_transactions`,
+`_ddl`)."""
 _NOTHING: Final = pa.schema([])
 _AT_ONCE: Final = 1000
 """Number of statements, or of batches, that are read from the ledger at a time."""
@@ -82,8 +87,8 @@ def clear(work: Workplace, lease: Lease) -> tuple[UnclearedValues, ...]:
             work.progress.note(f"{note.table}: {note.sentence}, and are not cleared yet: {reason}")
             continue
         work.progress.note(
-            f"{note.table}: no values of {note.tightening.told} are left in the lake or the "
-            f"ledger, nor versions of its mirror from before batch {note.tightening.through}"
+            f"{note.table}: no values of {note.tightening.hidden_in_words} are left in the lake or "
+            f"the ledger, nor versions of its mirror from before batch {note.tightening.through}"
         )
         cleared.append(note)
     return tuple(cleared)
@@ -92,24 +97,25 @@ def clear(work: Workplace, lease: Lease) -> tuple[UnclearedValues, ...]:
 def clearable(work: Workplace) -> Iterator[UnclearedValues]:
     """Yield the tightenings whose values nobody needs any more by the present settings.
     Nothing is written."""
-    for note in work.ledger.in_clear(work.source.name):
-        if not note.begun:
+    for note in work.ledger.uncleared_values(work.source.name):
+        if not note.has_begun:
             now = replace(note.tightening, kept_because=keep_clear(work, note.table))
             note = replace(note, tightening=now)
-        if note.held or (note.gone is not None and work.mirrors.version(note.gone) is not None):
+        folder = note.dropped_mirror
+        if note.is_needed or (folder is not None and work.mirrors.version(folder) is not None):
             continue
         yield note
 
 
 def _cleared(work: Workplace, lease: Lease, note: UnclearedValues) -> None:
     """Carry out the five steps for one tightening."""
-    if not note.begun:
+    if not note.has_begun:
         work.ledger.begin_clearing(lease, note.id)
     statements = _statements(work, note)
     _clear_changes(work, lease, note)
     _clear_mirror(work, lease, note)
     _clear_former(work, lease, note)
-    for part in SourceTable:
+    for part in SystemTable:
         _clear_texts(work, lease, note, part, statements)
     _clear_structures(work, note)
     work.ledger.require_held(lease)
@@ -134,9 +140,9 @@ def _clear_changes(work: Workplace, lease: Lease, note: UnclearedValues) -> None
                 gone=old,
                 files=(),
                 words=forgotten_metadata(work, note.table, 0, through),
-                held=require_held,
+                require_held=require_held,
             )
-        work.segments.purge(changelog.folder, through, held=require_held)
+        work.segments.purge(changelog.folder, through, require_held=require_held)
 
 
 def _clear_mirror(work: Workplace, lease: Lease, note: UnclearedValues) -> None:
@@ -144,9 +150,9 @@ def _clear_mirror(work: Workplace, lease: Lease, note: UnclearedValues) -> None:
     the values is already gone."""
     source = work.source.name
     state = work.ledger.table_states(source)[note.table]
-    if state.mirror_version is None or note.gone is not None:
+    if state.mirror_version is None or note.dropped_mirror is not None:
         return
-    target = upkeep_target(work, state, work.ledger.looked(source).get(state.mirror))
+    target = upkeep_target(work, state, work.ledger.examined_versions(source).get(state.mirror))
     if isinstance(target, str):
         raise TableError(f"its mirror's log stays: {target}", hint="the next run tries again")
     shows = target.shows
@@ -155,7 +161,7 @@ def _clear_mirror(work: Workplace, lease: Lease, note: UnclearedValues) -> None:
         # The ledger records this commit as checked before the log is cut: without the
         # earlier commits, the next examination of the log could not tell that this one
         # is Lockstep's.
-        work.ledger.note_looked(lease, {state.mirror: version})
+        work.ledger.note_examined_versions(lease, {state.mirror: version})
         work.ledger.note_upkept(lease, state.mirror, shows=shows, delta_version=version)
 
     require_held = partial(work.ledger.require_held, lease)
@@ -259,13 +265,13 @@ def _clear_texts(
     work: Workplace,
     lease: Lease,
     note: UnclearedValues,
-    part: SourceTable,
+    part: SystemTable,
     statements: Mapping[int, SchemaStatement],
 ) -> None:
     source, through = work.source.name, note.tightening.through
-    folder = source_table_path(source, part)
+    folder = system_table_path(source, part)
     require_held = partial(work.ledger.require_held, lease)
-    above = work.ledger.forgotten(source).through
+    above = work.ledger.deletion_notes(source).through
     cleared, kept = list[ClearedFile](), set[str]()
     for batch, file in _files(work, part, above, through):
         after = _file_without(work, note, part, batch, file, statements)
@@ -275,13 +281,13 @@ def _clear_texts(
     if cleared:
         work.changelog.revise(
             folder,
-            app_id=f"{source_table_id(source, part)}/cleared",
+            app_id=f"{system_table_app_id(source, part)}/cleared",
             revision=note.id,
-            schema=SCHEMAS[part],
+            schema=SYSTEM_TABLE_SCHEMAS[part],
             gone=[file.before for file in cleared],
             files=[file.after for file in cleared],
             words=cleared_metadata(work, part, through),
-            held=require_held,
+            require_held=require_held,
         )
         work.ledger.clear_files(lease, cleared)
         work.segments.clear(scratch_path(source, folder))
@@ -290,17 +296,17 @@ def _clear_texts(
 
 
 def _files(
-    work: Workplace, part: SourceTable, above: int, through: int
+    work: Workplace, part: SystemTable, above: int, through: int
 ) -> Iterator[tuple[int, SegmentFile]]:
     """Yield the files of the batches after `above` and up to `through`, each with its
     batch. They include files that only the lake lists, because the ledger that recorded
     them was lost."""
-    folder = source_table_path(work.source.name, part)
+    folder = system_table_path(work.source.name, part)
     listed = {**(work.changelog.listed(folder) or {})}
     for first in range(above + 1, through + 1, _AT_ONCE):
         last = min(first + _AT_ONCE - 1, through)
         for content in work.ledger.contents(work.source.name, first, last):
-            own = (addition for addition in content.source_parts if addition.table is part)
+            own = (addition for addition in content.system_segments if addition.table is part)
             for file in (file for addition in own for file in addition.files):
                 listed.pop(file.path, None)
                 yield content.batch, file
@@ -312,19 +318,19 @@ def _files(
 def _file_without(
     work: Workplace,
     note: UnclearedValues,
-    part: SourceTable,
+    part: SystemTable,
     batch: int,
     file: SegmentFile,
     statements: Mapping[int, SchemaStatement],
 ) -> SegmentFile | None:
     """Write a file without the values that replaces this file, and return it. Return
     None if this file has no values to clear."""
-    folder = source_table_path(work.source.name, part)
+    folder = system_table_path(work.source.name, part)
     texts = pa.concat_tables([*work.segments.pieces(folder, [file], [_TEXT[part]])]).column(0)
     if texts.null_count == len(texts):
         return None
     rows = pa.concat_tables([*work.segments.pieces(folder, [file])])
-    if part is SourceTable.TRANSACTIONS:
+    if part is SystemTable.TRANSACTIONS:
         bare = _without_texts(rows)
     else:
         bare = _without_literals(rows, note.table, statements.values())

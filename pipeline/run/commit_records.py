@@ -28,7 +28,7 @@ from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.schema.history import Knowledge, SchemaVersion
 from lockstep.pipeline.schema.model import TableSchema
 from lockstep.pipeline.values.intent import SettledWrite
-from lockstep.pipeline.values.segment import SegmentFile, SourceTable
+from lockstep.pipeline.values.segment import SegmentFile, SystemTable
 from lockstep.pipeline.values.table import TableName
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ left out. A commit to `_transactions` has a set of any length."""
 def commit_metadata(
     work: Workplace,
     kind: WriteKind,
-    table: TableName | SourceTable,
+    table: TableName | SystemTable,
     batches: Iterable[Batch],
     files: Iterable[SegmentFile] | None,
     *,
@@ -68,7 +68,7 @@ def commit_metadata(
     if version is not None and version.schema is not None:
         words["structure"] = structures_key(structures_text([version.schema]))
         words["shape"] = version.shape
-    if table is SourceTable.TRANSACTIONS:
+    if table is SystemTable.TRANSACTIONS:
         words |= _standing(work, last)
     return stamp(words)
 
@@ -85,7 +85,7 @@ def upkept_metadata(write: SettledWrite, words: str) -> str:
     )
 
 
-def restated_metadata(work: Workplace, table: TableName | SourceTable, batch: int) -> str:
+def restated_metadata(work: Workplace, table: TableName | SystemTable, batch: int) -> str:
     """Return the metadata of a correcting commit, after which a changelog lists exactly
     the files of the acknowledged batches. `batch`: the last of them; 0 if there are
     none."""
@@ -95,7 +95,7 @@ def restated_metadata(work: Workplace, table: TableName | SourceTable, batch: in
     return stamp({**words, "restated": True})
 
 
-def recovered_metadata(work: Workplace, table: TableName | SourceTable, claim: BatchRecord) -> str:
+def recovered_metadata(work: Workplace, table: TableName | SystemTable, claim: BatchRecord) -> str:
     """Return the same metadata as `restated_metadata` for a batch of a lost ledger.
     `claim`: the record of this batch, as read from the metadata of a commit."""
     words = _words(work, WriteKind.RESTATE, table, (claim.batch, claim.batch), None)
@@ -119,7 +119,7 @@ def revised_metadata(
 
 
 def forgotten_metadata(
-    work: Workplace, table: TableName | SourceTable, above: int, through: int
+    work: Workplace, table: TableName | SystemTable, above: int, through: int
 ) -> str:
     """Return the metadata of a commit that removes files of batches from a changelog.
     `above`: the batch before the first of them. `through`: the last of them."""
@@ -127,10 +127,10 @@ def forgotten_metadata(
     return stamp(_words(work, WriteKind.FORGET, table, (above + 1, through), last))
 
 
-def cleared_metadata(work: Workplace, table: SourceTable, through: int) -> str:
-    """Return the metadata of a commit that replaces files of one of the source's own
-    tables up to batch `through`. The new files lack values that the settings now
-    hide."""
+def cleared_metadata(work: Workplace, table: SystemTable, through: int) -> str:
+    """Return the metadata of a commit that replaces files of a system table
+    (`_transactions`, `_ddl`) up to batch `through`. The new files lack values that the
+    settings now hide."""
     [last] = work.ledger.live_batches(work.source.name, through, through)
     return stamp(_words(work, WriteKind.REVISE, table, (1, through), last))
 
@@ -138,7 +138,7 @@ def cleared_metadata(work: Workplace, table: SourceTable, through: int) -> str:
 def _words(
     work: Workplace,
     kind: WriteKind,
-    table: TableName | SourceTable,
+    table: TableName | SystemTable,
     batches: tuple[int, int],
     last: Batch | None,
 ) -> dict[str, Any]:

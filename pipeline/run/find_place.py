@@ -25,7 +25,7 @@ from lockstep.pipeline.binlog.search.places import find_boundary, find_end_of
 from lockstep.pipeline.binlog.stream.framing import FIRST_OFFSET
 from lockstep.pipeline.ports.source import ServerFacts
 from lockstep.pipeline.run.context import Workplace, search_progress
-from lockstep.pipeline.run.known_batches import RUNS, no_such_run
+from lockstep.pipeline.run.unpruned_batches import RUNS, no_such_run
 from lockstep.pipeline.start.question import ReachedPlace, Since, Where
 from lockstep.pipeline.values.errors import (
     EndNotReached,

@@ -40,7 +40,7 @@ from lockstep.pipeline.run.dump.log_reader import LogReading
 from lockstep.pipeline.run.find_place import boundary_at
 from lockstep.pipeline.run.repair import discard
 from lockstep.pipeline.run.reports import CaptureReport
-from lockstep.pipeline.run.stop_errors import Reread, read_by_next_run
+from lockstep.pipeline.run.stop_errors import SourceReading, reread_error
 from lockstep.pipeline.run.table_plans import ReadingReach, TablePlans
 from lockstep.pipeline.schema.consequences import consequences
 from lockstep.pipeline.schema.effects import FollowedStatement, LoggedStatement
@@ -434,7 +434,7 @@ def _begin_loads(
     for table, quarantined in stopped.items():
         waits = quarantined.need is Need.ROWS and not quarantined.by_itself
         if not waits and quarantined.need is not Need.CONSENT:
-            error = read_by_next_run(quarantined.reason)
+            error = reread_error(quarantined.reason)
             stopped[table] = StoppedTable.of(table, error, quarantined.position, quarantined.at)
     estimates = work.server.estimated_rows(loads)
     for table, load in loads.items():
@@ -443,13 +443,13 @@ def _begin_loads(
             continue
         try:
             if not chunk_key(version.schema):
-                raise read_by_next_run(load.reason)
+                raise reread_error(load.reason)
             shape = work.shaping.fingerprint(version.schema)
             uuid = cursor.position.server_uuid
             reading = LoadBegin(version.schema, uuid, at, estimates.get(table), shape)
             begun = load if load.reading is not None else replace(load, reading=reading)
             capture.segmenter.begin_load(
-                Reread(table, load.reason, version.schema, at, at, load=begun)
+                SourceReading(table, load.reason, version.schema, at, at, load=begun)
             )
         except TableError as error:
             stopped[table] = basis.tables.stop(table, at, error)

@@ -38,10 +38,10 @@ from lockstep.pipeline.run.publish import publish
 from lockstep.pipeline.run.replay.settle import settle_replays
 from lockstep.pipeline.run.reports import MergeReport, TableMerge
 from lockstep.pipeline.run.stop_errors import (
-    for_one_table,
-    read_by_next_run,
-    read_once_resumed,
+    arrow_errors_as_table_error,
+    read_after_resume_error,
     reload_hint,
+    reread_error,
 )
 from lockstep.pipeline.run.write.job import (
     Job,
@@ -173,7 +173,7 @@ class _Merging:
         """Check the mirrors without changes to merge. If another program wrote to one
         or deleted it, the table is quarantined."""
         work = self.work
-        self.looked = work.ledger.looked(work.source.name)
+        self.looked = work.ledger.examined_versions(work.source.name)
         pending = work.ledger.pending(work.source.name)
         newest = work.ledger.cursors(work.source.name).captured
         for state in moved_mirrors(work, self.looked):
@@ -187,7 +187,7 @@ class _Merging:
     def _note(self, state: TableState, version: int | None) -> None:
         """Record the version up to which the mirror's log was checked."""
         if version is not None and version != self.looked.get(state.mirror):
-            self.work.ledger.note_looked(self.lease, {state.mirror: version})
+            self.work.ledger.note_examined_versions(self.lease, {state.mirror: version})
             self.looked[state.mirror] = version
 
     def round(self) -> bool:
@@ -250,7 +250,7 @@ class _Merging:
         """Return the job of a write. Return None if the table had to be quarantined, or
         if a dead run has already made the commit, which is then recorded."""
         try:
-            with for_one_table("prepare its changes"):
+            with arrow_errors_as_table_error("prepare its changes"):
                 task = task_of(self.work, self.records[intent.table], intent, state, batches)
                 commit = commit_made(self.work, task) if intent.id else None
                 if commit is not None:
@@ -340,7 +340,7 @@ class _Merging:
             shows=task.plan.final,
             reason=written.reason,
             table_id=written.commit.table_id,
-            looked=foreign is None,
+            is_examined=foreign is None,
         )
         if foreign is None:
             self.looked[task.state.mirror] = version
@@ -370,9 +370,9 @@ class _Merging:
         table's rows is then read from the source."""
         catches_up = error.need is None and not isinstance(error, MirrorRefused)
         if catches_up and plan_merge(self.records[table].parts).copied is not None:
-            error = read_by_next_run(error.reason)
+            error = reread_error(error.reason)
         if error.by is StoppedBy.RUN and begins_with_mirror(self.records[table].parts):
-            error = read_once_resumed(table, error.reason)
+            error = read_after_resume_error(table, error.reason)
         if isinstance(error, MirrorRefused) and table in self.rewritten - self.renewed:
             self._renew(table, error.reason)
         else:
@@ -402,7 +402,7 @@ def _tried(work: Workplace, lease: Lease, job: Job) -> tuple[Written, float, Mir
     clock = perf_counter()
     for wait in MERGE.tries():
         try:
-            with for_one_table("fold its changes"):
+            with arrow_errors_as_table_error("fold its changes"):
                 written = write_once(work, job, lambda: work.ledger.require_held(lease))
             seconds = perf_counter() - clock
             mirror = job.task.state.mirror

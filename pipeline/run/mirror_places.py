@@ -93,7 +93,7 @@ def former_places(ledger: Ledger, source: str) -> list[str]:
     """Return the folders of the source that mirrors had before and that are not deleted
     yet."""
     mirrors = {state.mirror for state in ledger.table_states(source).values()}
-    folders = sorted(ledger.looked(source).keys() - mirrors)
+    folders = sorted(ledger.examined_versions(source).keys() - mirrors)
     return [folder for folder in folders if not folder.startswith(f"{source}/_")]
 
 
@@ -136,7 +136,7 @@ def delete_former(work: Workplace, lease: Lease, folders: Iterable[str]) -> list
     former = sorted({*former_places(work.ledger, source)} & {*folders})
     for folder in former:
         work.mirrors.remove(folder, lambda: work.ledger.require_held(lease))
-        work.ledger.note_looked(lease, {folder: None})
+        work.ledger.note_examined_versions(lease, {folder: None})
     return former
 
 
@@ -159,7 +159,7 @@ def give_new_mirror(work: Workplace, lease: Lease, table: TableName, why: str) -
     ledger, plan = work.ledger, work.source
     states = ledger.table_states(plan.name)
     state, taken = states[table], {other.mirror for other in states.values()}
-    taken |= ledger.looked(plan.name).keys()
+    taken |= ledger.examined_versions(plan.name).keys()
     generation, number = state.generation, state.mirror_generation + 1
     if plan.misplaced_mirror(state) is not None:
         # If the mirror gets another name, its folders are numbered from 1 again.

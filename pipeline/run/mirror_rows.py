@@ -18,55 +18,54 @@ from lockstep.pipeline.run.context import Workplace
 
 
 @dataclass(frozen=True, slots=True)
-class Mirror:
-    """A table's mirror at a Delta version. `path`: its folder. `version`: None if the
-    mirror was never written, so that it has no rows."""
+class MirrorReader:
+    """Reads a table's mirror at a Delta version. `path`: its folder. `version`: None if
+    the mirror was never written, so that it has no rows."""
 
     work: Workplace
     path: str
     version: int | None
 
     def batches(
-        self, schema: pa.Schema, column: str = "", spans: Sequence[ValueRange] = ()
+        self, schema: pa.Schema, column: str = "", ranges: Sequence[ValueRange] = ()
     ) -> Iterator[pa.RecordBatch]:
         """Yield the mirror's rows in this schema, without rows marked as deleted. With
-        `spans`, other rows than those whose `column` lies in one of the spans may be
-        left out. A column that the mirror lacks is NULL, and so shows as a
-        difference."""
+        `ranges`, rows whose `column` lies in none of them may be left out. A column
+        that the mirror lacks is NULL, and so shows as a difference."""
         if self.version is None:
             return
-        own = self.work.mirrors.schema(self.path, self.version)
-        has_marks = DELETED_AT.name in own.names and DELETED_AT.name not in schema.names
-        names = [name for name in schema.names if name in own.names]
+        mirror_schema = self.work.mirrors.schema(self.path, self.version)
+        has_marks = DELETED_AT.name in mirror_schema.names and DELETED_AT.name not in schema.names
+        present_names = [name for name in schema.names if name in mirror_schema.names]
         marks = [DELETED_AT.name] if has_marks else []
         # At least one column is read, since batches without columns have no number of
         # rows.
-        columns_read = [*names, *marks] or own.names[:1]
-        near = (column, spans) if column in names and spans else None
-        for batch in self.work.mirrors.rows(self.path, columns_read, self.version, near):
+        columns_read = [*present_names, *marks] or mirror_schema.names[:1]
+        value_filter = (column, ranges) if column in present_names and ranges else None
+        for batch in self.work.mirrors.rows(self.path, columns_read, self.version, value_filter):
             if has_marks:
                 batch = batch.filter(pc.is_null(batch.column(DELETED_AT.name)))
             columns = [
                 batch.column(field.name).cast(field.type)
-                if field.name in names
+                if field.name in present_names
                 else pa.nulls(batch.num_rows, field.type)
                 for field in schema
             ]
             yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
-    def summed(self, hasher: RowHasher) -> RowSum:
+    def row_sum(self, hasher: RowHasher) -> RowSum:
         """Return the number of rows and a checksum of them."""
         return sum(map(hasher.summed, self.batches(hasher.schema)), start=RowSum())
 
-    def pairs(self, hasher: RowHasher) -> Iterator[Pairs]:
+    def row_hashes(self, hasher: RowHasher) -> Iterator[Pairs]:
         """Yield, batch by batch, the hash of each row's key and the hash of the row."""
         for batch in self.batches(hasher.schema):
             yield pairs(hasher.keys(batch), hasher.rows(batch))
 
-    def rows(self, hasher: RowHasher, wanted: Hashes) -> pa.Table:
+    def rows_by_hash(self, hasher: RowHasher, key_hashes: Hashes) -> pa.Table:
         """Return the rows whose keys have these hashes."""
         matching = [
-            batch.filter(pa.array(np.isin(hasher.keys(batch), wanted)))
+            batch.filter(pa.array(np.isin(hasher.keys(batch), key_hashes)))
             for batch in self.batches(hasher.schema)
         ]
         return pa.Table.from_batches(matching, hasher.schema)

@@ -1,6 +1,6 @@
 """Publish: add the captured files of each table (segments) to its changelog, the Delta
-table with all changes. A batch also adds rows to the source's own tables (transactions
-and DDL statements).
+table with all changes. A batch also adds rows to the system tables (transactions and
+DDL statements).
 
 This is the first part of the step *merge*. The files are already in the folders of the
 Delta tables, so only metadata is committed. A batch that a changelog already has is
@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from lockstep.pipeline.mirror.generations import all_columns
 from lockstep.pipeline.mirror.layout import published_schema
-from lockstep.pipeline.mirror.source_tables import SCHEMAS
+from lockstep.pipeline.mirror.system_tables import SYSTEM_TABLE_SCHEMAS
 from lockstep.pipeline.model.batch import Batch, BatchContent, BatchState
 from lockstep.pipeline.model.lake_commit import WriteKind
 from lockstep.pipeline.model.table_state import StoppedTable, TableState
@@ -27,7 +27,7 @@ from lockstep.pipeline.run.agreement.changelog_files import (
     changelog_table,
     correct_changelog,
     error_of_agreement,
-    source_table,
+    system_table,
 )
 from lockstep.pipeline.run.agreement.claim import claim_up_to
 from lockstep.pipeline.run.commit_records import commit_metadata
@@ -36,7 +36,7 @@ from lockstep.pipeline.run.stop_errors import reload_hint
 from lockstep.pipeline.schema.history import SchemaVersion
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.errors import Need, SegmentsLost, TableError
-from lockstep.pipeline.values.segment import Segment, SegmentFile, SourcePart
+from lockstep.pipeline.values.segment import Segment, SegmentFile, SystemTableSegment
 from lockstep.pipeline.values.table import TableName
 
 
@@ -49,13 +49,13 @@ def publish(work: Workplace, lease: Lease) -> tuple[StoppedTable, ...]:
     if not captured:
         return ()
     claim_up_to(work, captured[-1])
-    publishing = _Publishing(work, lease, work.ledger.looked(source))
+    publishing = _Publishing(work, lease, work.ledger.examined_versions(source))
     for batch in captured:
         states = work.ledger.table_states(source)
         content = content_of(work.ledger, source, batch.id)
         for (table, generation), segments in _by_changelog(work, content).items():
             publishing.publish_segments(batch, states[table], generation, segments)
-        for part in content.source_parts:
+        for part in content.system_segments:
             publishing.publish_part(batch, part)
     publishing.record_versions()
     return tuple(publishing.quarantined)
@@ -104,12 +104,12 @@ class _Publishing:
             self.work.progress.note(f"{table} was quarantined: {quarantined.reason}")
             self.quarantined.append(quarantined)
 
-    def publish_part(self, batch: Batch, part: SourcePart) -> None:
-        """Publish rows of one of the source's own tables. If another program wrote
-        there, only a warning follows, because no mirror is made from these tables."""
-        changelog = source_table(batch.source, part.table)
+    def publish_part(self, batch: Batch, part: SystemTableSegment) -> None:
+        """Publish rows of a system table. If another program wrote there, only a
+        warning follows, because no mirror is made from these tables."""
+        changelog = system_table(batch.source, part.table)
         errors = self._foreign_commits(changelog)
-        lost = self._publish(changelog, batch, SCHEMAS[part.table], part.files, errors)
+        lost = self._publish(changelog, batch, SYSTEM_TABLE_SCHEMAS[part.table], part.files, errors)
         for foreign in errors:
             self.work.progress.note(foreign.reason)
         if lost is not None:
@@ -136,7 +136,7 @@ class _Publishing:
             user_metadata=commit_metadata(
                 self.work, WriteKind.PUBLISH, changelog.table, [batch], files
             ),
-            held=lambda: self.work.ledger.require_held(self.lease),
+            require_held=lambda: self.work.ledger.require_held(self.lease),
         )
         try:
             commit = publish(files=files)
@@ -158,7 +158,7 @@ class _Publishing:
             if self.before.get(folder) != version
         }
         if moved:
-            self.work.ledger.note_looked(self.lease, moved)
+            self.work.ledger.note_examined_versions(self.lease, moved)
 
     def _foreign_commits(self, changelog: ChangelogTable) -> list[TableError]:
         """Check the commits since the last check, and return an error if another

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from lockstep.pipeline.mirror.layout import application_id, changelog_path, snapshot_path
-from lockstep.pipeline.mirror.source_tables import source_table_id, source_table_path
+from lockstep.pipeline.mirror.system_tables import system_table_app_id, system_table_path
 from lockstep.pipeline.model.batch import Batch, BatchContent, BatchState
 from lockstep.pipeline.model.claim import HINT
 from lockstep.pipeline.model.table_state import StoppedTable
@@ -23,7 +23,7 @@ from lockstep.pipeline.run.publish import files_lost
 from lockstep.pipeline.run.replay.settle import settle_replays
 from lockstep.pipeline.values.decisions import Lease, Override
 from lockstep.pipeline.values.errors import SegmentsLost
-from lockstep.pipeline.values.segment import SourceTable
+from lockstep.pipeline.values.segment import SystemTable
 from lockstep.pipeline.values.table import TableName
 
 SWEPT = 10
@@ -46,7 +46,7 @@ class Damage:
     sentence."""
 
     batch: Batch
-    table: TableName | SourceTable | None
+    table: TableName | SystemTable | None
     why: str
 
 
@@ -151,8 +151,8 @@ def discard(work: Workplace, batch: Batch) -> int:
 
 def _quarantined(work: Workplace, lease: Lease, damage: Damage) -> str | None:
     """Quarantine the table with a damaged file, and return a sentence about it. Return
-    None if the table is already stopped, or if the file is of one of the source's own
-    tables: `publish` reports that."""
+    None if the table is already stopped, or if the file is of a system table
+    (`_transactions`, `_ddl`): `publish` reports that."""
     table, batch = damage.table, damage.batch
     if not isinstance(table, TableName):
         return None
@@ -180,8 +180,8 @@ def damages_in(work: Workplace, batch: Batch) -> Iterator[Damage]:
         folder = changelog_path(batch.source, segment.table, generation)
         for why in work.segments.damaged(folder, segment.files):
             yield Damage(batch, segment.table, why)
-    for part in content.source_parts:
-        for why in work.segments.damaged(source_table_path(batch.source, part.table), part.files):
+    for part in content.system_segments:
+        for why in work.segments.damaged(system_table_path(batch.source, part.table), part.files):
             yield Damage(batch, part.table, why)
     for snapshot in content.snapshots:
         folder = snapshot_path(batch.source, snapshot.table)
@@ -209,9 +209,9 @@ def _tables_showing(work: Workplace, batch: Batch) -> list[str]:
         app_id = application_id(batch.source, states[segment.table], "changelog", generation)
         if (work.changelog.recorded(folder, app_id) or 0) >= batch.id:
             used.append(str(segment.table))
-    for part in content.source_parts:
-        folder = source_table_path(batch.source, part.table)
-        app_id = source_table_id(batch.source, part.table)
+    for part in content.system_segments:
+        folder = system_table_path(batch.source, part.table)
+        app_id = system_table_app_id(batch.source, part.table)
         if (work.changelog.recorded(folder, app_id) or 0) >= batch.id:
             used.append(str(part.table))
     return used

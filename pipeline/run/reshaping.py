@@ -16,7 +16,7 @@ from dataclasses import replace
 from lockstep.pipeline.model.table_state import StoppedTable, TableCondition, TableState
 from lockstep.pipeline.ports.ledger import Ledger
 from lockstep.pipeline.run.context import Workplace
-from lockstep.pipeline.run.stop_errors import read_by_next_run
+from lockstep.pipeline.run.stop_errors import reread_error
 from lockstep.pipeline.schema.history import Knowledge, SchemaVersion
 from lockstep.pipeline.shape.shape import ShapeChange
 from lockstep.pipeline.upkeep.clearing import Tightening, UnclearedValues
@@ -36,7 +36,7 @@ def reshape(work: Workplace, lease: Lease) -> None:
     # cleared.
     for tightening in new_tightenings(work):
         work.ledger.note_tightened(lease, tightening)
-        work.progress.note(f"{tightening.table}: less is shown of it: {tightening.told}")
+        work.progress.note(f"{tightening.table}: less is shown of it: {tightening.hidden_in_words}")
     note_keep_clear(work, lease)
     for state, error in changed:
         cursor = work.ledger.cursors(work.source.name).captured
@@ -47,11 +47,12 @@ def reshape(work: Workplace, lease: Lease) -> None:
 
 
 def note_keep_clear(work: Workplace, lease: Lease) -> None:
-    """Record the present `keep_clear` setting (the reason to keep old values in clear)
+    """Record the present `keep_clear` setting (the reason to keep old values in
+    plaintext)
     for each tightening whose clearing has not begun."""
-    for note in work.ledger.in_clear(work.source.name):
+    for note in work.ledger.uncleared_values(work.source.name):
         reason = keep_clear(work, note.table)
-        if reason != note.kept_because and not note.begun:
+        if reason != note.kept_because and not note.has_begun:
             work.ledger.note_keep_clear(lease, note.id, reason)
 
 
@@ -59,10 +60,10 @@ def _still_showing(work: Workplace) -> Iterator[UnclearedValues]:
     """Yield the tightenings whose `keep_clear` was removed from the settings, if the
     mirror (the Delta table with the current rows) keeps rows that the source deleted.
     Such rows may still show the values until the table is read again."""
-    for note in work.ledger.in_clear(work.source.name):
+    for note in work.ledger.uncleared_values(work.source.name):
         kept_no_longer = note.kept_because is not None and keep_clear(work, note.table) is None
         keeps_rows = work.source.policies_of(note.table).keeps_rows
-        if kept_no_longer and keeps_rows and not note.stale:
+        if kept_no_longer and keeps_rows and not note.has_stale_mirror:
             yield note
 
 
@@ -74,7 +75,7 @@ def versions_to_check(
     until it is read again, which may take long (for instance if the table is
     paused)."""
     states, replaced = ledger.table_states(source), dict[TableName, int]()
-    for note in ledger.in_clear(source):
+    for note in ledger.uncleared_values(source):
         if note.tightening.rehashed:
             replaced[note.table] = max(note.tightening.through, replaced.get(note.table, 0))
     for version in ledger.schemas_at(source, shaped=True):
@@ -102,7 +103,7 @@ def tables_shown_differently(work: Workplace) -> Iterator[tuple[TableState, Tabl
         if not work.source.patterns.matches(table):
             continue
         if table in still_showing:
-            yield state, read_by_next_run("rows that it kept show more than its settings do")
+            yield state, reread_error("rows that it kept show more than its settings do")
             continue
         if table not in shaped and shaping.rules_of(table) is None:
             continue
@@ -115,12 +116,12 @@ def tables_shown_differently(work: Workplace) -> Iterator[tuple[TableState, Tabl
             yield state, error
             continue
         if why is not None:
-            yield state, read_by_next_run(f"{why}, so it is read again")
+            yield state, reread_error(f"{why}, so it is read again")
 
 
-def still_in_clear(work: Workplace, table: TableName) -> str | None:
-    """Return a sentence that says which values of a table are still in clear although
-    its settings now hide them, and until when. Return None if there are no such values.
+def still_in_plaintext(work: Workplace, table: TableName) -> str | None:
+    """Return a sentence that says which values of a table are still in plaintext
+    although its settings now hide them, and until when. Return None if there are none.
     Raise `TableError` if the settings cannot be applied to the table."""
     for note in _still_showing(work):
         if note.table == table:
@@ -136,7 +137,7 @@ def still_in_clear(work: Workplace, table: TableName) -> str | None:
         until = f"they stay, as `keep_clear` says: {reason}"
     elif work.source.policies_of(table).keeps_rows:
         until += ", and rows that its mirror kept although they are gone at the source go with them"
-    return f"{less.told} stand in clear in what was captured before: {until}"
+    return f"{less.hidden_in_words} are in plaintext in what was captured before: {until}"
 
 
 def new_tightenings(work: Workplace) -> Iterator[Tightening]:
@@ -151,7 +152,7 @@ def new_tightenings(work: Workplace) -> Iterator[Tightening]:
         yield replace(note.tightening, through=cursor.batch, kept_because=None)
     # After the table was read again, the same settings may be relaxed and tightened
     # once more. So a tightening only counts as recorded until then.
-    notes = [note for note in work.ledger.in_clear(source) if note.stale]
+    notes = [note for note in work.ledger.uncleared_values(source) if note.has_stale_mirror]
     recorded = {(note.table, _less(note.tightening)) for note in notes}
     states = work.ledger.table_states(source)
     dropped = {
@@ -195,7 +196,7 @@ def _with_settings(
                 names.append(name)
             if table not in ended or shaping.rules_of(names[-1]) is None:
                 continue
-            if work.ledger.forgotten(source, table).through >= ended[table].batch:
+            if work.ledger.deletion_notes(source, table).through >= ended[table].batch:
                 continue  # all of it is cleared
         yield version, names[-1]
 
@@ -230,6 +231,6 @@ def _less(tightening: Tightening) -> tuple[tuple[str, ...], bool, bool]:
 
 def keep_clear(work: Workplace, table: TableName) -> str | None:
     """Return the reason that the settings give to keep earlier values of a table in
-    clear."""
+    plaintext."""
     rules = work.shaping.rules_of(table)
     return None if rules is None else rules.keep_clear

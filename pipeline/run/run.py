@@ -213,8 +213,8 @@ class RunSession:
         if self._work_and_lease is None:
             work = self._make_workplace()
             lease = self._take_lease(work.ledger, patient)
-            require_lease = partial(work.ledger.require_not_lost, lease)
-            work = replace(work, progress=_LeasedProgress(work.progress, require_lease))
+            require_held = partial(work.ledger.require_not_lost, lease)
+            work = replace(work, progress=_LeasedProgress(work.progress, require_held))
             self._work_and_lease = (work, lease)
             previous = work.ledger.lease(self.source, before=lease.token)
             if previous is not None and not previous.ended and previous.dagster_run != self.run_id:
@@ -259,10 +259,10 @@ class _LeasedProgress:
     here."""
 
     progress: Progress
-    require_lease: RequireHeld
+    require_held: RequireHeld
 
     def tell(self, progress: StepProgress) -> None:
-        self.require_lease()
+        self.require_held()
         self.progress.tell(progress)
 
     def note(self, sentence: str) -> None:

@@ -43,26 +43,26 @@ def versioning_hint(table: TableName) -> str:
     )
 
 
-def refusal(schema: TableSchema) -> TableError | None:
+def unsupported_error(schema: TableSchema) -> TableError | None:
     """Return an error if the log does not describe all rows of the table, because of
     its storage engine or system versioning; otherwise None."""
-    if why := why_refused(schema.engine):
-        return TableError(why, hint=engine_hint(schema.name))
-    if why := why_versioned(schema):
-        return TableError(why, hint=versioning_hint(schema.name))
+    if reason := why_refused(schema.engine):
+        return TableError(reason, hint=engine_hint(schema.name))
+    if reason := why_versioned(schema):
+        return TableError(reason, hint=versioning_hint(schema.name))
     return None
 
 
-def mirror_collides(
-    table: TableName, other: TableName, name: TableName, *, known: bool
+def collision_error(
+    table: TableName, other: TableName, name: TableName, *, in_lake: bool
 ) -> TableError:
-    """Return the error of a table whose mirror would have the folder of another table's
-    mirror. `known`: the lake has the table, so that it lacks only changes in the
-    log."""
+    """Return the error of a table whose mirror would have the folder of the mirror of
+    table `other`. `name`: the name that both mirrors would have. `in_lake`: the lake
+    has the table, so that it lacks only changes in the log."""
     return TableError(
         f"its mirror would be called {name}, and that of {other} is",
         hint=f"give one of the two another `into`, then {resume_hint(table)}",
-        need=None if known else Need.ROWS,
+        need=None if in_lake else Need.ROWS,
     )
 
 
@@ -79,20 +79,20 @@ _HINTS: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Reread:
-    """A table that was read from the source, completely or in part.
+class SourceReading:
+    """The result of reading a table from the source, completely or in part.
 
-    - `why`: the reason for the reading.
+    - `reason`: the reason for the reading.
     - `schema`: the table's structure; None if the table was dropped at the source.
     - `low`, `high`: watermarks, the places of the log before and after the reading.
-    - `error`: why the table cannot be read; None if it was read.
+    - `error`: says why the table cannot be read; None if it was read.
     - `columns`: the columns that were read besides the key, by their names in `version` of the
       structure; None if all columns were read.
     - `load`: the load that reads the rows in chunks; None if they were read at once.
     """
 
     table: TableName
-    why: str
+    reason: str
     schema: TableSchema | None
     low: Coordinates
     high: Coordinates
@@ -107,15 +107,15 @@ class Reread:
         return self.load is None or self.load.complete
 
 
-def read_by_next_run(reason: str, need: Need = Need.ROWS) -> TableError:
+def reread_error(reason: str, need: Need = Need.ROWS) -> TableError:
     """Return the error of a table that stops until the next run reads it from the
     source."""
     return TableError(reason, hint=_HINTS[need], need=need, by=StoppedBy.RUN)
 
 
-def read_once_resumed(table: TableName, reason: str) -> TableError:
-    """Return the error of a table that a person ordered from its changelog alone. It
-    waits for a person, and is then read from the source."""
+def read_after_resume_error(table: TableName, reason: str) -> TableError:
+    """Return the error of a table that a person ordered to be written from its changelog
+    alone. It waits for a person, and is then read from the source."""
     hint = f"`lockstep resume {table} --reason …` reads it from the source"
     return TableError(reason, hint=hint, need=Need.ROWS)
 
@@ -126,11 +126,11 @@ def waits_for_rows(error: TableError | StoppedTable) -> bool:
     return error.by is StoppedBy.SYSTEM and error.need in (Need.ROWS, Need.CONSENT)
 
 
-def not_readable(error: TableError, columns: Sequence[str] | None = None) -> TableError:
+def unreadable_error(error: TableError, columns: Sequence[str] | None = None) -> TableError:
     """Return the error of a table that could not be read from the source. `columns`:
     the columns that should have been read; None for all."""
     if isinstance(error, TableBusy):
-        return read_by_next_run(error.reason, Need.ROWS if columns is None else Need.COLUMNS)
+        return reread_error(error.reason, Need.ROWS if columns is None else Need.COLUMNS)
     if waits_for_rows(error):
         return error
     return TableError(
@@ -141,8 +141,8 @@ def not_readable(error: TableError, columns: Sequence[str] | None = None) -> Tab
 
 
 def stopped_tables(states: Mapping[TableName, TableState]) -> tuple[StoppedTable, ...]:
-    """Return all stopped tables, sorted. A table that was dropped at the source does
-    not count: the lake lacks no changes of it."""
+    """Return all stopped tables, sorted. Tables that were dropped at the source do not
+    count: the lake lacks no changes of them."""
     return tuple(
         StoppedTable(
             table,
@@ -158,9 +158,9 @@ def stopped_tables(states: Mapping[TableName, TableState]) -> tuple[StoppedTable
 
 
 @contextmanager
-def for_one_table(doing: str) -> Iterator[None]:
+def arrow_errors_as_table_error(action: str) -> Iterator[None]:
     """Turn errors of Arrow about a table's values into a `TableError`, except lack of
-    memory, which concerns the whole run. `doing`: completes the sentence "Arrow cannot
+    memory, which concerns the whole run. `action`: completes the sentence "Arrow cannot
     …"."""
     try:
         yield
@@ -168,6 +168,6 @@ def for_one_table(doing: str) -> Iterator[None]:
         raise
     except pa.ArrowException as error:
         raise TableError(
-            f"Arrow cannot {doing}: {type(error).__name__}",
+            f"Arrow cannot {action}: {type(error).__name__}",
             hint="report it to us with the table's structure",
         ) from error

@@ -41,13 +41,13 @@ from lockstep.pipeline.ports.source import ServerFacts
 from lockstep.pipeline.run.agreement.lake_logs import foreign_mirrors
 from lockstep.pipeline.run.begin import RunStart, read_anchor_of
 from lockstep.pipeline.run.context import Workplace
-from lockstep.pipeline.run.known_batches import stale_tables
 from lockstep.pipeline.run.mirror_places import (
     collisions,
     give_new_mirror,
     pending_moves,
     why_elsewhere,
 )
+from lockstep.pipeline.run.unpruned_batches import stale_tables
 from lockstep.pipeline.run.write.job import (
     lineage_of_copy,
     lineage_over,
@@ -349,7 +349,7 @@ def origin_of(
     `files`: also read the files, to find damage. `contents`: the table's content in all
     batches, if it was read already."""
     source, table = work.source.name, state.table
-    forgotten = work.ledger.forgotten(source, table)
+    forgotten = work.ledger.deletion_notes(source, table)
     origin = reload_origin(
         _contents(work, table) if contents is None else contents,
         adopted=state.adopted is not None,

@@ -18,8 +18,8 @@ from lockstep.pipeline.schema.effects import Dropped, Effect, Renamed
 from lockstep.pipeline.schema.model import (
     DatabaseCode,
     ExpressionDefault,
-    RowCode,
     ServerSchema,
+    TableAccess,
     TableSchema,
     Trigger,
     View,
@@ -39,15 +39,15 @@ from lockstep.pipeline.values.table import TableName
 _EVENTS = (INSERT, UPDATE, DELETE)
 
 
-def read_code(text: str, context: StatementContext, *, selects: bool) -> RowCode:
+def read_code(text: str, context: StatementContext, *, selects: bool) -> TableAccess:
     """Return the tables of a trigger's body or, with `selects`, of a view's query."""
     return read_or_reason(text, context, lambda reader: read_body(reader, selects=selects))
 
 
-def read_view(text: str, context: StatementContext) -> RowCode:
+def read_view(text: str, context: StatementContext) -> TableAccess:
     """Return the tables from which a view selects. `text`: its CREATE VIEW."""
 
-    def read(reader: StatementReader) -> RowCode:
+    def read(reader: StatementReader) -> TableAccess:
         reader.expect("CREATE")
         skip_attributes(reader)
         reader.expect("VIEW")
@@ -56,7 +56,7 @@ def read_view(text: str, context: StatementContext) -> RowCode:
     return read_or_reason(text, context, read)
 
 
-def _view(reader: StatementReader) -> tuple[TableName, RowCode]:
+def _view(reader: StatementReader) -> tuple[TableName, TableAccess]:
     name = reader.table()
     if reader.sees_symbol("("):
         reader.enclosed_names()
@@ -75,7 +75,8 @@ def may_change_code(text: str) -> bool:
 
 
 def changes_code(text: str, context: StatementContext) -> bool:
-    """Return whether a statement changes triggers or views; True if it cannot be read."""
+    """Return whether a statement changes triggers or views; True if it cannot be
+    read."""
     if not may_change_code(text):
         return False
     try:
@@ -179,7 +180,7 @@ def _triggers_after(
     schema: ServerSchema, effect: Dropped | Renamed, triggers: Iterable[Trigger]
 ) -> Iterator[Trigger]:
     for trigger in triggers:
-        if schema.fold(trigger.table) != schema.fold(effect.table):
+        if schema.fold_case(trigger.table) != schema.fold_case(effect.table):
             yield trigger
         elif isinstance(effect, Renamed):
             yield replace(trigger, table=effect.to)
@@ -189,14 +190,14 @@ def after_unknown(schema: ServerSchema, tables: Collection[TableName]) -> Server
     """Return the schema after a statement that was not understood. It may have
     exchanged the names of these tables, so each trigger of one is assumed to be a
     trigger of every other as well."""
-    folded = {schema.fold(table) for table in tables}
+    folded = {schema.fold_case(table) for table in tables}
 
     def with_moved(triggers: Sequence[Trigger]) -> Iterator[Trigger]:
         yield from triggers
         for trigger in triggers:
-            if schema.fold(trigger.table) in folded:
+            if schema.fold_case(trigger.table) in folded:
                 for table in tables:
-                    if schema.fold(table) != schema.fold(trigger.table):
+                    if schema.fold_case(table) != schema.fold_case(trigger.table):
                         yield replace(trigger, table=table)
 
     return _with_triggers(schema, with_moved)
@@ -263,7 +264,7 @@ class _CannotTell(Exception):
 
 
 def reached_tables(
-    change: RowCode,
+    change: TableAccess,
     schema: ServerSchema,
     captured: Callable[[TableName], bool],
     trusted: Callable[[TableName], bool],
@@ -295,7 +296,7 @@ class _Closure:
     _changed: set[tuple[TableName, str]] = field(default_factory=set)
     _read: set[TableName] = field(default_factory=set)
 
-    def follow(self, change: RowCode, why: str) -> None:
+    def follow(self, change: TableAccess, why: str) -> None:
         """Follow the tables of a statement or a trigger. `why`: the reason for
         `reached`."""
         for table in change.reads:
@@ -308,11 +309,11 @@ class _Closure:
         return None if database is None else database.code
 
     def _is_base(self, table: TableName) -> bool:
-        folded, code = self.schema.fold(table), self._code(table)
+        folded, code = self.schema.fold_case(table), self._code(table)
         system = code is not None and table.name in code.tables
-        return system or folded in self.schema.tables or folded in self.schema.unknown
+        return system or folded in self.schema.tables or folded in self.schema.unknown_tables
 
-    def _view(self, table: TableName) -> RowCode | None:
+    def _view(self, table: TableName) -> TableAccess | None:
         code = self._code(table)
         view = None if code is None else code.view(table.name)
         return None if view is None else view.code
@@ -331,7 +332,7 @@ class _Closure:
         elif not self._is_base(table) and not own:
             raise _CannotTell(f"the schema history has no table {table}")
 
-    def _require_readable(self, code: RowCode, name: str) -> None:
+    def _require_readable(self, code: TableAccess, name: str) -> None:
         if code.reason is not None:
             raise _CannotTell(f"what {name} does is not known: {code.reason}")
 
@@ -339,7 +340,7 @@ class _Closure:
         """Follow a table that is changed, and the tables that change with it."""
         if self.trusted(table):
             return
-        folded = self.schema.fold(table)
+        folded = self.schema.fold_case(table)
         events = frozenset(kind for kind in kinds if (folded, kind) not in self._changed)
         if not events:
             return
@@ -384,7 +385,7 @@ class _Closure:
                 "lacked it when the history began"
             )
         for trigger in code.triggers:
-            own = self.schema.fold(trigger.table) == self.schema.fold(table)
+            own = self.schema.fold_case(trigger.table) == self.schema.fold_case(table)
             if own and events.intersection(trigger.events):
                 name = f"the trigger {trigger.name} of {table}"
                 self._require_readable(trigger.code, name)
@@ -395,10 +396,10 @@ class _Closure:
     ) -> Iterator[tuple[TableName, set[str]]]:
         """Yield the child tables whose rows the actions of foreign keys change, each
         with the kinds of change."""
-        folded = self.schema.fold(table)
+        folded = self.schema.fold_case(table)
         for child in self.schema.tables.values():
             for key in child.foreign_keys:
-                if self.schema.fold(key.references) != folded:
+                if self.schema.fold_case(key.references) != folded:
                     continue
                 child_events = set[str]()
                 if DELETE in events and key.on_delete in _CHANGING_ACTIONS:

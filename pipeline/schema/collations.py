@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Final
 
-_SETS: Final = {
+_CHARSETS: Final = {
     "armscii8": (1, "general_ci", "32:general_ci 64:bin"),
     "ascii": (1, "general_ci", "11:general_ci 65:bin"),
     "big5": (2, "chinese_ci", "1:chinese_ci 84:bin"),
@@ -104,68 +104,72 @@ _SETS: Final = {
 }
 """Character set → number of bytes of its widest character, its default collation, and
 the numbers and names of its collations. Collation names lack their prefix, the name of
-the set; the collations of `_UNICODE` are left out."""
+the set; the collations of `_UNICODE_COLLATIONS` are left out."""
 
-_UNICODE: Final = (
+_UNICODE_COLLATIONS: Final = (
     "unicode icelandic latvian romanian slovenian polish estonian spanish swedish turkish czech "
     "danish lithuanian slovak spanish2 roman persian esperanto hungarian sinhala german2 croatian "
     "unicode_520 vietnamese"
 )
-_FIRST_UNICODE: Final = {"ucs2": 128, "utf16": 101, "utf32": 160, "utf8mb3": 192, "utf8mb4": 224}
+_FIRST_NUMBERS: Final = {"ucs2": 128, "utf16": 101, "utf32": 160, "utf8mb3": 192, "utf8mb4": 224}
 """Character set → number of its collation `unicode_ci`. The next numbers belong to the
-other names in `_UNICODE`, in their order."""
+other names in `_UNICODE_COLLATIONS`, in their order."""
 
-_NOPAD: Final = 0x400
-_UCA_1400: Final = 0x800
-_UCA_1400_SETS: Final = ("utf8mb3", "utf8mb4", "ucs2", "utf16", "utf32")
+_NOPAD_BIT: Final = 0x400
+_FIRST_UCA_1400_NUMBER: Final = 0x800
+_UCA_1400_CHARSETS: Final = ("utf8mb3", "utf8mb4", "ucs2", "utf16", "utf32")
 _UCA_1400_LANGUAGES: Final = {
-    **dict(enumerate(["", *_UNICODE.split()[1:21]])),
+    **dict(enumerate(["", *_UNICODE_COLLATIONS.split()[1:21]])),
     23: "vietnamese",
     24: "croatian",
 }
 _UCA_1400_STRENGTHS: Final = ("ai_ci", "ai_cs", "as_ci", "as_cs")
 
-UTF8: Final = frozenset({"utf8mb4", "utf8mb3"})
-WIDE: Final = frozenset({"ucs2", "utf16", "utf16le", "utf32"})
+UTF8_CHARSETS: Final = frozenset({"utf8mb4", "utf8mb3"})
+WIDE_CHARSETS: Final = frozenset({"ucs2", "utf16", "utf16le", "utf32"})
 """Character sets that do not encode ASCII characters as the same single bytes."""
 
-SINGLE_BYTE: Final = frozenset(
+SINGLE_BYTE_CHARSETS: Final = frozenset(
     {"latin1", "latin2", "latin5", "latin7", "greek", "hebrew", "cp1250", "cp1251", "cp1256"}
     | {"cp1257", "cp850", "cp852", "cp866", "koi8r", "koi8u"}
 )
 """Character sets with one byte per character. Each of them contains ASCII, but no
 character beyond U+FFFF."""
 
-BINARY: Final = 63
+BINARY_COLLATION_NUMBER: Final = 63
 """Number of the collation `binary`."""
 
 
-def _names() -> dict[int, str]:
+def _collation_names() -> dict[int, str]:
     names = {}
-    for charset, (_, _, collations) in _SETS.items():
+    for charset, (_, _, collations) in _CHARSETS.items():
         for pair in collations.split():
             number, _, rest = pair.partition(":")
             names[int(number)] = f"{charset}_{rest}" if rest else charset
-    for charset, first in _FIRST_UNICODE.items():
-        names |= {first + at: f"{charset}_{name}_ci" for at, name in enumerate(_UNICODE.split())}
+    for charset, first in _FIRST_NUMBERS.items():
+        names |= {
+            first + at: f"{charset}_{name}_ci"
+            for at, name in enumerate(_UNICODE_COLLATIONS.split())
+        }
     return names
 
 
-_BY_NUMBER: Final = _names()
+_NAMES_BY_NUMBER: Final = _collation_names()
 _RENAMED_BY_MARIADB: Final = {
     number: name.replace("croatian", "croatian_mysql561")
-    for number, name in _BY_NUMBER.items()
+    for number, name in _NAMES_BY_NUMBER.items()
     if number in (122, 149, 181, 213, 245)
 }
-"""MariaDB calls MySQL's `croatian` collations `croatian_mysql561`, and has others of
-that name."""
+"""MariaDB calls MySQL's `croatian` collations `croatian_mysql561`, and has other
+collations of that name."""
 
 
 def canonical_charset(name: str) -> str | None:
-    """Return a character set's canonical name, in lower case; None for an unknown set."""
+    """Return a character set's canonical name, in lower case; None for an unknown
+    set."""
     folded = name.lower()
     folded = "utf8mb3" if folded == "utf8" else folded
-    return folded if folded in _SETS else None
+    return folded if folded in _CHARSETS else None
 
 
 def canonical_collation(name: str, charset: str | None = None) -> str | None:
@@ -184,24 +188,24 @@ def charset_of(collation: str) -> str | None:
     """Return the character set of a collation with a canonical name; None for an
     unknown set."""
     charset = collation.partition("_")[0]
-    return charset if charset in _SETS else None
+    return charset if charset in _CHARSETS else None
 
 
 def collation_name(number: int, flavour: str = "mysql") -> str | None:
     """Return the name of the collation with this number; None for an unknown number."""
-    if number >= _UCA_1400:
-        return _uca_1400(number)
-    base = number & ~_NOPAD
-    name = _BY_NUMBER.get(base)
+    if number >= _FIRST_UCA_1400_NUMBER:
+        return _uca_1400_name(number)
+    base = number & ~_NOPAD_BIT
+    name = _NAMES_BY_NUMBER.get(base)
     if flavour == "mariadb":
         name = _RENAMED_BY_MARIADB.get(base, name)
-    if name is None or not number & _NOPAD:
+    if name is None or not number & _NOPAD_BIT:
         return name
     head, _, tail = name.rpartition("_")
     return f"{head}_nopad_{tail}"
 
 
-def character_set(number: int) -> str:
+def charset_by_number(number: int) -> str:
     """Return the character set of the collation with this number; `collation N` for an
     unknown number."""
     name = collation_name(number)
@@ -209,14 +213,14 @@ def character_set(number: int) -> str:
     return charset or f"collation {number}"
 
 
-def _uca_1400(number: int) -> str | None:
-    place, rest = divmod(number - _UCA_1400, 256)
+def _uca_1400_name(number: int) -> str | None:
+    place, rest = divmod(number - _FIRST_UCA_1400_NUMBER, 256)
     language, strength = divmod(rest, 8)
-    if place >= len(_UCA_1400_SETS) or language not in _UCA_1400_LANGUAGES:
+    if place >= len(_UCA_1400_CHARSETS) or language not in _UCA_1400_LANGUAGES:
         return None
     nopad, strength = divmod(strength, 4)
     parts = (
-        _UCA_1400_SETS[place],
+        _UCA_1400_CHARSETS[place],
         "uca1400",
         _UCA_1400_LANGUAGES[language],
         "nopad" if nopad else "",
@@ -225,13 +229,13 @@ def _uca_1400(number: int) -> str | None:
     return "_".join(part for part in parts if part)
 
 
-def default_collation(charset: str, of_utf8mb4: str) -> str:
+def default_collation(charset: str, utf8mb4_default: str) -> str:
     """Return the collation of a definition that names a character set without COLLATE.
-    `of_utf8mb4`: the default collation of utf8mb4, which depends on the server and the
-    session (MySQL's `default_collation_for_utf8mb4`)."""
+    `utf8mb4_default`: the default collation of utf8mb4, which depends on the server and
+    the session (MySQL's `default_collation_for_utf8mb4`)."""
     if charset == "utf8mb4":
-        return of_utf8mb4
-    rest = _SETS[charset][1]
+        return utf8mb4_default
+    rest = _CHARSETS[charset][1]
     return f"{charset}_{rest}" if rest else charset
 
 
@@ -239,6 +243,6 @@ def binary_collation(charset: str) -> str:
     return charset if charset == "binary" else f"{charset}_bin"
 
 
-def widest(charset: str) -> int:
+def max_character_bytes(charset: str) -> int:
     """Return the number of bytes of a character set's widest character."""
-    return _SETS[charset][0]
+    return _CHARSETS[charset][0]

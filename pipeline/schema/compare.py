@@ -19,8 +19,8 @@ from lockstep.pipeline.schema.model import (
     ForeignKey,
     KeyPart,
     KeySchema,
-    LiteralDefault,
     TableSchema,
+    ValueDefault,
     WrittenDefault,
     now_digits,
 )
@@ -108,7 +108,7 @@ def _shown(value: Any) -> str:
     match value:
         case None:
             return "none"
-        case LiteralDefault(text):
+        case ValueDefault(text):
             return repr(text)
         case WrittenDefault(text):
             return text
@@ -181,8 +181,8 @@ def _default(column: ColumnSchema) -> Default | None:
     match column.default:
         case ExpressionDefault(text):
             return _expression(text)
-        case LiteralDefault(text) if column.type == "float":
-            return LiteralDefault(repr(_as_float(text)))
+        case ValueDefault(text) if column.type == "float":
+            return ValueDefault(repr(_as_float(text)))
     return column.default
 
 
@@ -239,7 +239,7 @@ def written_default(column: ColumnSchema) -> str | None:
     """Return the default as a statement writes it; None if there is none, or the column
     is generated."""
     match column.default:
-        case LiteralDefault(text):
+        case ValueDefault(text):
             return text if text.startswith(("0x", "b'")) else _quoted(text)
         case WrittenDefault(text):
             return text

@@ -16,7 +16,7 @@ from typing import Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from lockstep.pipeline.schema.collations import charset_of, collation_name
-from lockstep.pipeline.schema.rows import places_known
+from lockstep.pipeline.schema.rows import knows_hidden_places
 from lockstep.pipeline.values.errors import DamagedEvent, UnsupportedEvent
 from lockstep.pipeline.values.table import TableName
 
@@ -55,26 +55,26 @@ class ServerDialect:
     explicit_timestamps: bool = True
 
     @property
-    def mariadb(self) -> bool:
+    def is_mariadb(self) -> bool:
         return self.flavour == "mariadb"
 
     @property
-    def charset_resets(self) -> bool:
+    def charset_resets_collation(self) -> bool:
         """Whether CHARACTER SET after COLLATE replaces the collation with the set's
         default, as in MySQL up to 8.0.15; later versions of 8.0 were not tested. MySQL
         9.7 and MariaDB keep the collation."""
-        return not self.mariadb and self.version <= 80015
+        return not self.is_mariadb and self.version <= 80015
 
     @property
-    def places_hidden(self) -> bool:
+    def knows_hidden_places(self) -> bool:
         """Whether the places of the hidden columns of functional indexes are known."""
-        return places_known(self.version, mariadb=self.mariadb)
+        return knows_hidden_places(self.version, mariadb=self.is_mariadb)
 
     @property
-    def mysql_8(self) -> bool:
+    def is_mysql_8(self) -> bool:
         """Whether the server is MySQL 8.0 or later. MySQL 5.7 often behaves like
         MariaDB."""
-        return not self.mariadb and self.version >= 80000
+        return not self.is_mariadb and self.version >= 80000
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,12 +117,12 @@ class StatementContext:
         return bool(self.sql_mode & bits)
 
     @property
-    def other_grammar(self) -> str | None:
+    def type_grammar_mode(self) -> str | None:
         """The sql_mode, ORACLE or MAXDB, that changes the meaning of type names in
         MariaDB; None if neither is set."""
-        if self.facts.mariadb and self.has_mode(_ORACLE):
+        if self.facts.is_mariadb and self.has_mode(_ORACLE):
             return "ORACLE"
-        return "MAXDB" if self.facts.mariadb and self.has_mode(_MAXDB) else None
+        return "MAXDB" if self.facts.is_mariadb and self.has_mode(_MAXDB) else None
 
 
 def stored_name(name: TableName, context: StatementContext) -> TableName:
@@ -134,7 +134,7 @@ def stored_name(name: TableName, context: StatementContext) -> TableName:
 
 
 @dataclass(slots=True)
-class _Reader:
+class _StatusReader:
     """A cursor over the status variables of an event."""
 
     data: bytes
@@ -156,7 +156,7 @@ class _Reader:
     def text(self) -> bytes:
         return self.take(self.integer(1))
 
-    def terminated(self) -> bytes:
+    def text_to_nul(self) -> bytes:
         end = self.data.find(b"\0", self.at)
         content = self.take((end if end >= 0 else len(self.data)) - self.at)
         self.take(1)
@@ -167,7 +167,7 @@ _SKIPPED: Final = {3: 4, 7: 2, 8: 2, 9: 8, 10: 4, 14: 8, 15: 8, 19: 1, 20: 1, 21
 """Status variables that do not matter for structures: code → size of the value in
 bytes."""
 
-_NO_NAMES: Final = 254
+_TOO_MANY_DATABASES: Final = 254
 """Count of updated databases that stands for too many of them; their names are then
 left out."""
 
@@ -179,7 +179,7 @@ def read_context(status: bytes, facts: ServerDialect, database: str = "") -> Sta
     variables after it might change what the statement means. Raise DamagedEvent if the
     variables end in the middle of a value.
     """
-    utf8mb4 = "utf8mb4_general_ci" if facts.mariadb or facts.version < 80000 else None
+    utf8mb4 = "utf8mb4_general_ci" if facts.is_mariadb or facts.version < 80000 else None
     context = StatementContext(
         facts=facts,
         database=database,
@@ -187,22 +187,22 @@ def read_context(status: bytes, facts: ServerDialect, database: str = "") -> Sta
         # MySQL logs the variable only with statements that define a TIMESTAMP; for the
         # others its default, ON, makes no difference. Before 8.0.14 MySQL never logs
         # it: the server's setting is taken.
-        explicit_timestamps=not facts.mariadb
+        explicit_timestamps=not facts.is_mariadb
         and (facts.version >= 80014 or facts.explicit_timestamps),
     )
-    reader = _Reader(status)
+    reader = _StatusReader(status)
     while reader.at < len(status):
-        context = _variable(reader.integer(1), reader, context)
+        context = _read_variable(reader.integer(1), reader, context)
     return context
 
 
-def _variable(code: int, reader: _Reader, context: StatementContext) -> StatementContext:
+def _read_variable(code: int, reader: _StatusReader, context: StatementContext) -> StatementContext:
     """Read the value of one variable, and return the context with it. The codes are
     those of `Q_FLAGS2_CODE` (0) and its followers in the sources named above."""
     match code:
         case 0:
             flags = reader.integer(4)
-            if not context.facts.mariadb:
+            if not context.facts.is_mariadb:
                 return context
             explicit = bool(flags & _MARIADB_EXPLICIT_TIMESTAMPS)
             return replace(context, explicit_timestamps=explicit)
@@ -212,21 +212,21 @@ def _variable(code: int, reader: _Reader, context: StatementContext) -> Statemen
             reader.text()
             reader.take(1)
         case 4:
-            return _charsets(reader, context)
+            return _read_charsets(reader, context)
         case 5:
             return replace(context, time_zone=reader.text().decode("utf-8", "replace"))
         case 6:  # catalog
             reader.text()
-        case 8 if not context.facts.mariadb:
-            name = _collation(reader.integer(2), context)
+        case 8 if not context.facts.is_mariadb:
+            name = _read_collation(reader.integer(2), context)
             return replace(context, database_collation=name)
         case 11:  # user and host of the invoker
             reader.text()
             reader.text()
         case 12:  # names of updated databases
             count = reader.integer(1)
-            for _ in range(0 if count == _NO_NAMES else count):
-                reader.terminated()
+            for _ in range(0 if count == _TOO_MANY_DATABASES else count):
+                reader.text_to_nul()
         case 13 | 128:
             return replace(context, microseconds=reader.integer(3))
         case 16:
@@ -235,12 +235,12 @@ def _variable(code: int, reader: _Reader, context: StatementContext) -> Statemen
             reader.take(8)
             return replace(context, ddl_xid=True)
         case 18:
-            name = _collation(reader.integer(2), context)
+            name = _read_collation(reader.integer(2), context)
             return replace(context, utf8mb4_collation=name)
         case 130:
-            return _two_phase_alter(reader, context)
+            return _read_alter_phase(reader, context)
         case 131:
-            return _charset_collations(reader, context)
+            return _read_charset_collations(reader, context)
         case _ if code in _SKIPPED:
             reader.take(_SKIPPED[code])
         case _:
@@ -251,7 +251,7 @@ def _variable(code: int, reader: _Reader, context: StatementContext) -> Statemen
     return context
 
 
-def _two_phase_alter(reader: _Reader, context: StatementContext) -> StatementContext:
+def _read_alter_phase(reader: _StatusReader, context: StatementContext) -> StatementContext:
     """Read MariaDB's flags of a two-phase ALTER: 2 for START, 4 for COMMIT, 8 for
     ROLLBACK. After COMMIT and ROLLBACK comes the number of their START."""
     flags = reader.integer(1)
@@ -261,8 +261,8 @@ def _two_phase_alter(reader: _Reader, context: StatementContext) -> StatementCon
     return replace(context, alter_phase=phases.get(flags & 0x0E))
 
 
-def _charsets(reader: _Reader, context: StatementContext) -> StatementContext:
-    client, connection, server = (_collation(reader.integer(2), context) for _ in range(3))
+def _read_charsets(reader: _StatusReader, context: StatementContext) -> StatementContext:
+    client, connection, server = (_read_collation(reader.integer(2), context) for _ in range(3))
     return replace(
         context,
         client_charset=charset_of(client) or client,
@@ -271,18 +271,18 @@ def _charsets(reader: _Reader, context: StatementContext) -> StatementContext:
     )
 
 
-def _charset_collations(reader: _Reader, context: StatementContext) -> StatementContext:
+def _read_charset_collations(reader: _StatusReader, context: StatementContext) -> StatementContext:
     """Read MariaDB's `character_set_collations`: pairs of a set's default collation and
     the collation that the session uses instead."""
     collations = dict(context.charset_collations)
     for _ in range(reader.integer(1)):
-        default, preferred = (_collation(reader.integer(2), context) for _ in range(2))
+        default, preferred = (_read_collation(reader.integer(2), context) for _ in range(2))
         collations[charset_of(default) or default] = preferred
     utf8mb4 = collations.get("utf8mb4", context.utf8mb4_collation)
     return replace(context, charset_collations=collations, utf8mb4_collation=utf8mb4)
 
 
-def _collation(number: int, context: StatementContext) -> str:
+def _read_collation(number: int, context: StatementContext) -> str:
     name = collation_name(number, context.facts.flavour)
     if name is None:
         raise UnsupportedEvent(
@@ -292,12 +292,12 @@ def _collation(number: int, context: StatementContext) -> str:
     return name
 
 
-_OFFSET: Final = re.compile(r"(?P<sign>[+-])(?P<hours>\d\d?):(?P<minutes>\d\d)")
+_UTC_OFFSET: Final = re.compile(r"(?P<sign>[+-])(?P<hours>\d\d?):(?P<minutes>\d\d)")
 
 
 def fixed_zone(name: str) -> tzinfo | None:
     """Return a session's `time_zone` if it is a fixed offset from UTC; else None."""
-    offset = _OFFSET.fullmatch(name)
+    offset = _UTC_OFFSET.fullmatch(name)
     if offset is not None:
         minutes = int(offset["hours"]) * 60 + int(offset["minutes"])
         return timezone(timedelta(minutes=-minutes if offset["sign"] == "-" else minutes))

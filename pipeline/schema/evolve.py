@@ -112,7 +112,9 @@ def may_find_view(
     match changes:
         case [CreateTable() | CreateLike() | CreateSelect() as change] if change.if_not_exists:
             name = stored_name(change.table, context)
-            exists = schema.table(name) is not None or schema.fold(name) in schema.unknown
+            exists = (
+                schema.table(name) is not None or schema.fold_case(name) in schema.unknown_tables
+            )
             return None if exists or context.ddl_xid else name
     return None
 
@@ -120,7 +122,7 @@ def may_find_view(
 def forget(schema: ServerSchema, tables: Sequence[TableName]) -> ServerSchema:
     """Return the schema in which the structures of these tables are unknown."""
     for name in tables:
-        schema = schema.with_unknown(name)
+        schema = schema.with_unknown_table(name)
     return schema
 
 
@@ -138,7 +140,7 @@ def _step(schema: ServerSchema, change: SchemaChange, context: StatementContext)
             return schema, effects
         case TruncateTable(name):
             table = schema.table(name)
-            if table is None and schema.fold(name) not in schema.unknown:
+            if table is None and schema.fold_case(name) not in schema.unknown_tables:
                 return schema, [UnknownTable(name, "TRUNCATE")]
             return schema, [Truncated(name if table is None else table.name)]
         case AlterTable():
@@ -164,7 +166,7 @@ def _create(
 ) -> Step:
     name = stored_name(change.table, context)
     before = schema.table(name)
-    unknown = schema.fold(name) in schema.unknown
+    unknown = schema.fold_case(name) in schema.unknown_tables
     effects: list[Effect] = []
     if change.if_not_exists and context.finds_view:
         return schema, [Unchanged(name, "a view has its name")]
@@ -179,13 +181,13 @@ def _create(
             return schema, [Unchanged(name, "it exists")]
         if not replaced:
             reason = "it is created although it exists"
-            return schema.with_unknown(name), [NotFollowed(name, reason)]
+            return schema.with_unknown_table(name), [NotFollowed(name, reason)]
     if replaced and (before is not None or unknown):
         effects.append(Dropped(name, before))
     try:
         after = _new_table(change, schema, context)
     except CannotFollow as error:
-        return schema.with_unknown(name), [*effects, NotFollowed(name, str(error))]
+        return schema.with_unknown_table(name), [*effects, NotFollowed(name, str(error))]
     return schema.with_table(after), [*effects, Created(after.name, after)]
 
 
@@ -231,7 +233,7 @@ def _created(change: CreateTable, schema: ServerSchema, context: StatementContex
         options.row_format,
         bool(options.partitioned),
         bool(options.system_versioned) or any(column.versioned for column in written),
-        with_new_hidden((), len(columns), keys) if context.facts.places_hidden else (),
+        with_new_hidden((), len(columns), keys) if context.facts.knows_hidden_places else (),
     )
     # If a foreign key refers to its own table without naming columns, it means the
     # primary key, which is known only now.
@@ -252,9 +254,9 @@ def _created_like(
     """Return a table like another, without its foreign keys."""
     if like is None:
         raise CannotFollow("the table to copy is unknown")
-    if context.facts.mariadb and has_geometry_key(like):
+    if context.facts.is_mariadb and has_geometry_key(like):
         raise CannotFollow(GEOMETRY_KEY)
-    hidden = like.hidden if context.facts.places_hidden else ()
+    hidden = like.hidden if context.facts.knows_hidden_places else ()
     return replace(like, name=stored_name(name, context), foreign_keys=(), hidden=hidden)
 
 
@@ -262,7 +264,7 @@ def _drop(schema: ServerSchema, change: DropTables) -> Step:
     effects: list[Effect] = []
     for name in change.tables:
         before = schema.table(name)
-        if before is not None or schema.fold(name) in schema.unknown:
+        if before is not None or schema.fold_case(name) in schema.unknown_tables:
             effects.append(Dropped(before.name if before else name, before))
             schema = schema.without_table(name)
         elif change.if_exists:
@@ -283,8 +285,8 @@ def _rename(
     table = schema.table(old)
     target = stored_name(new, context)
     if table is None:
-        if schema.fold(old) in schema.unknown:
-            moved = schema.without_table(old).with_unknown(target)
+        if schema.fold_case(old) in schema.unknown_tables:
+            moved = schema.without_table(old).with_unknown_table(target)
             return moved, [Renamed(old, target, None)]
         if if_exists:
             return schema, [Unchanged(old, "it does not exist")]
@@ -294,7 +296,7 @@ def _rename(
     if schema.table(target) not in (None, table):
         # The table may be temporary: MariaDB logs RENAME TABLE of temporary tables,
         # too.
-        return schema.with_unknown(old).with_unknown(target), [
+        return schema.with_unknown_table(old).with_unknown_table(target), [
             NotFollowed(table.name, f"it is renamed to {target}, which already exists"),
             NotFollowed(target, f"{table.name} is renamed to it although it exists"),
         ]
@@ -313,7 +315,7 @@ def _may_be_view(schema: ServerSchema, old: TableName, target: TableName) -> boo
         old.database == target.database
         and schema.database(old.database) is not None
         and schema.table(target) is None
-        and schema.fold(target) not in schema.unknown
+        and schema.fold_case(target) not in schema.unknown_tables
     )
 
 
@@ -333,7 +335,7 @@ def _alter(schema: ServerSchema, change: AlterTable, context: StatementContext) 
     try:
         table, renamed, columns_from = altered(before, change.clauses, schema, context)
     except CannotFollow as error:
-        schema, moved = _renamed(schema.with_unknown(name), name, target, context)
+        schema, moved = _renamed(schema.with_unknown_table(name), name, target, context)
         return schema, [NotFollowed(before.name, str(error)), *moved, *unlogged]
     schema = schema.with_table(table)
     if renamed:
@@ -360,7 +362,7 @@ def _with_renamed_columns(renamed: Mapping[str, str], key: ForeignKey) -> Foreig
 def _renamed(
     schema: ServerSchema, name: TableName, target: TableName | None, context: StatementContext
 ) -> Step:
-    if target is None or schema.fold(target) == schema.fold(name):
+    if target is None or schema.fold_case(target) == schema.fold_case(name):
         return schema, []
     return _rename(schema, name, target, context, if_exists=False)
 
@@ -371,7 +373,7 @@ def _alter_unknown_table(
     target: TableName | None,
     context: StatementContext,
 ) -> Step:
-    if schema.fold(change.table) not in schema.unknown:
+    if schema.fold_case(change.table) not in schema.unknown_tables:
         if change.if_exists:
             return schema, [Unchanged(change.table, "it does not exist")]
         return schema, [UnknownTable(change.table, "ALTER TABLE")]
@@ -414,9 +416,11 @@ def _alter_database(schema: ServerSchema, change: AlterDatabase, context: Statem
 def _drop_database(schema: ServerSchema, change: DropDatabase) -> Step:
     if schema.database(change.name) is None and change.if_exists:
         return schema, [DatabaseEffect(change.name, "unchanged")]
-    folded = schema.fold(TableName(change.name, "")).database
+    folded = schema.fold_case(TableName(change.name, "")).database
     dropped: list[Effect] = [
         Dropped(table.name, table) for key, table in schema.tables.items() if key.database == folded
     ]
-    dropped += [Dropped(name, None) for name in sorted(schema.unknown) if name.database == folded]
+    dropped += [
+        Dropped(name, None) for name in sorted(schema.unknown_tables) if name.database == folded
+    ]
     return schema.without_database(change.name), [*dropped, DatabaseEffect(change.name, "dropped")]

@@ -18,19 +18,19 @@ from typing import Any, Final
 import pyarrow as pa
 
 from lockstep.pipeline.schema.model import (
-    BLOBS,
+    BLOB_FAMILY,
     CHARACTER_STRINGS,
     INTEGER_BITS,
     ColumnSchema,
     ExpressionDefault,
-    LiteralDefault,
+    ValueDefault,
     WrittenDefault,
     now_digits,
 )
 
 _NUMBERS: Final = frozenset({*INTEGER_BITS, "year", "decimal", "float", "double", "bit"})
 _CHARACTERS: Final = CHARACTER_STRINGS | {"set", "enum", "time"}
-_BYTES: Final = frozenset({"binary", "varbinary", *BLOBS})
+_BYTES: Final = frozenset({"binary", "varbinary", *BLOB_FAMILY})
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ def fill_of(
     match column.default:
         case ExpressionDefault(text):
             return _now(text, column, kind, moment)
-        case LiteralDefault(text):
+        case ValueDefault(text):
             return _constant(text, column, kind)
         case WrittenDefault():
             return None
@@ -80,7 +80,7 @@ def _implicit(column: ColumnSchema, kind: pa.DataType) -> pa.Scalar | None:
 
 
 def _constant(text: str, column: ColumnSchema, kind: pa.DataType) -> pa.Scalar | None:
-    """Return the value of a `LiteralDefault`; None if the column's type does not have
+    """Return the value of a `ValueDefault`; None if the column's type does not have
     the value."""
     name = column.type
     try:

@@ -1,11 +1,10 @@
 """The databases, tables, columns and keys of a server at one moment, and their form in
 JSON.
 
-The JSON is stored in the ledger (Lockstep's tables in Postgres) and in the lake, and printed with
-`--json`. Comments, statistics, CHECK constraints, bounds of partitions and the order of keys are
-left out. Words and spellings are those of MySQL 9.7's information_schema, for MariaDB too, unless a
-docstring says otherwise.
-"""
+The JSON is stored in the ledger (Lockstep's tables in Postgres) and in the lake, and
+printed with `--json`. Comments, statistics, CHECK constraints, bounds of partitions and
+the order of keys are left out. Words and spellings are those of MySQL 9.7's
+information_schema, for MariaDB too, unless a docstring says otherwise."""
 
 from __future__ import annotations
 
@@ -20,24 +19,24 @@ from lockstep.pipeline.values.table import TableName
 
 # information_schema's names of data types.
 INTEGER_BITS: Final = {"tinyint": 8, "smallint": 16, "mediumint": 24, "int": 32, "bigint": 64}
-TEXTS: Final = ("tinytext", "text", "mediumtext", "longtext")
-CHARACTER_STRINGS: Final = frozenset({"char", "varchar", *TEXTS})
-BLOBS: Final = ("tinyblob", "blob", "mediumblob", "longblob")
-LARGE: Final = {
+TEXT_FAMILY: Final = ("tinytext", "text", "mediumtext", "longtext")
+CHARACTER_STRINGS: Final = frozenset({"char", "varchar", *TEXT_FAMILY})
+BLOB_FAMILY: Final = ("tinyblob", "blob", "mediumblob", "longblob")
+LOB_SIZES: Final = {
     name: (1 << 8 * count) - 1
-    for family in (TEXTS, BLOBS)
+    for family in (TEXT_FAMILY, BLOB_FAMILY)
     for count, name in enumerate(family, start=1)
 }
 """TEXT and BLOB types → the largest number of bytes in a value."""
 
-GEOMETRIES: Final = frozenset(
+GEOMETRY_TYPES: Final = frozenset(
     {"geometry", "point", "linestring", "polygon", "geomcollection", "geometrycollection"}
     | {"multipoint", "multilinestring", "multipolygon"}
 )
 
 
 @dataclass(frozen=True, slots=True)
-class LiteralDefault:
+class ValueDefault:
     """A constant default whose value is known. `text`: the value as SELECT prints it in
     the time zone UTC; bytes as 0x…, bits as b'…'."""
 
@@ -61,9 +60,9 @@ class ExpressionDefault:
     text: str
 
 
-Default = LiteralDefault | WrittenDefault | ExpressionDefault
+Default = ValueDefault | WrittenDefault | ExpressionDefault
 
-_NOW: Final = re.compile(
+_CURRENT_TIMESTAMP: Final = re.compile(
     r"(?:current_timestamp|now|localtime|localtimestamp)(?:\s*\(\s*(\d?)\s*\))?", re.IGNORECASE
 )
 
@@ -71,7 +70,7 @@ _NOW: Final = re.compile(
 def now_digits(expression: str) -> int | None:
     """Return the fractional digits of CURRENT_TIMESTAMP(n) or a synonym; None for any
     other expression."""
-    match = _NOW.fullmatch(expression.strip())
+    match = _CURRENT_TIMESTAMP.fullmatch(expression.strip())
     return None if match is None else int(match[1] or 0)
 
 
@@ -201,7 +200,7 @@ class TableSchema:
 
 
 @dataclass(frozen=True, slots=True)
-class RowCode:
+class TableAccess:
     """The tables that a trigger, a view or a statement changes and reads. `writes`: the
     tables with the kinds of change (INSERT, UPDATE, DELETE). `own`: names that WITH
     clauses define. `reason`: why the tables cannot be read from the text; None if they
@@ -221,7 +220,7 @@ class Trigger:
     name: str
     table: TableName
     events: tuple[str, ...]
-    code: RowCode
+    code: TableAccess
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,7 +228,7 @@ class View:
     """A view. `code`: the tables that its query reads."""
 
     name: str
-    code: RowCode
+    code: TableAccess
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,15 +258,15 @@ class DatabaseSchema:
 
 @dataclass(frozen=True, slots=True)
 class ServerSchema:
-    """The databases and tables of a server, by their `fold`ed names. `unknown`: tables
-    that may exist, and whose structure is unknown."""
+    """The databases and tables of a server, by the names that `fold_case` returns.
+    `unknown_tables`: tables that may exist, and whose structure is unknown."""
 
     databases: Mapping[str, DatabaseSchema] = field(default_factory=dict)
     tables: Mapping[TableName, TableSchema] = field(default_factory=dict)
-    unknown: frozenset[TableName] = frozenset()
+    unknown_tables: frozenset[TableName] = frozenset()
     lower_case_table_names: int = 0
 
-    def fold(self, name: TableName) -> TableName:
+    def fold_case(self, name: TableName) -> TableName:
         """Return a table's name as a key of `tables`: in lower case if the server
         ignores case."""
         if self.lower_case_table_names == 0:
@@ -275,61 +274,64 @@ class ServerSchema:
         return TableName(name.database.lower(), name.name.lower())
 
     def database(self, name: str) -> DatabaseSchema | None:
-        return self.databases.get(self.fold(TableName(name, "")).database)
+        return self.databases.get(self.fold_case(TableName(name, "")).database)
 
     def table(self, name: TableName) -> TableSchema | None:
-        return self.tables.get(self.fold(name))
+        return self.tables.get(self.fold_case(name))
 
     def with_database(self, database: DatabaseSchema) -> ServerSchema:
-        key = self.fold(TableName(database.name, "")).database
+        key = self.fold_case(TableName(database.name, "")).database
         return replace(self, databases={**self.databases, key: database})
 
     def without_database(self, name: str) -> ServerSchema:
-        key = self.fold(TableName(name, "")).database
+        key = self.fold_case(TableName(name, "")).database
         return replace(
             self,
             databases={n: d for n, d in self.databases.items() if n != key},
             tables={n: t for n, t in self.tables.items() if n.database != key},
-            unknown=frozenset(n for n in self.unknown if n.database != key),
+            unknown_tables=frozenset(n for n in self.unknown_tables if n.database != key),
         )
 
     def with_table(self, table: TableSchema) -> ServerSchema:
-        key = self.fold(table.name)
-        return replace(self, tables={**self.tables, key: table}, unknown=self.unknown - {key})
+        key = self.fold_case(table.name)
+        return replace(
+            self, tables={**self.tables, key: table}, unknown_tables=self.unknown_tables - {key}
+        )
 
     def without_table(self, name: TableName) -> ServerSchema:
-        key = self.fold(name)
+        key = self.fold_case(name)
         tables = {n: t for n, t in self.tables.items() if n != key}
-        return replace(self, tables=tables, unknown=self.unknown - {key})
+        return replace(self, tables=tables, unknown_tables=self.unknown_tables - {key})
 
-    def with_unknown(self, name: TableName) -> ServerSchema:
+    def with_unknown_table(self, name: TableName) -> ServerSchema:
         """Return the schema in which the table may exist, with an unknown structure."""
-        others = self.without_table(name)
-        return replace(others, unknown=others.unknown | {self.fold(name)})
+        schema = self.without_table(name)
+        unknown_tables = schema.unknown_tables | {self.fold_case(name)}
+        return replace(schema, unknown_tables=unknown_tables)
 
 
 # -- as JSON, and fingerprints -----------------------------------------------------------
 
 
-_DEFAULTS: Final[dict[str, type[Default]]] = {
-    "value": LiteralDefault,
+_DEFAULT_CLASSES: Final[dict[str, type[Default]]] = {
+    "value": ValueDefault,
     "written": WrittenDefault,
     "expression": ExpressionDefault,
 }
-_DEFAULT_WORDS: Final = {kind: word for word, kind in _DEFAULTS.items()}
+_DEFAULT_WORDS: Final = {kind: word for word, kind in _DEFAULT_CLASSES.items()}
 _FIELDS: Final[Mapping[type, tuple[tuple[str, Any], ...]]] = {
     kind: tuple((field.name, field.default) for field in fields(kind))
     for kind in (
         *(TableSchema, ColumnSchema, KeySchema, KeyPart, ForeignKey, HiddenColumn),
-        *(DatabaseCode, Trigger, View, RowCode),
+        *(DatabaseCode, Trigger, View, TableAccess),
     )
 }
-_PLAIN: Final = frozenset((str, int, bool, type(None)))
+_SCALAR_TYPES: Final = frozenset((str, int, bool, type(None)))
 
 
 def schema_to_json(schema: TableSchema) -> dict[str, Any]:
     """Return a table as JSON values, without fields that have their default."""
-    data: dict[str, Any] = _plain(schema)
+    data: dict[str, Any] = _json_value(schema)
     return data
 
 
@@ -338,24 +340,26 @@ def schema_from_json(data: Mapping[str, Any]) -> TableSchema:
         **{
             **data,
             "name": TableName(**data["name"]),
-            "columns": tuple(map(_column, data["columns"])),
-            "keys": tuple(map(_key, data.get("keys", ()))),
-            "foreign_keys": tuple(map(_foreign_key, data.get("foreign_keys", ()))),
+            "columns": tuple(map(_column_from_json, data["columns"])),
+            "keys": tuple(map(_key_from_json, data.get("keys", ()))),
+            "foreign_keys": tuple(map(_foreign_key_from_json, data.get("foreign_keys", ()))),
             "hidden": tuple(HiddenColumn(**column) for column in data.get("hidden", ())),
         }
     )
 
 
 def code_to_json(code: DatabaseCode) -> dict[str, Any]:
-    data: dict[str, Any] = _plain(code)
+    data: dict[str, Any] = _json_value(code)
     return data
 
 
 def code_from_json(data: Mapping[str, Any]) -> DatabaseCode:
     triggers = data.get("triggers", ())
     return DatabaseCode(
-        triggers and tuple(map(_trigger, triggers)),
-        tuple(View(view["name"], _row_code(view["code"])) for view in data.get("views", ())),
+        triggers and tuple(map(_trigger_from_json, triggers)),
+        tuple(
+            View(view["name"], _access_from_json(view["code"])) for view in data.get("views", ())
+        ),
         tuple(data.get("tables", ())),
     )
 
@@ -364,21 +368,21 @@ def schema_fingerprint(schema: TableSchema) -> str:
     """Return 16 hexadecimal digits that differ between different schemas. The table's
     name and the order of its keys do not count. Hidden columns do not count either,
     since no statement says at which places they are."""
-    data = {**schema_to_json(schema), "name": None, "keys": sorted(map(_text, schema.keys))}
+    data = {**schema_to_json(schema), "name": None, "keys": sorted(map(_json_text, schema.keys))}
     data.pop("hidden", None)
     text = json.dumps(data, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
-def _plain(value: Any) -> Any:
+def _json_value(value: Any) -> Any:
     """Return a part of a schema as JSON values, without fields that have their default.
     Types are looked up in tables, since a large server's schema has several hundred
     thousand values."""
     kind = type(value)
-    if kind in _PLAIN:
+    if kind in _SCALAR_TYPES:
         return value
     if kind is tuple:
-        return [_plain(item) for item in value]
+        return [_json_value(item) for item in value]
     if kind in _DEFAULT_WORDS:
         return [_DEFAULT_WORDS[kind], value.text]
     if kind is TableName:
@@ -387,31 +391,31 @@ def _plain(value: Any) -> Any:
     for name, default in _FIELDS[kind]:
         part = getattr(value, name)
         if part is not default and part != default:
-            data[name] = part if type(part) in _PLAIN else _plain(part)
+            data[name] = part if type(part) in _SCALAR_TYPES else _json_value(part)
     return data
 
 
-def _text(key: KeySchema) -> str:
-    return json.dumps(_plain(key), sort_keys=True)
+def _json_text(key: KeySchema) -> str:
+    return json.dumps(_json_value(key), sort_keys=True)
 
 
-def _column(data: Mapping[str, Any]) -> ColumnSchema:
+def _column_from_json(data: Mapping[str, Any]) -> ColumnSchema:
     members = tuple(data.get("members", ()))
-    return ColumnSchema(**{**data, "members": members, "default": _default(data)})
+    return ColumnSchema(**{**data, "members": members, "default": _default_from_json(data)})
 
 
-def _default(data: Mapping[str, Any]) -> Default | None:
+def _default_from_json(data: Mapping[str, Any]) -> Default | None:
     if data.get("default") is None:
         return None
     word, text = data["default"]
-    return _DEFAULTS[word](text)
+    return _DEFAULT_CLASSES[word](text)
 
 
-def _key(data: Mapping[str, Any]) -> KeySchema:
+def _key_from_json(data: Mapping[str, Any]) -> KeySchema:
     return KeySchema(**{**data, "parts": tuple(KeyPart(**part) for part in data["parts"])})
 
 
-def _foreign_key(data: Mapping[str, Any]) -> ForeignKey:
+def _foreign_key_from_json(data: Mapping[str, Any]) -> ForeignKey:
     return ForeignKey(
         **{
             **data,
@@ -422,13 +426,13 @@ def _foreign_key(data: Mapping[str, Any]) -> ForeignKey:
     )
 
 
-def _trigger(data: Mapping[str, Any]) -> Trigger:
+def _trigger_from_json(data: Mapping[str, Any]) -> Trigger:
     table, events = TableName(**data["table"]), tuple(data["events"])
-    return Trigger(data["name"], table, events, _row_code(data["code"]))
+    return Trigger(data["name"], table, events, _access_from_json(data["code"]))
 
 
-def _row_code(data: Mapping[str, Any]) -> RowCode:
-    return RowCode(
+def _access_from_json(data: Mapping[str, Any]) -> TableAccess:
+    return TableAccess(
         tuple((TableName(**table), tuple(events)) for table, events in data.get("writes", ())),
         tuple(TableName(**table) for table in data.get("reads", ())),
         tuple(TableName(**table) for table in data.get("own", ())),

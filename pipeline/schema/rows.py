@@ -19,11 +19,11 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import replace
 from typing import Final, TypeVar
 
-from lockstep.pipeline.schema.collations import widest
+from lockstep.pipeline.schema.collations import max_character_bytes
 from lockstep.pipeline.schema.model import (
-    BLOBS,
-    GEOMETRIES,
-    TEXTS,
+    BLOB_FAMILY,
+    GEOMETRY_TYPES,
+    TEXT_FAMILY,
     ColumnSchema,
     HiddenColumn,
     KeyPart,
@@ -33,13 +33,17 @@ from lockstep.pipeline.schema.model import (
 from lockstep.pipeline.values.table import Column, TableStructure
 
 _TYPES: Final = {
-    **dict.fromkeys(TEXTS, "text"),
-    **dict.fromkeys(BLOBS, "blob"),
-    **dict.fromkeys(GEOMETRIES, "geometry"),
+    **dict.fromkeys(TEXT_FAMILY, "text"),
+    **dict.fromkeys(BLOB_FAMILY, "blob"),
+    **dict.fromkeys(GEOMETRY_TYPES, "geometry"),
     **dict.fromkeys(("inet4", "inet6", "uuid"), "binary"),
 }
 _LENGTH_OR_WIDTH: Final = {
-    **{name: count for family in (TEXTS, BLOBS) for count, name in enumerate(family, start=1)},
+    **{
+        name: count
+        for family in (TEXT_FAMILY, BLOB_FAMILY)
+        for count, name in enumerate(family, start=1)
+    },
     **dict.fromkeys(("json", "geometry", "vector"), 4),
     "inet4": 4,
     "inet6": 16,
@@ -151,7 +155,7 @@ def _length(column: ColumnSchema, kind: str) -> int | None:
     if kind == "bit" or kind in _TEMPORAL or column.type in _BYTES:
         return column.length
     if column.type in _CHARACTERS:
-        return (column.length or 0) * widest(column.charset or "binary")
+        return (column.length or 0) * max_character_bytes(column.charset or "binary")
     if kind == "enum":
         return 1 if len(column.members) < 256 else 2
     if kind == "set":
@@ -160,7 +164,7 @@ def _length(column: ColumnSchema, kind: str) -> int | None:
     return _LENGTH_OR_WIDTH.get(column.type, _LENGTH_OR_WIDTH.get(kind))
 
 
-_BY_LENGTH_BYTES: Final = {"text": TEXTS, "blob": BLOBS}
+_BY_LENGTH_BYTES: Final = {"text": TEXT_FAMILY, "blob": BLOB_FAMILY}
 _COMPRESSED: Final = "compressed "
 _WITH_CHARSET: Final = frozenset({"char", "varchar", "text", "enum", "set"})
 _DECLARED: Final = frozenset({"bit", *_BYTES, *_TEMPORAL})
@@ -187,7 +191,7 @@ def _schema_of(column: Column) -> ColumnSchema:
     charset = column.charset if kind in _WITH_CHARSET else None
     length = column.length if kind in _DECLARED else None
     if kind in _CHARACTERS:
-        length = (column.length or 0) // widest(charset or "binary")
+        length = (column.length or 0) // max_character_bytes(charset or "binary")
     return ColumnSchema(
         column.name,
         name,
@@ -257,7 +261,7 @@ _NAMES: Final = re.compile(r"[0-9a-f]{32}|!hidden!.*", re.DOTALL)
 VisibleColumn = TypeVar("VisibleColumn")
 
 
-def places_known(version: int, *, mariadb: bool) -> bool:
+def knows_hidden_places(version: int, *, mariadb: bool) -> bool:
     """Return whether a server of this version logs hidden columns at known places."""
     return not mariadb and FIRST_WITH_HIDDEN <= version <= LAST_WITH_PLACES
 
@@ -306,7 +310,8 @@ def with_hidden(
 
 
 def numbered(columns: Iterable[object]) -> tuple[HiddenColumn, ...]:
-    """Return the hidden columns among all columns of a table, each with its new place."""
+    """Return the hidden columns among all columns of a table, each with its new
+    place."""
     return tuple(
         replace(column, place=place)
         for place, column in enumerate(columns)

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from lockstep.pipeline.schema.collations import SINGLE_BYTE, UTF8, WIDE
+from lockstep.pipeline.schema.collations import SINGLE_BYTE_CHARSETS, UTF8_CHARSETS, WIDE_CHARSETS
 from lockstep.pipeline.schema.context import StatementContext
 from lockstep.pipeline.schema.effects import (
     Changed,
@@ -33,11 +33,11 @@ from lockstep.pipeline.schema.effects import (
 from lockstep.pipeline.schema.fills import StatementMoment, fill_of
 from lockstep.pipeline.schema.history import LEFT_OUT, ROWS_BY
 from lockstep.pipeline.schema.model import (
-    BLOBS,
+    BLOB_FAMILY,
     CHARACTER_STRINGS,
-    GEOMETRIES,
+    GEOMETRY_TYPES,
     INTEGER_BITS,
-    LARGE,
+    LOB_SIZES,
     ColumnSchema,
     ExpressionDefault,
     TableSchema,
@@ -236,14 +236,14 @@ _PRINTED_DIGITS: Final = 38
 """A DECIMAL with more digits is a text in the lake, which shows all digits of its
 scale."""
 
-_IN_UTF8MB3: Final = SINGLE_BYTE | {"ascii", "ucs2"}
+_IN_UTF8MB3: Final = SINGLE_BYTE_CHARSETS | {"ascii", "ucs2"}
 """Character sets whose characters are all in the basic plane, and so in utf8mb3."""
 
 _AS_BYTES: Final = frozenset({"utf8mb4", "utf8mb3", "ascii"})
 """Character sets whose bytes are valid UTF-8. Members of ENUM and SET in the character
 set `binary` are decoded as UTF-8."""
 
-_IN_UTF8MB4: Final = SINGLE_BYTE | WIDE | {"ascii", "utf8mb3"}
+_IN_UTF8MB4: Final = SINGLE_BYTE_CHARSETS | WIDE_CHARSETS | {"ascii", "utf8mb3"}
 
 
 def why_values_change(before: ColumnSchema, after: ColumnSchema, *, strict: bool) -> str | None:
@@ -312,14 +312,14 @@ def _superset(before: str, after: str) -> bool:
         return before in _IN_UTF8MB4
     if after == "utf8mb3":
         return before in _IN_UTF8MB3
-    return before == "ascii" and after in SINGLE_BYTE | UTF8
+    return before == "ascii" and after in SINGLE_BYTE_CHARSETS | UTF8_CHARSETS
 
 
 def _characters(column: ColumnSchema) -> int:
     """Return how many characters the column holds. For TEXT types this is a number of
     bytes, since a conversion that needs more bytes enlarges the type
     (`column_changes.converted`)."""
-    return LARGE.get(column.type, column.length or 0)
+    return LOB_SIZES.get(column.type, column.length or 0)
 
 
 def _others(before: ColumnSchema, after: ColumnSchema) -> str | None:
@@ -342,7 +342,7 @@ def _others(before: ColumnSchema, after: ColumnSchema) -> str | None:
             return None if (after.length or 0) >= (before.length or 0) else changed
         case ("binary" | "varbinary" | "tinyblob" | "blob" | "mediumblob" | "longblob", _):
             return None if _bytes_kept(before, after) else changed
-        case (kind, "geometry") if kind in GEOMETRIES:
+        case (kind, "geometry") if kind in GEOMETRY_TYPES:
             return None
     return None if _kind(before) == _kind(after) else changed
 
@@ -370,9 +370,9 @@ def _bytes_kept(before: ColumnSchema, after: ColumnSchema) -> bool:
     them; the zero bytes that pad a BINARY stay in other types."""
     if before.type == after.type == "binary":
         return before.length == after.length
-    if after.type != "varbinary" and after.type not in BLOBS:
+    if after.type != "varbinary" and after.type not in BLOB_FAMILY:
         return False
-    room = [LARGE.get(column.type, column.length or 0) for column in (before, after)]
+    room = [LOB_SIZES.get(column.type, column.length or 0) for column in (before, after)]
     return room[0] <= room[1]
 
 

@@ -265,9 +265,9 @@ class SchemaTracker:
         schemas = (version.schema for version in versions.values())
         return [schema for schema in schemas if schema is not None and schema.foreign_keys]
 
-    def fold(self, table: TableName) -> TableName:
+    def fold_case(self, table: TableName) -> TableName:
         """Return a table's name in lower case if the server ignores case."""
-        return ServerSchema(lower_case_table_names=self._lower_case_table_names).fold(table)
+        return ServerSchema(lower_case_table_names=self._lower_case_table_names).fold_case(table)
 
     def whole(self) -> ServerSchema:
         """Return the schema of the whole server at the current position."""
@@ -282,8 +282,8 @@ class SchemaTracker:
             unknown = {n for n, v in versions.items() if v.knowledge is Knowledge.UNKNOWN}
             self._schema = ServerSchema(
                 schema.databases,
-                {schema.fold(name): table for name, table in tables.items()},
-                frozenset(schema.fold(name) for name in unknown),
+                {schema.fold_case(name): table for name, table in tables.items()},
+                frozenset(schema.fold_case(name) for name in unknown),
                 self._lower_case_table_names,
             )
         return self._schema
@@ -374,7 +374,8 @@ class SchemaTracker:
         )
 
     def resume(self, version: SchemaVersion) -> None:
-        """Continue with a version that was recorded before, without recording it again."""
+        """Continue with a version that was recorded before, without recording it
+        again."""
         whole = self.whole()
         if version.schema is not None:
             self._schema = whole.with_table(version.schema)
@@ -471,7 +472,7 @@ class SchemaTracker:
         # A statement may spell a table's name in another case than the settings do.
         tables = (schema.table(name) for schema in (before, after) for name in touched)
         touched |= {
-            *map(self.fold, touched),
+            *map(self.fold_case, touched),
             *(table.name for table in tables if table is not None),
         }
         statement = recorded_statement(logged, followed)
@@ -496,11 +497,11 @@ class SchemaTracker:
         names: dict[TableName, tuple[TableName, ColumnsFrom | None]] = {}
         for effect in followed.effects:
             if isinstance(effect, Renamed):
-                former, _ = names.pop(self.fold(effect.table), (effect.table, None))
-                names[self.fold(effect.to)] = former, effect.columns_from or None
+                former, _ = names.pop(self.fold_case(effect.table), (effect.table, None))
+                names[self.fold_case(effect.to)] = former, effect.columns_from or None
         for change in changes:
             if isinstance(change, CreateLike):
-                names[self.fold(change.table)] = change.like, None
+                names[self.fold_case(change.table)] = change.like, None
         origins_by_name: dict[TableName, Origin] = {}
         for name, (former, columns_from) in names.items():
             table = before.table(former)
@@ -540,9 +541,11 @@ class SchemaTracker:
         created LIKE another."""
         why = dict(unknown_structures(followed))
         columns = dict(former_columns(followed.effects))
-        for key in sorted({*before.tables, *after.tables, *before.unknown, *after.unknown}):
+        for key in sorted(
+            {*before.tables, *after.tables, *before.unknown_tables, *after.unknown_tables}
+        ):
             old, new = before.tables.get(key), after.tables.get(key)
-            was_unknown, is_unknown = key in before.unknown, key in after.unknown
+            was_unknown, is_unknown = key in before.unknown_tables, key in after.unknown_tables
             if (new is old and was_unknown == is_unknown) or (is_unknown and was_unknown):
                 continue
             columns_from: ColumnsFrom | None = None

@@ -11,7 +11,7 @@ with a reason. Two shapes can be compared by what they show.
 | mask_columns | names with `first:N`, `last:N`, `year` or `null` | that part of the value |
 | types | names with `boolean`, `uuid`, `microseconds` or `string` | the value as that type |
 | rows | a condition | the rows for which it is TRUE |
-| keep_clear | a reason | old values stay in clear when less is shown; without it they are purged |
+| keep_clear | a reason | old values stay in plaintext if less is shown; else they are purged |
 
 Treatments, from those that show least to those that show most:
 
@@ -60,7 +60,7 @@ class ShapeRules:
     types: Mapping[str, Conversion] | None = None
     rows: str | None = None
     keep_clear: str | None = None
-    """The reason for keeping values that were captured in clear when less is shown;
+    """The reason for keeping values that were captured in plaintext when less is shown;
     None if they are purged."""
 
     def __or__(self, later: ShapeRules) -> ShapeRules:
@@ -387,8 +387,8 @@ def stricter_shape(left: Shape, right: Shape) -> Shape:
 class ShapeChange:
     """How the lake shows less of a table after a change of the settings. `tightened`:
     columns that show less. `rows_tightened`: another condition takes rows. `rehashed`:
-    hashes are made with another key. In each case, values that were captured in clear
-    are purged."""
+    hashes are made with another key. In each case, values that were captured in
+    plaintext are purged."""
 
     tightened: tuple[str, ...] = ()
     rows_tightened: bool = False

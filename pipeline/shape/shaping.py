@@ -42,8 +42,8 @@ from lockstep.pipeline.schema.model import (
     ColumnSchema,
     ExpressionDefault,
     KeyPart,
-    LiteralDefault,
     TableSchema,
+    ValueDefault,
     WrittenDefault,
 )
 from lockstep.pipeline.schema.rows import key_columns, row_structure, schema_of
@@ -239,7 +239,8 @@ class Shaping:
         return replace(record, context={**record.context, REDACTED_TEXT: True})
 
     def _without_values(self, followed: FollowedStatement) -> FollowedStatement:
-        """Return a followed statement without any value from its text, for the record."""
+        """Return a followed statement without any value from its text, for the
+        record."""
         why = followed.not_understood
         if why is not None:
             why = replace(why, reason="it is not understood, and its text has hidden values")
@@ -406,7 +407,7 @@ class Shaping:
         if value is None:
             return replace(shown, default=None, nullable=True)
         text = f"b'{int(value)}'" if isinstance(value, bool) else str(value)
-        return replace(shown, default=LiteralDefault(text))
+        return replace(shown, default=ValueDefault(text))
 
 
 def _hidden_by(rules: ShapeRules, names: Iterable[str]) -> frozenset[str]:

@@ -104,7 +104,7 @@ class Standing:
     changelogs have unchanged rows in files that another program wrote. `loading`:
     tables whose rows are being read from the source. `proofs`: the results of
     comparisons with the source. `unproven`: tables whose structures must still be
-    compared with the server's. `in_clear`: values that the settings now hide and the
+    compared with the server's. `uncleared_values`: values that the settings now hide and the
     lake still has. `former`: folders that mirrors had earlier."""
 
     source: str
@@ -132,7 +132,7 @@ class Standing:
     loading: tuple[LoadProgress, ...] = ()
     proofs: tuple[TableProof, ...] = ()
     unproven: Unproven | None = None
-    in_clear: tuple[UnclearedValues, ...] = ()
+    uncleared_values: tuple[UnclearedValues, ...] = ()
     former: tuple[str, ...] = ()
 
     @property

@@ -26,7 +26,7 @@ class TableHealth(StrEnum):
     READING = "following, reading rows"
     GAP = "gap"
     PARTIAL = "partial"
-    IN_CLEAR = "in clear"
+    IN_PLAINTEXT = "in plaintext"
     """Its settings hide more than before, and the lake still has earlier values that
     they hide now."""
     UNSEEN = "unseen"
@@ -65,11 +65,11 @@ def table_standings(
     loading: Iterable[LoadProgress] = (),
     gaps: Iterable[Gap] = (),
     proofs: Sequence[TableProof] = (),
-    in_clear: Iterable[UnclearedValues] = (),
+    uncleared_values: Iterable[UnclearedValues] = (),
 ) -> dict[TableName, TableStanding]:
     """Return the health of each table that has a state or is partial."""
     extents = {extent.table: extent for extent in partial}
-    clear = {note.table: note for note in in_clear}
+    uncleared = {note.table: note for note in uncleared_values}
     reading = {progress.table: progress for progress in loading}
     differing = open_differences(proofs)
     oldest_first = sorted((gap for gap in gaps if gap.is_open), key=lambda gap: gap.batch)
@@ -82,7 +82,7 @@ def table_standings(
             reading.get(table),
             open_gaps.get(str(table)),
             extents.get(table),
-            clear.get(table),
+            uncleared.get(table),
         )
         for table in states.keys() | extents.keys()
     }
@@ -100,7 +100,7 @@ def _standing(
     loading: LoadProgress | None,
     gap: Gap | None,
     partial: Extent | None,
-    clear: UnclearedValues | None,
+    uncleared: UnclearedValues | None,
 ) -> TableStanding:
     stopped = None if state is None else _stopped(state, loading)
     if stopped is not None and stopped.health is TableHealth.STOPPED_BY_SYSTEM:
@@ -126,8 +126,8 @@ def _standing(
     if partial is not None:
         begins = str(partial.begins)
         return TableStanding(table, TableHealth.PARTIAL, partial.sentence, partial.hint, begins)
-    if clear is not None:
-        return TableStanding(table, TableHealth.IN_CLEAR, clear.sentence, clear.until)
+    if uncleared is not None:
+        return TableStanding(table, TableHealth.IN_PLAINTEXT, uncleared.sentence, uncleared.hint)
     return TableStanding(table, TableHealth.FOLLOWING, "it follows the source")
 
 

@@ -26,13 +26,13 @@ from lockstep.pipeline.upkeep.clearing import holder_sentence
 from lockstep.pipeline.upkeep.decide import FileTotal
 from lockstep.pipeline.values.places import moment_text
 from lockstep.pipeline.values.position import Position
-from lockstep.pipeline.values.segment import SourceTable
+from lockstep.pipeline.values.segment import SystemTable
 from lockstep.pipeline.values.table import TableName
 
 KEY: Final = "`keep_changes`"
 
 
-class ForgottenStep(StrEnum):
+class DeletionStep(StrEnum):
     """The steps of deleting old changes, in their order."""
 
     UNLISTED = "unlisted"
@@ -113,7 +113,7 @@ class Holder:
 
 
 @dataclass(frozen=True, slots=True)
-class Forgettable:
+class DeletableChanges:
     """The facts about changes that may be deleted. `aged`: the newest batch that is
     older than `keep_changes`, or 0. `holders`: everything that needs changes."""
 
@@ -123,10 +123,11 @@ class Forgettable:
 
 @dataclass(frozen=True, slots=True)
 class ChangeFile:
-    """A file of a changelog, or of one of the source's own tables. `generation`: the
-    number of the changelog among all that its table has had; `size`: bytes."""
+    """A file of a changelog, or of a system table (`_transactions`, `_ddl`).
+    `generation`: the number of the changelog among all that its table has had; `size`:
+    bytes."""
 
-    table: TableName | SourceTable
+    table: TableName | SystemTable
     generation: int
     path: str
     size: int
@@ -184,7 +185,7 @@ class ChangesPlan:
         return self.through is None and not notes
 
 
-def through_of(forgettable: Forgettable, before: int) -> tuple[int | None, str | None]:
+def through_of(forgettable: DeletableChanges, before: int) -> tuple[int | None, str | None]:
     """Return the last batch whose changes are deleted now, or None. Return also a
     sentence if something needs batches that are old enough, or None. `before`: the last
     batch whose changes are deleted already."""

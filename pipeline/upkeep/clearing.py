@@ -2,9 +2,9 @@
 were changed to hide them. Pure.
 
 Such a change applies to what is captured from then on. Values that were captured
-earlier are still in clear in older files of its changelog (all changes), older versions
-of its mirror (the current rows), texts of statements, and structures. They are deleted
-once nothing needs them:
+earlier are still in plaintext in older files of its changelog (all changes), older
+versions of its mirror (the current rows), texts of statements, and structures. They are
+deleted once nothing needs them:
 
 | they are needed by | because |
 |---|---|
@@ -28,7 +28,7 @@ from typing import Final
 
 from lockstep.pipeline.schema.history import SchemaStatement, SchemaVersion
 from lockstep.pipeline.schema.model import TableSchema
-from lockstep.pipeline.values.segment import SegmentFile, SourceTable
+from lockstep.pipeline.values.segment import SegmentFile, SystemTable
 from lockstep.pipeline.values.table import TableName
 
 
@@ -37,7 +37,7 @@ class Tightening:
     """A change of settings that shows less of a table in batches after `through`.
     `columns`: columns of which less is shown; `rows`: fewer rows are captured;
     `rehashed`: values are hashed with another key. `kept_because`: a person's reason to
-    keep earlier values in clear."""
+    keep earlier values in plaintext."""
 
     table: TableName
     through: int
@@ -52,34 +52,39 @@ class Tightening:
         return bool(self.columns) or self.rows or self.rehashed
 
     @property
-    def told(self) -> str:
-        """The hidden values, as text."""
-        parts = [", ".join(self.columns)] if self.columns else []
-        parts += ["rows that a condition leaves out"] if self.rows else []
-        parts += ["hashes made with another key"] if self.rehashed else []
-        return " and ".join(parts)
+    def hidden_in_words(self) -> str:
+        """The values that it hides."""
+        nouns = [", ".join(self.columns)] if self.columns else []
+        nouns += ["rows that a condition leaves out"] if self.rows else []
+        nouns += ["hashes made with another key"] if self.rehashed else []
+        return " and ".join(nouns)
 
 
 @dataclass(frozen=True, slots=True)
 class UnclearedValues:
-    """A tightening whose earlier values are still in the lake. `begun`: clearing has
-    begun, so the values are no longer delivered. `holders`: a sentence on each thing
-    that needs them. `stale`: the table's mirror does not show newly read rows yet.
-    `gone`: the folder of a mirror that still shows the values, because its table was
-    dropped before its rows were read again."""
+    """A tightening whose earlier values are still in the lake.
+
+    - `has_begun`: their clearing has begun, so they are no longer delivered.
+    - `holders`: a sentence on each thing that needs them.
+    - `has_stale_mirror`: the table's mirror does not show newly read rows yet.
+    - `dropped_mirror`: the folder of a mirror that still shows the values, because its table was
+      dropped before its rows were read again.
+    """
 
     id: int
     tightening: Tightening
     noted_at: datetime
-    begun: bool = False
+    has_begun: bool = False
     holders: tuple[str, ...] = ()
-    stale: bool = False
-    gone: str | None = None
+    has_stale_mirror: bool = False
+    dropped_mirror: str | None = None
 
     @property
-    def held(self) -> bool:
+    def is_needed(self) -> bool:
         """Whether anything except the mirror of a dropped table needs the values."""
-        return self.kept_because is not None or len(self.holders) > (self.gone is not None)
+        if self.kept_because is not None:
+            return True
+        return len(self.holders) > (self.dropped_mirror is not None)
 
     @property
     def table(self) -> TableName:
@@ -90,7 +95,7 @@ class UnclearedValues:
         return self.tightening.kept_because
 
     @property
-    def until(self) -> str:
+    def hint(self) -> str:
         """A sentence on when the values are cleared."""
         if self.kept_because is not None:
             return f"they stay, as `keep_clear` says: {self.kept_because}"
@@ -101,39 +106,43 @@ class UnclearedValues:
     @property
     def sentence(self) -> str:
         batch = self.tightening.through
-        return f"{self.tightening.told} stand in clear in what was captured up to batch {batch}"
+        return (
+            f"{self.tightening.hidden_in_words} are in plaintext in what was captured up to batch "
+            f"{batch}"
+        )
 
     @property
-    def told(self) -> str:
-        return f"{self.sentence}: {self.until}"
+    def full_sentence(self) -> str:
+        return f"{self.sentence}: {self.hint}"
 
 
-GONE: Final = "gone"
-_HOLDS: Final = {
+DROPPED_MIRROR: Final = "gone"
+_HOLDER_SENTENCES: Final = {
     "consumer": "the consumer {0} has not acknowledged them; `lockstep status` shows how far it is",
     "batch": "batch {0} is not acknowledged yet; `lockstep run` continues it",
     "table": "{0} still has to merge later changes; `lockstep status` says what keeps it",
     "replay": "a replay is not settled; `lockstep run` continues it",
     "recovery": "a new ledger would continue after one of the eight newest batches",
     "reload": "{0} was not read from the source since; `lockstep run` reads it if `tables` has it",
-    GONE: "the table is gone at the source, and its mirror shows them for good: delete the folder "
-    "{0} of the lake (`rm -r`, or the store's command); then `lockstep run` clears the rest",
+    DROPPED_MIRROR: "the table is gone at the source, and its mirror shows them for good: delete "
+    "the folder {0} of the lake (`rm -r`, or the store's command); then `lockstep run` clears the "
+    "rest",
 }
 
 
 def holder_sentence(kind: str, name: str) -> str:
     """Return a sentence on something that needs old changes, or values in them. `kind`:
-    a key of `_HOLDS`."""
-    return _HOLDS[kind].format(name)
+    a key of `_HOLDER_SENTENCES`."""
+    return _HOLDER_SENTENCES[kind].format(name)
 
 
 @dataclass(frozen=True, slots=True)
 class ClearedFile:
-    """A batch's file in one of the source's own tables, and the file without hidden
-    values that replaces it."""
+    """A batch's file in a system table (`_transactions`, `_ddl`), and the file without
+    hidden values that replaces it."""
 
     batch: int
-    table: SourceTable
+    table: SystemTable
     before: str
     after: SegmentFile
 

@@ -116,8 +116,9 @@ def batch_of(path: str) -> int | None:
     return None if written is None else written[0]
 
 
-class SourceTable(StrEnum):
-    """A Delta table that concerns a whole source instead of one of its tables. The
+class SystemTable(StrEnum):
+    """A Delta table that Lockstep adds for each source: `_transactions` has a row for
+    each transaction, `_ddl` one for each statement that can change a structure. The
     value is the name of its folder."""
 
     DDL = "_ddl"
@@ -125,10 +126,10 @@ class SourceTable(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class SourcePart:
-    """The files that one batch adds to a `SourceTable`."""
+class SystemTableSegment:
+    """The files that one batch adds to a system table."""
 
-    table: SourceTable
+    table: SystemTable
     files: tuple[SegmentFile, ...]
 
 

@@ -16,7 +16,7 @@ import pymysql
 from pymysql.cursors import Cursor
 
 from lockstep.pipeline.schema.evolving.defaults import plain_text
-from lockstep.pipeline.schema.model import ColumnSchema, LiteralDefault, TableSchema, WrittenDefault
+from lockstep.pipeline.schema.model import ColumnSchema, TableSchema, ValueDefault, WrittenDefault
 from lockstep.pipeline.values.table import TableName
 from lockstep.resources.mysql.select import quoted, quoted_table
 
@@ -74,7 +74,7 @@ def _with_defaults(
     table: TableSchema, defaults: Mapping[tuple[TableName, str], str]
 ) -> TableSchema:
     columns = (
-        replace(column, default=LiteralDefault(defaults[table.name, column.name]))
+        replace(column, default=ValueDefault(defaults[table.name, column.name]))
         if (table.name, column.name) in defaults
         else column
         for column in table.columns
@@ -125,7 +125,7 @@ def _selected(column: ColumnSchema, default: str) -> str:
 
 
 def _text(column: ColumnSchema, answer: Any) -> str | None:
-    """Return the value in the form of `LiteralDefault`; None if it is no value of the
+    """Return the value in the form of `ValueDefault`; None if it is no value of the
     column's type."""
     kind = column.type
     if kind in _FLOATS:

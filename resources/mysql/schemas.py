@@ -42,13 +42,13 @@ from lockstep.pipeline.schema.model import (
     ForeignKey,
     KeyPart,
     KeySchema,
-    LiteralDefault,
-    RowCode,
+    TableAccess,
     TableSchema,
     Trigger,
+    ValueDefault,
     View,
 )
-from lockstep.pipeline.schema.rows import places_known, shown_places
+from lockstep.pipeline.schema.rows import knows_hidden_places, shown_places
 from lockstep.pipeline.values.server_errors import Meaning, meaning_of
 from lockstep.pipeline.values.survey import covers, read_grants
 from lockstep.pipeline.values.table import SYSTEM_DATABASES, TableName
@@ -145,7 +145,7 @@ def _read(
             table.partitioned,
             table.versioned,
             shown_places(ordinals[name], keys.get(name, ()))
-            if places_known(dialect.version, mariadb=dialect.mariadb)
+            if knows_hidden_places(dialect.version, mariadb=dialect.mariadb)
             else (),
         )
         for name, table in tables.items()
@@ -399,11 +399,11 @@ def _default(listed: ListedColumn, *, mariadb: bool) -> Default | None:
         # MySQL 5.7 does not mark CURRENT_TIMESTAMP, its only expression, as an
         # expression.
         moment = listed.data_type.lower() in _MOMENTS and _NOW.fullmatch(text) is not None
-        return _printed_expression(unescaped(text)) if marked or moment else LiteralDefault(text)
+        return _printed_expression(unescaped(text)) if marked or moment else ValueDefault(text)
     if text.upper() == "NULL":
         return None
     constant = _constant(text)
-    return _printed_expression(text) if constant is None else LiteralDefault(constant)
+    return _printed_expression(text) if constant is None else ValueDefault(constant)
 
 
 def _constant(text: str) -> str | None:
@@ -548,7 +548,7 @@ def read_all_code(
     return codes
 
 
-def _shown_view(cursor: Cursor, view: TableName, context: StatementContext) -> RowCode:
+def _shown_view(cursor: Cursor, view: TableName, context: StatementContext) -> TableAccess:
     """Return the code of a view by SHOW CREATE VIEW. information_schema does not show
     its query to the account; older servers show it only to the view's definer."""
     try:
@@ -556,9 +556,9 @@ def _shown_view(cursor: Cursor, view: TableName, context: StatementContext) -> R
     except pymysql.MySQLError as error:
         if meaning_of(number_of(error)) is Meaning.LOST:
             raise
-        return RowCode(reason=_NO_QUERY)
+        return TableAccess(reason=_NO_QUERY)
     return next(
-        (read_view(row[1], context) for row in cursor.fetchall()), RowCode(reason=_NO_QUERY)
+        (read_view(row[1], context) for row in cursor.fetchall()), TableAccess(reason=_NO_QUERY)
     )
 
 

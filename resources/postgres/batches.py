@@ -37,7 +37,7 @@ from lockstep.pipeline.values.position import (
     ServerProcess,
     SetAnchor,
 )
-from lockstep.pipeline.values.segment import RowCounts, Segment, SourcePart, SourceTable
+from lockstep.pipeline.values.segment import RowCounts, Segment, SystemTable, SystemTableSegment
 from lockstep.pipeline.values.table import CaptureScope, TableName, TablePatterns
 from lockstep.resources.postgres import life_events, tables
 from lockstep.resources.postgres.life_events import undo_batch
@@ -173,7 +173,7 @@ class PostgresBatches(Subject):
             _record_segments(step, source, batch, record.segments)
             parts = [
                 {**keys, "name": part.table.value, **file}
-                for part in record.source_parts
+                for part in record.system_segments
                 for file in of_files(part.files)
             ]
             step.insert("record_source_files", parts)
@@ -366,15 +366,15 @@ def _content(row: Row) -> BatchContent:
     return BatchContent(
         row["batch"],
         segments=of("segments", _segment),
-        source_parts=of("source_parts", _source_part),
+        system_segments=of("system_segments", _system_segment),
         events=of("events", _event),
         snapshots=of("snapshots", _snapshot),
         ended=of("ended", _ended),
     )
 
 
-def _source_part(row: Row) -> SourcePart:
-    return SourcePart(SourceTable(row["name"]), files_of(row))
+def _system_segment(row: Row) -> SystemTableSegment:
+    return SystemTableSegment(SystemTable(row["name"]), files_of(row))
 
 
 def _ended(row: Row) -> Prepared:

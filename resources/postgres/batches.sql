@@ -156,7 +156,7 @@ select b.id as batch, (
         where f.batch = b.id and %(names)s::text[] is null
         group by f.name
     ) x
-) as source_parts, (
+) as system_segments, (
     select json_agg(json_build_object('batch', p.batch, 'format_id', p.format_id,
         'gtrid', encode(p.gtrid, 'hex'), 'bqual', encode(p.bqual, 'hex'), 'position', p.position,
         'path', p.path, 'size', p.size, 'sha256', p.sha256,

@@ -15,16 +15,16 @@ from lockstep.pipeline.schema.history import shown_as_to_json
 from lockstep.pipeline.schema.model import TableSchema, schema_from_json, schema_to_json
 from lockstep.pipeline.upkeep.changes import (
     ChangeFile,
+    DeletableChanges,
     DeletedChanges,
     DeletionNotes,
-    Forgettable,
-    ForgottenStep,
+    DeletionStep,
     Holder,
     Prunable,
     Pruned,
 )
 from lockstep.pipeline.upkeep.clearing import (
-    GONE,
+    DROPPED_MIRROR,
     ClearedFile,
     ClearedLedgerRows,
     Tightening,
@@ -32,18 +32,18 @@ from lockstep.pipeline.upkeep.clearing import (
     holder_sentence,
 )
 from lockstep.pipeline.values.decisions import Lease
-from lockstep.pipeline.values.segment import SourceTable
+from lockstep.pipeline.values.segment import SystemTable
 from lockstep.pipeline.values.table import TableName
 from lockstep.resources.postgres.rows import Row, of_table, position, table
 from lockstep.resources.postgres.schemas import effects_json
 from lockstep.resources.postgres.session import Subject
 
 
-class PostgresForgotten(Subject):
+class PostgresDeletions(Subject):
     """The port `Deletions` (`pipeline.ports.ledger`), which describes each method, on
     Postgres."""
 
-    def forgotten(self, source: str, table: TableName | None = None) -> DeletionNotes:
+    def deletion_notes(self, source: str, table: TableName | None = None) -> DeletionNotes:
         notes = [_note(row) for row in self._all("forgotten", source=source)]
         if table is not None:
             for row in self._all("cleared_of_table", source=source, **of_table(table)):
@@ -54,11 +54,11 @@ class PostgresForgotten(Subject):
                     )
         return DeletionNotes(notes)
 
-    def forgettable(self, source: str, moment: datetime) -> Forgettable:
+    def deletable_changes(self, source: str, moment: datetime) -> DeletableChanges:
         last_old_batch: int = self._only("acknowledged_before", source=source, moment=moment)[
             "batch"
         ]
-        return Forgettable(
+        return DeletableChanges(
             last_old_batch, [Holder(**row) for row in self._all("holders", source=source)]
         )
 
@@ -66,7 +66,7 @@ class PostgresForgotten(Subject):
         rows = self._all("change_files", source=source, above=above, through=through)
         return [
             ChangeFile(
-                SourceTable(row["name"]) if row["database"] is None else table(row),
+                SystemTable(row["name"]) if row["database"] is None else table(row),
                 row["generation"],
                 row["path"],
                 row["size"],
@@ -74,14 +74,14 @@ class PostgresForgotten(Subject):
             for row in rows
         ]
 
-    def forget(self, lease: Lease, through: int) -> None:
+    def begin_deletion(self, lease: Lease, through: int) -> None:
         with self._step(lease) as step:
             step.run("keep_consumers_out")
             step.run("forget", source=lease.source, token=lease.token, through=through)
 
-    def note_forgotten(self, lease: Lease, done: ForgottenStep, through: int) -> None:
-        with self._step(lease) as step:
-            step.run(f"note_{done}", source=lease.source, through=through)
+    def note_deletion_step(self, lease: Lease, step: DeletionStep, through: int) -> None:
+        with self._step(lease) as transaction:
+            transaction.run(f"note_{step}", source=lease.source, through=through)
 
     def prune(self, lease: Lease, rows: Prunable, above: int, through: int, most: int) -> Pruned:
         with self._step(lease) as step:
@@ -91,8 +91,8 @@ class PostgresForgotten(Subject):
 
     # -- values that a policy no longer shows -----------------------------------------------------
 
-    def in_clear(self, source: str) -> list[UnclearedValues]:
-        return [_in_clear(row) for row in self._all("in_clear", source=source)]
+    def uncleared_values(self, source: str) -> list[UnclearedValues]:
+        return [_uncleared_values(row) for row in self._all("uncleared_values", source=source)]
 
     def note_tightened(self, lease: Lease, tightening: Tightening) -> None:
         with self._step(lease) as step:
@@ -185,7 +185,7 @@ def _note(row: Row) -> DeletedChanges:
     )
 
 
-def _in_clear(row: Row) -> UnclearedValues:
+def _uncleared_values(row: Row) -> UnclearedValues:
     tightening = Tightening(
         table(row),
         row["through"],
@@ -195,8 +195,13 @@ def _in_clear(row: Row) -> UnclearedValues:
         row["kept_because"],
     )
     holders = tuple(holder_sentence(kind, name) for kind, name in row["holders"])
-    begun, stale = row["begun_at"] is not None, row["stale"]
-    gone_mirror = next((name for kind, name in row["holders"] if kind == GONE), None)
+    dropped = (name for kind, name in row["holders"] if kind == DROPPED_MIRROR)
     return UnclearedValues(
-        row["id"], tightening, row["noted_at"], begun, holders, stale, gone_mirror
+        row["id"],
+        tightening,
+        row["noted_at"],
+        row["begun_at"] is not None,
+        holders,
+        row["stale"],
+        next(dropped, None),
     )

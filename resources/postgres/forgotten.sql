@@ -20,7 +20,7 @@ select b.id as through, b.end_base, b.end_number, b.end_offset, b.end_gtid_set, 
 from lockstep.batches b
 where b.id = lockstep.cleared_through(%(source)s, %(database)s, %(name)s)
 
--- name: in_clear
+-- name: uncleared_values
 select t.*, coalesce((
     select json_agg(json_build_array(h.kind, h.holder) order by h.kind, h.holder)
     from lockstep.holding_clear h where h.id = t.id), '[]') as holders, not exists (

@@ -10,7 +10,7 @@ from lockstep.resources.postgres.connection import LedgerAddress, connect
 from lockstep.resources.postgres.consumers import PostgresConsumers
 from lockstep.resources.postgres.decisions import PostgresDecisions
 from lockstep.resources.postgres.embedded import EmbeddedServer
-from lockstep.resources.postgres.forgotten import PostgresForgotten
+from lockstep.resources.postgres.forgotten import PostgresDeletions
 from lockstep.resources.postgres.leases import PostgresLeases
 from lockstep.resources.postgres.migrate import migrate
 from lockstep.resources.postgres.schemas import PostgresSchemas
@@ -45,7 +45,7 @@ class PostgresLedger(
     PostgresSchemas,
     PostgresTables,
     PostgresWrites,
-    PostgresForgotten,
+    PostgresDeletions,
 ):
     """The port `Ledger` (`pipeline.ports.ledger`) on Postgres; safe to use from several
     threads.

@@ -82,7 +82,7 @@ class PostgresWrites(Subject):
         shows: int | None = None,
         reason: str | None = None,
         table_id: str | None = None,
-        looked: bool = False,
+        is_examined: bool = False,
     ) -> None:
         """Settle an intent. Settling it again at the same Delta version changes
         nothing."""
@@ -95,7 +95,7 @@ class PostgresWrites(Subject):
             if shows is not None:
                 record(step, lease, [(intent.table, MirrorWritten(shows))])
             count_behind(step, lease.source, intent.table)
-            if looked:
+            if is_examined:
                 step.run("note_settled_looked", source=lease.source, id=intent.id)
 
     def give_up(self, lease: Lease, table: TableName) -> None:
@@ -218,18 +218,18 @@ class PostgresWrites(Subject):
             self._identity = str(self._only("identity")["id"])
         return self._identity
 
-    def looked(self, source: str) -> dict[str, int]:
+    def examined_versions(self, source: str) -> dict[str, int]:
         rows = self._cached(dict, "looked", source=source)
         return {row["folder"]: row["delta_version"] for row in rows}
 
-    def note_looked(self, lease: Lease, looked: Mapping[str, int | None]) -> None:
+    def note_examined_versions(self, lease: Lease, versions: Mapping[str, int | None]) -> None:
         with self._step(lease, changes=("looked",)) as step:
-            gone = [folder for folder, version in looked.items() if version is None]
+            gone = [folder for folder, version in versions.items() if version is None]
             if gone:
                 step.run("forget_looked", source=lease.source, folders=gone)
             rows = [
                 {"source": lease.source, "folder": folder, "delta_version": version}
-                for folder, version in looked.items()
+                for folder, version in versions.items()
                 if version is not None
             ]
             step.insert("note_looked", rows)

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from lockstep.pipeline.mirror.layout import changelog_schema
 from lockstep.pipeline.schema.history import SchemaVersion
-from lockstep.pipeline.schema.model import ColumnSchema, LiteralDefault
+from lockstep.pipeline.schema.model import ColumnSchema, ValueDefault
 from lockstep.pipeline.schema.rows import row_structure
 from tests.changes.tables_made import ID, a_column, a_table, a_version
 
@@ -126,7 +126,7 @@ class Server:
             return
         name, ladder = self.chance.choice(free), self.chance.choice(LADDERS)
         default = DEFAULTS.get(ladder[0].split()[0])
-        given = LiteralDefault(default) if default and self.chance.random() < 0.5 else None
+        given = ValueDefault(default) if default and self.chance.random() < 0.5 else None
         nullable = self.chance.random() < 0.6
         column = of_type(name, ladder[0], default=given, nullable=nullable)
         value = None if given is None and nullable else _implicit(ladder[0], given is not None)
@@ -162,7 +162,7 @@ class Server:
             if len(rest) > 1 and self.chance.random() < 0.5:
                 self.ladders[column.name] = rest[1:]
                 default = None if column.default is None or rest[1].startswith("d") else "b'1'"
-                given = None if default is None else LiteralDefault(default)
+                given = None if default is None else ValueDefault(default)
                 nullable = column.nullable
                 self.columns[at] = of_type(column.name, rest[1], default=given, nullable=nullable)
                 for row in self.rows.values():

@@ -14,8 +14,8 @@ from lockstep.pipeline.schema.model import (
     ExpressionDefault,
     KeyPart,
     KeySchema,
-    LiteralDefault,
     TableSchema,
+    ValueDefault,
     WrittenDefault,
 )
 from lockstep.pipeline.values.errors import TableError, ValueLeftOut
@@ -63,7 +63,7 @@ def dated_images() -> RowImages:
     return replace(images((INSERT, False, False)), columns=row)
 
 
-SEVEN = a_column("a", default=LiteralDefault("7"))
+SEVEN = a_column("a", default=ValueDefault("7"))
 EMPTY = a_column("b", "varchar", nullable=False)
 
 
@@ -110,7 +110,7 @@ def test_what_only_the_source_knows_is_refused(schema: TableSchema | None, read:
 
 def test_a_zero_date_in_a_key_is_refused() -> None:
     """NULL would stand for other rows, too."""
-    dated = a_column("a", "date", nullable=False, default=LiteralDefault("0000-00-00"))
+    dated = a_column("a", "date", nullable=False, default=ValueDefault("0000-00-00"))
     keyed = TableSchema(
         table(dated, EMPTY).name,
         table(dated, EMPTY).columns,

@@ -29,7 +29,7 @@ from lockstep.pipeline.schema.model import (
     ColumnSchema,
     ExpressionDefault,
     KeySchema,
-    LiteralDefault,
+    ValueDefault,
 )
 from lockstep.pipeline.schema.rows import merge_key
 from lockstep.pipeline.values.errors import TableError
@@ -76,7 +76,7 @@ def test_a_table_without_a_mirror_needs_no_steps() -> None:
 
 def test_an_added_column_is_filled_in_rows_and_images_of_before() -> None:
     """One ALTER, one UPDATE, and only where there is something to fill."""
-    seven = a_column("b", default=LiteralDefault("7"))
+    seven = a_column("b", default=ValueDefault("7"))
     line = lineage(history([A], ([A, seven, C], ["a", None, None])), mirror=AB.remove(2))
     value = PartColumn(value=pa.scalar(7, pa.int32()))
     null = PartColumn(value=pa.scalar(None, pa.int32()))
@@ -217,7 +217,7 @@ def test_a_carried_version_goes_on_where_nothing_differs() -> None:
 def test_a_start_elsewhere_goes_on_where_rows_are_built_alike() -> None:
     """Behind a gap the server was asked again: defaults and indexes may be others; types not."""
     before = a_version(1, a_table(ID, A))
-    known = a_table(ID, replace(A, default=LiteralDefault("7")))
+    known = a_table(ID, replace(A, default=ValueDefault("7")))
     other = a_table(ID, a_column("a", "bigint"))
     alike = lineage(
         [before, a_version(2, known, None, VersionOrigin.BASELINE)], mirror=AB.remove(2)

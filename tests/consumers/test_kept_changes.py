@@ -17,7 +17,7 @@ from lockstep.pipeline.ports.ledger import Ledger
 from lockstep.pipeline.run.context import SilentProgress
 from lockstep.pipeline.run.upkeep.changes import delete_changes, plan_changes
 from lockstep.pipeline.values.errors import ConsumerRefused
-from lockstep.pipeline.values.segment import SegmentFile, SourcePart, SourceTable
+from lockstep.pipeline.values.segment import SegmentFile, SystemTable, SystemTableSegment
 from lockstep.pipeline.values.table import TableName
 from lockstep.resources.adapters import Adapters
 from lockstep.resources.config import load_settings
@@ -35,8 +35,8 @@ class Told(Shop):
         self, batch: Batch, changed: Mapping[TableName, Images], quarantined: Sequence[TableName]
     ) -> CaptureRecord:
         file = SegmentFile(f"batch-{batch.id:012d}-v0-00000.parquet", 1, 1, "0" * 64)
-        part = SourcePart(SourceTable.TRANSACTIONS, (file,))
-        return replace(super()._record(batch, changed, quarantined), source_parts=(part,))
+        part = SystemTableSegment(SystemTable.TRANSACTIONS, (file,))
+        return replace(super()._record(batch, changed, quarantined), system_segments=(part,))
 
 
 @pytest.fixture

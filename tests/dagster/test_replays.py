@@ -105,7 +105,7 @@ def test_the_past_begins_with_the_first_transaction(
     books.database.tell(
         "update lockstep.batches set anchor_file_created = 0 where id = %s", batch.id
     )
-    for part in content_of(books, "shop", batch.id).source_parts:
+    for part in content_of(books, "shop", batch.id).system_segments:
         [file] = part.files
         path = lake.path(f"shop/{part.table}/{file.path}")
         rows = lake.files[path].to_pylist()

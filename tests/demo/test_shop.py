@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 import pytest
 
 from demo import shop
-from demo.traffic import Errands
+from demo.shop import Errands
 from tests.fix_mysql import MySqlStand
 
 pytestmark = pytest.mark.acceptance

@@ -55,7 +55,7 @@ def test_no_file_of_the_lake_has_what_is_hidden_now(
 
 
 def found(project: Project) -> list[Path]:
-    """Files of the lake in which the word stands, in clear or packed."""
+    """Files of the lake in which the word stands, in plaintext or packed."""
     files = [path for path in project.lake.rglob("*") if path.is_file()]
     return [path for path in files if WORD.encode() in content(path)]
 

@@ -24,13 +24,13 @@ from deltalake.exceptions import DeltaError
 from deltalake.schema import PrimitiveType
 
 from lockstep.pipeline.mirror.layout import changelog_path
-from lockstep.pipeline.mirror.source_tables import source_table_path
+from lockstep.pipeline.mirror.system_tables import system_table_path
 from lockstep.pipeline.model.lake_commit import LakeCommit
 from lockstep.pipeline.model.table_state import OrderKind, Supplier, TableState
 from lockstep.pipeline.replay.spans import Span
 from lockstep.pipeline.values.errors import LedgerRefused, PastRefused, SpanRefused
 from lockstep.pipeline.values.places import AtCoordinates, Earliest, Latest, Place
-from lockstep.pipeline.values.segment import SourceTable
+from lockstep.pipeline.values.segment import SystemTable
 from lockstep.resources.lake.changelog.changelog import DeltaChangelog
 from lockstep.resources.lake.changelog.claims import FileClaims
 from lockstep.resources.lake.changelog.segments import ParquetSegments
@@ -215,7 +215,7 @@ class Source:
 
     def changes(self) -> Changes:
         """Without those that a later batch caught up with, of what is kept no longer."""
-        gone = self.follower.ledger.forgotten(SOURCE).newest
+        gone = self.follower.ledger.deletion_notes(SOURCE).newest
         through = 1 << 60 if gone is None else gone.through
         columns = [*PLACE, "_batch"]
         rows = self.table().to_pyarrow_table(columns=columns).to_pylist()
@@ -232,7 +232,7 @@ class Source:
         return Counter(tuple(row.values()) for row in rows if self.is_kept(row))
 
     def is_kept(self, row: dict[str, Any]) -> bool:
-        gone = self.follower.ledger.forgotten(SOURCE).newest
+        gone = self.follower.ledger.deletion_notes(SOURCE).newest
         if gone is not None:
             self.gone = (gone.end.at.file.number, gone.end.at.offset)
         return (int(row["_file"].rpartition(".")[2]), row["_offset"]) >= self.gone
@@ -492,9 +492,9 @@ def test_a_compaction_of_several_batches(source: Source, name: str) -> None:
         source.run()
     FOREIGN[name](source.table())
     source.forget()
-    assert source.follower.ledger.forgotten(SOURCE).newest is not None
+    assert source.follower.ledger.deletion_notes(SOURCE).newest is not None
     assert source.changes() == source.wanted()
-    for folder in (CHANGELOG, source_table_path(SOURCE, SourceTable.TRANSACTIONS)):
+    for folder in (CHANGELOG, system_table_path(SOURCE, SystemTable.TRANSACTIONS)):
         FOREIGN["compact"](source.table(folder))
     batches = source.follower.live_batches()
     source.undo(batches[-3].id)

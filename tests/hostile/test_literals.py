@@ -69,7 +69,7 @@ class Trial:
 
 def trial(stand: MySqlStand, database: str, seed: int, tables: int) -> Trial:
     """So many tables, of literals drawn by that seed."""
-    mariadb = facts_of(stand).mariadb
+    mariadb = facts_of(stand).is_mariadb
     chance, done = Random(seed), Trial()
     start = head(stand)
     sessions = itertools.cycle([*SESSIONS, *(MARIADB if mariadb else MYSQL)])
@@ -195,8 +195,8 @@ def _check(stand: MySqlStand, database: str, seed: int, tables: int) -> None:
     assert not done.wrong, "\n".join(done.wrong)
     counts, columns = done.counts, 2 * _COLUMNS * tables
     assert counts["asked WrittenDefault"] == 0
-    assert counts["asked LiteralDefault"] > 0.9 * columns
-    assert counts["derived LiteralDefault"] > 0.25 * columns
+    assert counts["asked ValueDefault"] > 0.9 * columns
+    assert counts["derived ValueDefault"] > 0.25 * columns
 
 
 SEEDS: Final = [1, *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(2, 60))]
@@ -229,7 +229,7 @@ def test_mirrors_of_defaults(request: pytest.FixtureRequest, flavour: str, seed:
 
 
 def _require_mirrored(stand: MySqlStand, database: str, seed: int) -> None:
-    mariadb = facts_of(stand).mariadb
+    mariadb = facts_of(stand).is_mariadb
     chance, done = Random(seed), Trial()
     sessions = chance.sample([*SESSIONS, *(MARIADB if mariadb else MYSQL)], ROUNDS)
     stand.execute("create table t (id int primary key)", database=database)

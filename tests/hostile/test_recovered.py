@@ -245,7 +245,9 @@ def test_a_ledger_that_holds_the_source_is_not_made_anew(history: History) -> No
 
 
 @pytest.mark.thin
-@pytest.mark.parametrize("call", ["record_capture", "note_looked", "mark_merged", "acknowledge"])
+@pytest.mark.parametrize(
+    "call", ["record_capture", "note_examined_versions", "mark_merged", "acknowledge"]
+)
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_what_was_cut_off_is_done_by_the_next(history: History, call: str, when: str) -> None:
     """Wherever it ends: what it does again it does once. Runs that are undone are, too."""

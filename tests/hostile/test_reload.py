@@ -187,7 +187,7 @@ def test_captured_files_are_lost_of_a_batch_that_a_changelog_shows(shop: Shop) -
     """It died while it published, before any mirror was written: the batch is not read again, or
     the changelog would have its changes twice."""
     write(shop, 2)
-    with mortal(shop.follower, "note_looked", after=False), pytest.raises(Crash):
+    with mortal(shop.follower, "note_examined_versions", after=False), pytest.raises(Crash):
         shop.run()
     folder = f"{SOURCE}/_changes/{shop.name}/a"
     files = sorted(one for one in shop.follower.lake.files if f"/{folder}/" in one)

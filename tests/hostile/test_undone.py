@@ -96,7 +96,7 @@ def renamed(mysql: MySqlStand, name: str) -> Follower:
     )
     follower.run()
     [newest] = follower.batches(limit=1)
-    assert (newest.id, content_of(follower.ledger, SOURCE, 4).source_parts) == (4, ())
+    assert (newest.id, content_of(follower.ledger, SOURCE, 4).system_segments) == (4, ())
     return follower
 
 
@@ -325,7 +325,14 @@ class CutOff(Exception):
 WRITES: Final = frozenset(
     {
         *("write", "evolve", "restore", "remove", "publish", "restate", "revise", "move_away"),
-        *("record_capture", "note_looked", "mark_merged", "acknowledge", "settle", "intend"),
+        *(
+            "record_capture",
+            "note_examined_versions",
+            "mark_merged",
+            "acknowledge",
+            "settle",
+            "intend",
+        ),
         *("order_load", "number_above", "decide", "begin_batch", "quarantine"),
         "abandon",
     }

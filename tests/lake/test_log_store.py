@@ -261,7 +261,9 @@ def test_a_step_that_comes_late_makes_no_commit(
             raise error
 
     def attempt(mirrors: Mirrors) -> None:
-        mirrors.evolve(MIRROR, steps, app_id=f"app/{MIRROR}", txn_version=2, after=0, held=asked)
+        mirrors.evolve(
+            MIRROR, steps, app_id=f"app/{MIRROR}", txn_version=2, after=0, require_held=asked
+        )
 
     late = Sleeper(folder, spark, at, meanwhile)
     passed_over = isinstance(steps[at - 1], Fill | Rewrite)

@@ -50,7 +50,7 @@ def test_files_are_replaced_once_and_whole(lake: Lake) -> None:
         raise RuntimeError("somebody else has the source")
 
     with pytest.raises(RuntimeError):
-        _revise(lake, 1, old, files, held=lost)
+        _revise(lake, 1, old, files, require_held=lost)
     before = {one.path for one in (*old, *other)}
     assert set(lake.changelog.listed(FOLDER) or {}) == before
     assert _revise(lake, 1, old, files) == Published(2, skipped=False)
@@ -87,7 +87,7 @@ def test_a_changelog_shows_an_earlier_version_again(lake: Lake) -> None:
 
     again = partial(lake.changelog.restore, FOLDER, 0, app_id="app/restated", number=5, words="0")
     with pytest.raises(RuntimeError):
-        again(held=lost)
+        again(require_held=lost)
     assert again() == 2
     assert set(lake.changelog.listed(FOLDER) or {}) == {file.path for file in old}
     assert lake.changelog.recorded(FOLDER, "app/restated") == 5
@@ -99,7 +99,7 @@ def _revise(
     number: int,
     gone: tuple[SegmentFile, ...],
     files: list[SegmentFile] | tuple[SegmentFile, ...],
-    held: Callable[[], None] = lambda: None,
+    require_held: Callable[[], None] = lambda: None,
     *,
     app_id: str = "app/revision",
     schema: pa.Schema = ROWS.schema,
@@ -112,5 +112,5 @@ def _revise(
         gone=[one.path for one in gone],
         files=files,
         words=f"revision {number}",
-        held=held,
+        require_held=require_held,
     )

@@ -19,7 +19,7 @@ from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.errors import Need
 from lockstep.pipeline.values.intent import VersionSetEntry
 from lockstep.pipeline.values.position import ServerProcess
-from lockstep.pipeline.values.segment import SegmentFile, SourcePart, SourceTable
+from lockstep.pipeline.values.segment import SegmentFile, SystemTable, SystemTableSegment
 from lockstep.resources.postgres.session import Step
 from tests.ledger.made import (
     ANCHOR,
@@ -137,12 +137,12 @@ def test_files_of_the_sources_own_tables_are_given_back_by_name(
         SegmentFile("0.parquet", 5, 1000, "0" * 64),
         SegmentFile("1.parquet", 7, 2000, "f" * 64),
     )
-    ddl = SourcePart(SourceTable.DDL, files[:1])
-    transactions = SourcePart(SourceTable.TRANSACTIONS, files)
-    made = replace(record(batch), source_parts=(transactions, ddl))
+    ddl = SystemTableSegment(SystemTable.DDL, files[:1])
+    transactions = SystemTableSegment(SystemTable.TRANSACTIONS, files)
+    made = replace(record(batch), system_segments=(transactions, ddl))
     ledger.record_capture(lease, batch.id, made)
-    assert list(content_of(ledger, lease.source, batch.id).source_parts) == [ddl, transactions]
-    assert content_of(ledger, lease.source, first.id).source_parts == ()
+    assert list(content_of(ledger, lease.source, batch.id).system_segments) == [ddl, transactions]
+    assert content_of(ledger, lease.source, first.id).system_segments == ()
 
 
 def test_others_see_what_was_recorded(stand: Stand, source: str) -> None:

@@ -9,10 +9,10 @@ import pytest
 
 from lockstep.pipeline.ports.consumers import Consumers
 from lockstep.pipeline.ports.ledger import Ledger, content_of
-from lockstep.pipeline.upkeep.changes import ForgottenStep, Prunable, Pruned
+from lockstep.pipeline.upkeep.changes import DeletionStep, Prunable, Pruned
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.errors import ConsumerRefused, LedgerRefused
-from lockstep.pipeline.values.segment import SegmentFile, SourcePart, SourceTable
+from lockstep.pipeline.values.segment import SegmentFile, SystemTable, SystemTableSegment
 from tests.ledger.consuming import ALL, NAME, given
 from tests.ledger.made import ORDERS, begun, following, merged, record
 
@@ -21,9 +21,9 @@ def made(ledger: Ledger, lease: Lease, *, first: bool = False) -> int:
     """A batch with a file of `_transactions`, acknowledged."""
     batch = (begun if first else following)(ledger, lease)
     file = SegmentFile(f"batch-{batch.id:012d}-v1-00000.parquet", 1, 1, "0" * 64)
-    part = SourcePart(SourceTable.TRANSACTIONS, (file,))
+    part = SystemTableSegment(SystemTable.TRANSACTIONS, (file,))
     captured = record(batch, ORDERS, first=first)
-    ledger.record_capture(lease, batch.id, replace(captured, source_parts=(part,)))
+    ledger.record_capture(lease, batch.id, replace(captured, system_segments=(part,)))
     merged(ledger, lease, ORDERS, batch.id, batch.id, batch.id)
     ledger.mark_merged(lease)
     ledger.acknowledge(lease, batch.id)
@@ -39,17 +39,17 @@ def test_changes_go_once_nobody_needs_them(
     batches = [made(ledger, lease, first=number == 0) for number in range(12)]
     consumers.make_consumer(source, NAME, batches[1])
     later = ledger.clock() + timedelta(seconds=1)
-    forgettable = ledger.forgettable(source, later)
+    forgettable = ledger.deletable_changes(source, later)
     assert forgettable.aged == batches[-1]
-    assert ledger.forgettable(source, later - timedelta(days=1)).aged == 0
+    assert ledger.deletable_changes(source, later - timedelta(days=1)).aged == 0
     holders = {one.kind: one.through for one in forgettable.holders}
     assert holders == {"consumer": batches[1], "recovery": batches[4] - 1}
     with pytest.raises(LedgerRefused, match="forgotten_unneeded"):
-        ledger.forget(lease, batches[2])
-    assert ledger.forgotten(source).through == 0
+        ledger.begin_deletion(lease, batches[2])
+    assert ledger.deletion_notes(source).through == 0
 
-    ledger.forget(lease, batches[1])
-    gone = ledger.forgotten(source).newest
+    ledger.begin_deletion(lease, batches[1])
+    gone = ledger.deletion_notes(source).newest
     assert gone is not None
     assert (gone.above, gone.through, gone.unlisted_at, gone.deleted) == (
         0,
@@ -58,26 +58,26 @@ def test_changes_go_once_nobody_needs_them(
         False,
     )
     files = ledger.change_files(source, gone.above, gone.through)
-    assert {one.table for one in files} == {ORDERS, SourceTable.TRANSACTIONS}
+    assert {one.table for one in files} == {ORDERS, SystemTable.TRANSACTIONS}
     assert ledger.change_files(source, batches[-1], batches[-1]) == []
     delivery = given(consumers, source, ALL)
     assert delivery.first_batch == batches[2]
     consumers.ack_delivery(source, NAME, delivery.id)
     for again in (batches[2], batches[1]):
         with pytest.raises(LedgerRefused, match="forgotten_goes_on"):
-            ledger.forget(lease, again)
+            ledger.begin_deletion(lease, again)
     for _ in range(2):
-        ledger.note_forgotten(lease, ForgottenStep.UNLISTED, batches[1])
-    ledger.forget(lease, batches[3])
+        ledger.note_deletion_step(lease, DeletionStep.UNLISTED, batches[1])
+    ledger.begin_deletion(lease, batches[3])
     with pytest.raises(LedgerRefused, match="forgotten_unneeded"):
-        ledger.note_forgotten(lease, ForgottenStep.UNLISTED, batches[3])
-        ledger.forget(lease, batches[4])
-    assert [(one.above, one.through) for one in ledger.forgotten(source).unfinished] == [
+        ledger.note_deletion_step(lease, DeletionStep.UNLISTED, batches[3])
+        ledger.begin_deletion(lease, batches[4])
+    assert [(one.above, one.through) for one in ledger.deletion_notes(source).unfinished] == [
         (0, batches[1]),
         (batches[1], batches[3]),
     ]
     for _ in range(2):
-        ledger.note_forgotten(lease, ForgottenStep.DELETED, batches[1])
+        ledger.note_deletion_step(lease, DeletionStep.DELETED, batches[1])
     with pytest.raises(LedgerRefused, match="pruned_deleted"):
         ledger.prune(lease, Prunable.CONTENTS, batches[1], batches[3], 1000)
     later_rows = {one: content_of(ledger, source, one).segments for one in batches[2:]}
@@ -87,7 +87,7 @@ def test_changes_go_once_nobody_needs_them(
     assert pruned.rows > 0
     assert (pruned.reached, pruned.ended) == (batches[1], True)
     assert ledger.prune(lease, Prunable.CONTENTS, 0, batches[1], 1) == Pruned(0, 1, ended=False)
-    ledger.note_forgotten(lease, ForgottenStep.PRUNED, batches[1])
+    ledger.note_deletion_step(lease, DeletionStep.PRUNED, batches[1])
     assert ledger.newest_writes(source, mirror) == newest
     assert {one: content_of(ledger, source, one).segments for one in batches[2:]} == later_rows
     assert content_of(ledger, source, batches[0]).segments == ()
@@ -97,8 +97,8 @@ def test_changes_go_once_nobody_needs_them(
         batches[1],
     )
     assert len(ledger.version_set(source, batches[1]).shown) == 1
-    assert content_of(ledger, source, batches[0]).source_parts == ()
-    assert [one.through for one in ledger.forgotten(source).unfinished] == [batches[3]]
+    assert content_of(ledger, source, batches[0]).system_segments == ()
+    assert [one.through for one in ledger.deletion_notes(source).unfinished] == [batches[3]]
 
     assert consumers.make_consumer(source, "early", "earliest").cursor == batches[3]
     assert consumers.make_consumer(source, "right", batches[3]).cursor == batches[3]
@@ -106,5 +106,5 @@ def test_changes_go_once_nobody_needs_them(
         consumers.make_consumer(source, "late", batches[2])
     assert refused.value.rule == "consumers_start_kept"
     following(ledger, lease)
-    holding = ledger.forgettable(source, ledger.clock()).holders
+    holding = ledger.deletable_changes(source, ledger.clock()).holders
     assert ("batch", 0) in {(one.kind, one.through) for one in holding}

@@ -20,7 +20,7 @@ from lockstep.pipeline.schema.history import (
 from lockstep.pipeline.schema.model import (
     DatabaseCode,
     DatabaseSchema,
-    RowCode,
+    TableAccess,
     Trigger,
     View,
     schema_fingerprint,
@@ -83,10 +83,13 @@ CODED = DatabaseSchema(
                 "seen",
                 TableName("shop", "orders"),
                 ("INSERT", "UPDATE"),
-                RowCode(((TableName("log", "x"), ("DELETE",)),), (TableName("a", "b"),)),
+                TableAccess(((TableName("log", "x"), ("DELETE",)),), (TableName("a", "b"),)),
             ),
         ),
-        (View("v", RowCode(reason="unknown")), View("w", RowCode(own=(TableName("a", "c"),)))),
+        (
+            View("v", TableAccess(reason="unknown")),
+            View("w", TableAccess(own=(TableName("a", "c"),))),
+        ),
         ("help_topic",),
     ),
 )

@@ -19,12 +19,12 @@ from lockstep.pipeline.model.batch import Batch, BatchState, CaptureRecord, Ende
 from lockstep.pipeline.model.table_state import StoppedTable
 from lockstep.pipeline.ports.ledger import Ledger, content_of
 from lockstep.pipeline.schema.history import History
-from lockstep.pipeline.upkeep.changes import ForgottenStep, Prunable, Pruned
+from lockstep.pipeline.upkeep.changes import DeletionStep, Prunable, Pruned
 from lockstep.pipeline.values.consumers import DeliveryBounds
 from lockstep.pipeline.values.decisions import Continuity, Lease
 from lockstep.pipeline.values.errors import LedgerRefused
 from lockstep.pipeline.values.position import SetAnchor
-from lockstep.pipeline.values.segment import SegmentFile, SourcePart, SourceTable
+from lockstep.pipeline.values.segment import SegmentFile, SystemTable, SystemTableSegment
 from lockstep.pipeline.values.table import TableName, TablePatterns
 from tests.ledger.made import (
     DECISION,
@@ -117,7 +117,7 @@ class Past:
         captured = replace(
             captured,
             end=replace(captured.end, committed_at=moment),
-            source_parts=(SourcePart(SourceTable.TRANSACTIONS, (file,)),),
+            system_segments=(SystemTableSegment(SystemTable.TRANSACTIONS, (file,)),),
             set_anchors=(SetAnchor(gtid, 1),) if self.random.random() < 0.3 else (),
             by_gtid=self.runs == BY_GTID,
             scope=TablePatterns(("shop.*",), ()),
@@ -170,19 +170,19 @@ class Past:
 
     def forget(self) -> int | None:
         """Changes up to a batch that nobody needs; which one."""
-        holders = self.ledger.forgettable(self.source, self.ledger.clock()).holders
+        holders = self.ledger.deletable_changes(self.source, self.ledger.clock()).holders
         last = min(one.through for one in holders)
-        above = self.ledger.forgotten(self.source).through
+        above = self.ledger.deletion_notes(self.source).through
         known = [one.id for one in self.ledger.live_batches(self.source, above + 1, last)]
         if not known:
             return None
         through = self.random.choice(known)
         with self.ledger.lock(self.source, "upkeep", None) as lease:
-            self.ledger.forget(lease, through)
-            self.ledger.note_forgotten(lease, ForgottenStep.UNLISTED, through)
+            self.ledger.begin_deletion(lease, through)
+            self.ledger.note_deletion_step(lease, DeletionStep.UNLISTED, through)
             with pytest.raises(LedgerRefused, match="pruned_deleted"):
                 self.ledger.prune(lease, Prunable.BATCHES, 0, through, 1)
-            self.ledger.note_forgotten(lease, ForgottenStep.DELETED, through)
+            self.ledger.note_deletion_step(lease, DeletionStep.DELETED, through)
         return through
 
     def prune(self, through: int, calls: int) -> int:
@@ -198,7 +198,7 @@ class Past:
                 step = partial(ledger.prune, rows=rows, through=through, most=most)
                 done = self.locked(partial(step, above=done.reached))
                 yield done.rows if rows is Prunable.BATCHES else 0
-        self.locked(partial(ledger.note_forgotten, done=ForgottenStep.PRUNED, through=through))
+        self.locked(partial(ledger.note_deletion_step, step=DeletionStep.PRUNED, through=through))
 
     def locked(self, step: Callable[[Lease], Any]) -> Any:
         with self.ledger.lock(self.source, "upkeep", None) as lease:
@@ -239,7 +239,7 @@ class Past:
                 for table in TABLES
             ],
             "segments": [content_of(ledger, source, one.id).segments for one in live[1:]],
-            "parts": [content_of(ledger, source, one.id).source_parts for one in live[1:]],
+            "parts": [content_of(ledger, source, one.id).system_segments for one in live[1:]],
             "runs": [
                 ledger.captured_batch(source, run=f"run-{self.runs - back}") for back in range(3)
             ],
@@ -257,7 +257,7 @@ class Past:
             ],
             "pending": (ledger.pending(source), ledger.open_intents(source)),
             "consumers": self.stand.consumers.consumers(source),
-            "holders": ledger.forgettable(source, MOMENT).holders,
+            "holders": ledger.deletable_changes(source, MOMENT).holders,
         }
 
 
@@ -292,7 +292,7 @@ def test_what_is_kept_is_told_as_before(stand: Stand, source: str, seed: int, st
         } <= old
         assert past.prune(through, _END) == 0
         assert run(stand.dsn, _IDLE.format(source, through)) == [(0,)]
-    assert len(past.ledger.forgotten(source).unfinished) == 0
+    assert len(past.ledger.deletion_notes(source).unfinished) == 0
 
 
 def _live(one: Batch) -> bool:

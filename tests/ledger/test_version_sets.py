@@ -82,7 +82,7 @@ def test_a_set_names_the_newest_version_with_its_rows(ledger: Ledger, lease: Lea
     [write, *_] = ledger.intended(lease.source, second.id)
     assert found[0] == ledger.pinned(lease.source, write=write.id)
     # Nobody has looked at what was committed to the mirror before its newest version.
-    ledger.note_looked(lease, {mirror: 3})
+    ledger.note_examined_versions(lease, {mirror: 3})
     assert found[1:] == ledger.mirror_versions(lease.source, ORDERS, second.id)
     assert ledger.upkept(lease.source) == {mirror: 3}
 

@@ -13,8 +13,8 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from demo.mysql_data import account
 from demo.mysql_search import Program
+from demo.mysqld import account
 from lockstep.pipeline.values.errors import SetupIncomplete
 from lockstep.resources.file_lock import exclusive_lock
 

@@ -11,8 +11,8 @@ from lockstep.pipeline.schema.model import (
     ExpressionDefault,
     ForeignKey,
     KeyPart,
-    LiteralDefault,
     TableSchema,
+    ValueDefault,
 )
 from lockstep.pipeline.schema.rows import row_structure
 from lockstep.pipeline.values.errors import TableError
@@ -206,14 +206,14 @@ def test_expressions_are_the_server_s(shop: Shop) -> None:
 def test_literals_are_those_of_mysql(shop: Shop) -> None:
     """MariaDB prints expressions, and they are read as literals of the column's type."""
     defaults = {c.name: c.default for c in shop.table("defaults").columns}
-    assert defaults["b"] == LiteralDefault("it's")
-    assert defaults["d"] == LiteralDefault("1.500")
-    assert defaults["g"] == LiteralDefault("b'101'")
-    assert defaults["k"] == LiteralDefault("2024-01-02 03:04:05.678")
-    assert defaults["n"] == LiteralDefault("0x6162")
-    assert defaults["s"] == LiteralDefault("null")
-    assert defaults["u"] == LiteralDefault("current_timestamp")
-    assert defaults["v"] == LiteralDefault("aé")
+    assert defaults["b"] == ValueDefault("it's")
+    assert defaults["d"] == ValueDefault("1.500")
+    assert defaults["g"] == ValueDefault("b'101'")
+    assert defaults["k"] == ValueDefault("2024-01-02 03:04:05.678")
+    assert defaults["n"] == ValueDefault("0x6162")
+    assert defaults["s"] == ValueDefault("null")
+    assert defaults["u"] == ValueDefault("current_timestamp")
+    assert defaults["v"] == ValueDefault("aé")
     assert [defaults[name] for name in "qr"] == [None, None]
 
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from lockstep.pipeline.binlog.stream.ring import MOST_TEXT_BYTES
-from lockstep.pipeline.mirror.source_tables import source_table_path
-from lockstep.pipeline.values.segment import SourceTable
+from lockstep.pipeline.mirror.system_tables import system_table_path
+from lockstep.pipeline.values.segment import SystemTable
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server
 from tests.positions.follower import SOURCE, Follower
@@ -26,7 +26,7 @@ def followed(stand: MySqlStand, database: str) -> Follower:
 
 def told(follower: Follower) -> list[dict[str, Any]]:
     """What the newest run added to `_transactions`."""
-    folder = source_table_path(SOURCE, SourceTable.TRANSACTIONS)
+    folder = system_table_path(SOURCE, SystemTable.TRANSACTIONS)
     rows = follower.lake.tables[folder][-1].rows.to_pylist()
     return [row for row in rows if row["_batch"] == rows[-1]["_batch"]]
 

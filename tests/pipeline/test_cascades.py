@@ -25,7 +25,7 @@ def refers(
 
 
 def references(*tables: TableSchema, folding: int = 0) -> References:
-    return References(tables, ServerSchema(lower_case_table_names=folding).fold)
+    return References(tables, ServerSchema(lower_case_table_names=folding).fold_case)
 
 
 def below(

@@ -25,7 +25,7 @@ from lockstep.pipeline.binlog.values.charsets import (
     text_decoder,
     twins,
 )
-from lockstep.pipeline.schema.collations import character_set
+from lockstep.pipeline.schema.collations import charset_by_number
 from lockstep.pipeline.values.errors import TableError
 from lockstep.pipeline.values.table import Column
 from tests.chance import by_chance
@@ -93,7 +93,7 @@ def test_an_unknown_set_is_the_table_s_error(charset: str) -> None:
 @pytest.mark.parametrize("collation", [255 + 69, 3328, 4096])
 def test_numbers_that_nobody_gave_away(collation: int) -> None:
     """What the others mean is asked of servers (`tests/schema/test_collations.py`)."""
-    assert f"collation {collation}" == character_set(collation)
+    assert f"collation {collation}" == charset_by_number(collation)
 
 
 SEVERAL = sorted(charset for charset in CHARACTER_SETS if is_ambiguous(charset))

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from lockstep.pipeline.mirror.layout import application_id, changelog_path
-from lockstep.pipeline.mirror.source_tables import source_table_id, source_table_path
+from lockstep.pipeline.mirror.system_tables import system_table_app_id, system_table_path
 from lockstep.pipeline.model.batch import Batch, BatchState, CaptureRecord
 from lockstep.pipeline.model.table_state import OrderKind
 from lockstep.pipeline.ports.ledger import content_of
@@ -19,7 +19,7 @@ from lockstep.pipeline.run.repair import repair
 from lockstep.pipeline.source_plan import SourcePlan
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.errors import SegmentsLost, StoppedBy
-from lockstep.pipeline.values.segment import SegmentFile, SourcePart, SourceTable
+from lockstep.pipeline.values.segment import SegmentFile, SystemTable, SystemTableSegment
 from lockstep.pipeline.values.table import TablePatterns
 from lockstep.resources.mysql.connection import ConnectionSettings
 from lockstep.resources.mysql.server import MySqlServer
@@ -221,9 +221,9 @@ def test_a_prepared_transaction_is_lost_where_a_table_shows_its_batch(stand: Sta
 def with_transactions(stand: Stand) -> Batch:
     """A batch that changed no table, and has a file of the source's `_transactions`."""
     batch = begun(stand.ledger, stand.lease)
-    folder = source_table_path("shop", SourceTable.TRANSACTIONS)
-    part = SourcePart(SourceTable.TRANSACTIONS, stand.written(batch, folder))
-    made = replace(record(batch), source_parts=(part,))
+    folder = system_table_path("shop", SystemTable.TRANSACTIONS)
+    part = SystemTableSegment(SystemTable.TRANSACTIONS, stand.written(batch, folder))
+    made = replace(record(batch), system_segments=(part,))
     stand.ledger.record_capture(stand.lease, batch.id, made)
     return newest(stand.ledger, stand.lease)
 
@@ -241,11 +241,11 @@ def test_segments_lost_where_transactions_are_shown(stand: Stand) -> None:
     """They would be there twice, once for each batch that read them."""
     batch = with_transactions(stand)
     stand.work.changelog.publish(
-        source_table_path("shop", SourceTable.TRANSACTIONS),
-        app_id=source_table_id("shop", SourceTable.TRANSACTIONS),
+        system_table_path("shop", SystemTable.TRANSACTIONS),
+        app_id=system_table_app_id("shop", SystemTable.TRANSACTIONS),
         batch=batch.id,
         schema=SCHEMA,
-        files=content_of(stand.ledger, batch.source, batch.id).source_parts[0].files,
+        files=content_of(stand.ledger, batch.source, batch.id).system_segments[0].files,
         user_metadata="",
     )
     stand.damage(batch)

@@ -47,12 +47,12 @@ def test_the_worst_is_told(
         partial=[EXTENT] if part else [],
         gaps=[GAP] if gap else [],
         proofs=[PROOF] if differs else [],
-        in_clear=[CLEAR] if clear else [],
+        uncleared_values=[CLEAR] if clear else [],
     )[TABLE]
     holds = {health}
     holds |= {TableHealth.DIFFERS} if differs else set()
     holds |= {TableHealth.GAP} if gap else set()
     holds |= {TableHealth.PARTIAL} if part else set()
-    holds |= {TableHealth.IN_CLEAR} if clear else set()
+    holds |= {TableHealth.IN_PLAINTEXT} if clear else set()
     assert found.health is min(holds, key=list(TableHealth).index)
     assert found.follows == (holds == {TableHealth.FOLLOWING}) == (not found.hint)

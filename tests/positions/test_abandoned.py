@@ -66,7 +66,7 @@ class Folder:
         parts = sum(
             len(part.files)
             for batch in live
-            for part in content_of(ledger, SOURCE, batch.id).source_parts
+            for part in content_of(ledger, SOURCE, batch.id).system_segments
         )
         return segments + parts, len([one for one in ledger.open_prepared(SOURCE) if one.file])
 

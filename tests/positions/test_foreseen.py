@@ -15,8 +15,7 @@ from lockstep.pipeline.model.table_state import OrderKind, Supplier, TableEvent
 from lockstep.pipeline.ports.ledger import content_of
 from lockstep.pipeline.proof.sampling import ValueRange
 from lockstep.pipeline.replay.spans import Span
-from lockstep.pipeline.run.rebuild.origin import origin_at
-from lockstep.pipeline.run.rebuild.rebuild import rebuild_as_of
+from lockstep.pipeline.run.rebuild import origin_at, rebuild_as_of
 from lockstep.pipeline.run.replay.replay import plan_replay, replay
 from lockstep.pipeline.run.status.reloads import give_reload, plan_reload, plan_repairs
 from lockstep.pipeline.run.status.table_commands import OrderRequest, give_order, plan_resume

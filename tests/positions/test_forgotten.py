@@ -18,14 +18,13 @@ from typing import Any
 import pytest
 
 from lockstep.pipeline.mirror.layout import changelog_path
-from lockstep.pipeline.mirror.source_tables import source_table_path
+from lockstep.pipeline.mirror.system_tables import system_table_path
 from lockstep.pipeline.model.batch import BatchState
 from lockstep.pipeline.model.table_state import Supplier
 from lockstep.pipeline.ports.ledger import content_of
 from lockstep.pipeline.replay.spans import Span
 from lockstep.pipeline.run.context import Workplace
-from lockstep.pipeline.run.rebuild.origin import origin_at
-from lockstep.pipeline.run.rebuild.rebuild import rebuild_as_of
+from lockstep.pipeline.run.rebuild import origin_at, rebuild_as_of
 from lockstep.pipeline.run.recovery.recover import recover
 from lockstep.pipeline.run.replay.replay import replay
 from lockstep.pipeline.run.status.schema_history import show_schema
@@ -58,7 +57,7 @@ from tests.twins.copies import MemoryCopies
 
 TABLES = ("a", "b")
 QUIET = "quiet"
-STEPS = {"forget": 1, "note_forgotten": 3, "prune": 3}
+STEPS = {"begin_deletion": 1, "note_deletion_step": 3, "prune": 3}
 """Steps that an upkeep may die at, and how often an upkeep takes each of them."""
 KEEP, PROMISED = timedelta(hours=2), timedelta(hours=1)
 GONE = "as `keep_changes` says"
@@ -144,12 +143,12 @@ class Kept:
 
     @property
     def through(self) -> int:
-        return self.follower.ledger.forgotten(SOURCE).through
+        return self.follower.ledger.deletion_notes(SOURCE).through
 
     def require(self) -> None:
         """Changelogs list what is kept, and nothing else; files of before go in the end."""
         ledger, lake = self.follower.ledger, self.follower.lake
-        notes = [one for one in ledger.forgotten(SOURCE).unfinished if not one.deleted]
+        notes = [one for one in ledger.deletion_notes(SOURCE).unfinished if not one.deleted]
         below = min((one.above for one in notes), default=self.through)
         for batch in ledger.live_batches(SOURCE, 1, 1 << 60):
             for folder, file in self.files(batch.id):
@@ -167,9 +166,9 @@ class Kept:
             version = ledger.schema_version(SOURCE, segment.table, segment.schema_version)
             for file in segment.files:
                 yield changelog_path(SOURCE, segment.table, version.generation), file
-        for part in content_of(ledger, SOURCE, batch).source_parts:
+        for part in content_of(ledger, SOURCE, batch).system_segments:
             for file in part.files:
-                yield source_table_path(SOURCE, part.table), file
+                yield system_table_path(SOURCE, part.table), file
 
     # -- who needs them ----------------------------------------------------------------------
 
@@ -230,7 +229,7 @@ class Kept:
             assert all(one.batch.id > self.through for one in report.batches)
 
     def lies_before(self, place: str) -> bool:
-        gone = self.follower.ledger.forgotten(SOURCE).newest
+        gone = self.follower.ledger.deletion_notes(SOURCE).newest
         return gone is not None and parse_place(place).at < gone.end.at  # type: ignore[union-attr]
 
     def rebuild(self) -> None:

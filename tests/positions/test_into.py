@@ -14,8 +14,7 @@ import pytest
 from lockstep.commands import plan as show
 from lockstep.pipeline.model.table_state import OrderKind, Supplier, TableCondition, TableEventKind
 from lockstep.pipeline.run.mirror_places import former_places
-from lockstep.pipeline.run.rebuild.origin import origin_at
-from lockstep.pipeline.run.rebuild.rebuild import rebuild_as_of
+from lockstep.pipeline.run.rebuild import origin_at, rebuild_as_of
 from lockstep.pipeline.run.status.plan import make_plan
 from lockstep.pipeline.run.status.status import standing_of
 from lockstep.pipeline.run.status.version_sets import version_set_at

@@ -30,7 +30,7 @@ KEPT: Final = (
     "pending",
     "open_intents",
     "revisions",
-    "looked",
+    "examined_versions",
 )
 """Questions whose answers are kept until something is written; others, with values of their own,
 besides."""

@@ -18,8 +18,7 @@ import pyarrow as pa
 import pytest
 
 from lockstep.pipeline.model.table_state import OrderKind, Supplier
-from lockstep.pipeline.run.rebuild.origin import origin_at
-from lockstep.pipeline.run.rebuild.rebuild import RebuildReport, rebuild_as_of
+from lockstep.pipeline.run.rebuild import RebuildReport, origin_at, rebuild_as_of
 from lockstep.pipeline.run.status.table_commands import OrderRequest, give_order
 from lockstep.pipeline.values.errors import ConfigurationError, PastRefused, SpanRefused, StoppedBy
 from lockstep.pipeline.values.places import moment_text, parse_place
@@ -35,7 +34,14 @@ from tests.twins.copies import MemoryCopies
 
 TABLES = ("a", "b", "k")
 """The last has no key, unless rows are to be marked."""
-STEPS = ("record_capture", "intend", "settle", "mark_merged", "acknowledge", "note_looked")
+STEPS = (
+    "record_capture",
+    "intend",
+    "settle",
+    "mark_merged",
+    "acknowledge",
+    "note_examined_versions",
+)
 ACTIONS, MORE = 20, 50
 """In every run, and in the soak."""
 STOPPED = re.compile("it was stopped|it was brought back with a later batch|lacks batches")

@@ -37,7 +37,7 @@ STEPS = (
     "end_revision",
     "intend",
     "settle",
-    "note_looked",
+    "note_examined_versions",
     "require_held",
 )
 ACTIONS, MORE = 18, 40

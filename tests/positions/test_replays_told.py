@@ -11,8 +11,7 @@ import pytest
 
 from lockstep.pipeline.model.table_state import OrderKind
 from lockstep.pipeline.replay.spans import Span
-from lockstep.pipeline.run.rebuild.origin import origin_at
-from lockstep.pipeline.run.rebuild.rebuild import rebuild_as_of
+from lockstep.pipeline.run.rebuild import origin_at, rebuild_as_of
 from lockstep.pipeline.run.replay.replay import ReplayReport, plan_replay, replay
 from lockstep.pipeline.run.replay.segment_comparison import SegmentStanding
 from lockstep.pipeline.run.replay.waiting import wait_for_lock

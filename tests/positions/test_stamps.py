@@ -16,8 +16,7 @@ import pytest
 
 from lockstep.pipeline.model.table_state import OrderKind, TableEventKind
 from lockstep.pipeline.run.proof.verify_rows import verify
-from lockstep.pipeline.run.rebuild.origin import origin_at
-from lockstep.pipeline.run.rebuild.rebuild import rebuild_as_of
+from lockstep.pipeline.run.rebuild import origin_at, rebuild_as_of
 from lockstep.pipeline.run.status.plan import make_plan
 from lockstep.pipeline.values.places import parse_place
 from lockstep.pipeline.values.policies import Deletes, DroppedColumns, LakePolicies, OnRewrite

@@ -77,7 +77,7 @@ def outcomes(
     `metadata` is as `run` has it."""
     facts = facts_of(stand)
     start = head(stand)
-    ran = run(stand, cases, mariadb=facts.mariadb, refused=refused, metadata=metadata)
+    ran = run(stand, cases, mariadb=facts.is_mariadb, refused=refused, metadata=metadata)
     return follow(ran, logged(stand, start, facts), facts)
 
 
@@ -113,7 +113,7 @@ def follow(
             current = next(waiting, None)
         # What was lost is read anew, so that the next statement can be followed.
         lost = state.quarantined or state.wrong
-        schema = replace(one.server, unknown=frozenset()) if lost else state.schema
+        schema = replace(one.server, unknown_tables=frozenset()) if lost else state.schema
         if state.texts or state.wrong:
             found.append(_outcome(one, state))
     return found
@@ -157,14 +157,14 @@ def _step(statement: Logged, state: _Followed) -> None:
 
 def _check(mapped: Mapped, state: _Followed, facts: ServerDialect) -> None:
     """A TABLE_MAP is that of the structure that was followed."""
-    writer = LogWriter("mariadb" if facts.mariadb else "mysql", facts.version)
+    writer = LogWriter("mariadb" if facts.is_mariadb else "mysql", facts.version)
     table_map = read_table_map(mapped.raw, writer)
     name = table_map.table
     ours = state.schema.table(name)
     if state.lost:
         return
     if ours is None:
-        if name not in state.schema.unknown and name.database in state.schema.databases:
+        if name not in state.schema.unknown_tables and name.database in state.schema.databases:
             state.wrong.append(f"{name}: rows of a table that is not there")
         return
     state.maps += 1
@@ -186,7 +186,7 @@ def _check(mapped: Mapped, state: _Followed, facts: ServerDialect) -> None:
     for difference in changed_meaning(schema_of(theirs), ours, told_by_log=True):
         state.wrong.append(f"{name}: rows are said to mean something else: {difference}")
     structure = logged_structure(ours)
-    if facts.mariadb and not ours.primary_key:
+    if facts.is_mariadb and not ours.primary_key:
         # Which UNIQUE key stands in, if any, MariaDB does not decide by what is declared.
         structure = replace(structure, primary_key=theirs.primary_key)
     if structure != theirs:
@@ -238,7 +238,7 @@ def _compare(state: _Followed, theirs: ServerSchema) -> Iterator[str]:
             our = replace(our, code=None)  # which information_schema is not asked for here
         if our != their:
             yield f"database {name}: {our}, {their}"
-    for table in sorted({*ours.tables, *theirs.tables} - ours.unknown - _asked(state)):
+    for table in sorted({*ours.tables, *theirs.tables} - ours.unknown_tables - _asked(state)):
         yield from _compare_table(table, ours.tables.get(table), theirs.tables.get(table))
 
 

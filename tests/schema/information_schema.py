@@ -25,9 +25,9 @@ from lockstep.pipeline.schema.model import (
     ForeignKey,
     KeyPart,
     KeySchema,
-    LiteralDefault,
     ServerSchema,
     TableSchema,
+    ValueDefault,
 )
 from lockstep.pipeline.values.table import TableName
 
@@ -216,7 +216,7 @@ def _mysql_default(default: Any, extra: str, column: ColumnSchema) -> Default | 
     text = _text(default)
     # MySQL 5.7 marks none, and has but one: of columns of moments.
     moment = column.type in ("datetime", "timestamp") and text.startswith("CURRENT_TIMESTAMP")
-    return expression(text) if moment or "DEFAULT_GENERATED" in extra else LiteralDefault(text)
+    return expression(text) if moment or "DEFAULT_GENERATED" in extra else ValueDefault(text)
 
 
 def _mariadb_default(default: Any, _: str, column: ColumnSchema) -> Default | None:
@@ -227,9 +227,9 @@ def _mariadb_default(default: Any, _: str, column: ColumnSchema) -> Default | No
     text = _text(default)
     quoted = re.fullmatch(r"_?[a-z0-9]*'((?:[^'\\]|''|\\.)*)'", text, re.DOTALL)
     if quoted is not None:
-        return LiteralDefault(_ESCAPED.sub(_plain, quoted[1]))
+        return ValueDefault(_ESCAPED.sub(_plain, quoted[1]))
     if re.fullmatch(r"[xX]'[0-9A-Fa-f]*'|0x[0-9A-Fa-f]+|b'[01]*'|-?[0-9.eE+-]+", text):
-        return LiteralDefault(text)
+        return ValueDefault(text)
     return expression(text)
 
 
@@ -326,15 +326,15 @@ def _comparable(column: ColumnSchema) -> ColumnSchema:
     default = column.default
     if isinstance(default, ExpressionDefault):
         default = expression(default.text)
-    if isinstance(default, LiteralDefault) and column.type in ("float", "double"):
-        default = LiteralDefault(repr(float(default.text)))
-    if isinstance(default, LiteralDefault) and column.zerofill:
-        default = LiteralDefault(default.text.lstrip("0"))
-    if isinstance(default, LiteralDefault) and column.members and column.charset == "binary":
+    if isinstance(default, ValueDefault) and column.type in ("float", "double"):
+        default = ValueDefault(repr(float(default.text)))
+    if isinstance(default, ValueDefault) and column.zerofill:
+        default = ValueDefault(default.text.lstrip("0"))
+    if isinstance(default, ValueDefault) and column.members and column.charset == "binary":
         # Printed as bytes.
-        default = LiteralDefault("…")
-    if isinstance(default, LiteralDefault) and column.type in _OTHERWISE:
-        default = LiteralDefault("…")
+        default = ValueDefault("…")
+    if isinstance(default, ValueDefault) and column.type in _OTHERWISE:
+        default = ValueDefault("…")
     generated = None if column.generated is None else ""
     return replace(column, default=default, generated=generated)
 

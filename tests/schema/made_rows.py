@@ -16,7 +16,7 @@ import pymysql
 from pymysql.cursors import Cursor
 
 from lockstep.pipeline.schema.model import (
-    BLOBS,
+    BLOB_FAMILY,
     CHARACTER_STRINGS,
     INTEGER_BITS,
     ColumnSchema,
@@ -135,7 +135,7 @@ def literal(column: ColumnSchema, number: int, more: str = "") -> str:
         return str(number)
     if kind in CHARACTER_STRINGS:
         return "'" + f"{number}{more}".replace("\\", "\\\\").replace("'", "''") + "'"
-    if kind in ("binary", "varbinary", *BLOBS):
+    if kind in ("binary", "varbinary", *BLOB_FAMILY):
         return f"x'{number:02x}'"
     match kind:
         case "bit":

@@ -7,11 +7,11 @@ import re
 import pytest
 
 from lockstep.pipeline.schema.collations import (
-    character_set,
+    charset_by_number,
     charset_of,
     collation_name,
     default_collation,
-    widest,
+    max_character_bytes,
 )
 from tests.fix_mysql import MySqlStand
 
@@ -30,7 +30,7 @@ def test_mysql(mysql: MySqlStand) -> None:
         int(one): (collation_name(int(one)), charset_of(collation_name(int(one)) or ""))
         for one, _, _ in rows
     }
-    assert {one: character_set(one) for one, *_ in rows} == {
+    assert {one: charset_by_number(one) for one, *_ in rows} == {
         one: _full(charset) for one, _, charset in rows
     }
     sets = mysql.rows(
@@ -38,7 +38,10 @@ def test_mysql(mysql: MySqlStand) -> None:
         " from information_schema.character_sets"
     )
     assert {_full(name): (_full(default), int(most)) for name, default, most in sets} == {
-        _full(name): (default_collation(_full(name), "utf8mb4_0900_ai_ci"), widest(_full(name)))
+        _full(name): (
+            default_collation(_full(name), "utf8mb4_0900_ai_ci"),
+            max_character_bytes(_full(name)),
+        )
         for name, _, _ in sets
     }
 
@@ -56,6 +59,6 @@ def test_mariadb(mariadb: MySqlStand) -> None:
         if _full(name) != collation_name(int(one), "mariadb")
     }
     assert set() == wrong
-    assert {one: character_set(one) for one, *_ in rows} == {
+    assert {one: charset_by_number(one) for one, *_ in rows} == {
         one: charset for one, _, charset in rows
     }

@@ -27,7 +27,7 @@ from lockstep.pipeline.schema.statements.read import read_change
 from tests.schema.schemas_made import EMPTY, MARIADB, MYSQL, after, named, table
 
 _A = "create table a (id int primary key, b int, c varchar(5))"
-_UNKNOWN = EMPTY.with_unknown(named("a"))
+_UNKNOWN = EMPTY.with_unknown_table(named("a"))
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_effects(
     """Of the last statement; a table whose structure is unknown is in no schema."""
     done = after(statements, context, schema)
     assert effects == [type(effect) for effect in done.effects]
-    assert {named(name) for name in unknown} == done.schema.unknown
+    assert {named(name) for name in unknown} == done.schema.unknown_tables
     assert done.schema.tables.keys() == ({named("a")} if not unknown else set())
 
 
@@ -111,7 +111,7 @@ def test_what_does_not_fit(alter: str) -> None:
     """A clause that does not fit the table makes its structure unknown, no guess."""
     done = after([_A, f"alter table a {alter}"])
     assert isinstance(done.effects[0], NotFollowed)
-    assert {named("a")} == done.schema.unknown
+    assert {named("a")} == done.schema.unknown_tables
     assert done.schema.tables == {}
 
 
@@ -136,7 +136,7 @@ def test_rows_that_change_without_events() -> None:
 
 def test_dropped_databases() -> None:
     """A database takes its tables along, the unknown ones too."""
-    schema = after([_A]).schema.with_unknown(named("u"))
+    schema = after([_A]).schema.with_unknown_table(named("u"))
     done = after(["drop database shop"], schema=schema)
     assert {named("a"), named("u")} == {
         effect.table for effect in done.effects if isinstance(effect, Dropped)
@@ -156,7 +156,7 @@ def test_phases() -> None:
 
 def test_forgotten() -> None:
     """Tables that a statement may have touched are unknown."""
-    assert {named("a")} == forget(after([_A]).schema, [named("a")]).unknown
+    assert {named("a")} == forget(after([_A]).schema, [named("a")]).unknown_tables
 
 
 def test_without_a_character_set() -> None:

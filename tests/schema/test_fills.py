@@ -13,8 +13,8 @@ from lockstep.pipeline.schema.fills import StatementMoment, fill_of
 from lockstep.pipeline.schema.model import (
     ColumnSchema,
     ExpressionDefault,
-    LiteralDefault,
     TableSchema,
+    ValueDefault,
     WrittenDefault,
 )
 from lockstep.pipeline.schema.rows import row_structure
@@ -107,7 +107,7 @@ LITERALS: list[tuple[str, dict[str, Any], str, Any]] = [
 @pytest.mark.parametrize(("kind", "more", "text", "expected"), LITERALS)
 def test_a_literal_default(kind: str, more: dict[str, Any], text: str, expected: Any) -> None:
     """As the column's lake type holds it."""
-    found = fill(ColumnSchema("c", kind, default=LiteralDefault(text), **more))
+    found = fill(ColumnSchema("c", kind, default=ValueDefault(text), **more))
     assert found is not None
     assert found.as_py() == expected
 

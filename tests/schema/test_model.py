@@ -19,9 +19,9 @@ from lockstep.pipeline.schema.model import (
     HiddenColumn,
     KeyPart,
     KeySchema,
-    LiteralDefault,
     ServerSchema,
     TableSchema,
+    ValueDefault,
     schema_fingerprint,
     schema_from_json,
     schema_to_json,
@@ -31,7 +31,7 @@ from tests.schema.schemas_made import named
 
 _NAMES = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=5)
 _TABLE_NAMES = st.builds(TableName, _NAMES, _NAMES)
-_DEFAULTS = st.none() | st.builds(LiteralDefault, _NAMES) | st.builds(ExpressionDefault, _NAMES)
+_DEFAULTS = st.none() | st.builds(ValueDefault, _NAMES) | st.builds(ExpressionDefault, _NAMES)
 _COLUMNS = st.builds(
     ColumnSchema,
     name=_NAMES,
@@ -117,7 +117,7 @@ def test_fingerprint_of_keys() -> None:
                 A,
                 columns=(
                     A.columns[0],
-                    ColumnSchema("n", "char", length=5, default=LiteralDefault("x")),
+                    ColumnSchema("n", "char", length=5, default=ValueDefault("x")),
                 ),
             ),
             ("column n type: varchar, char", "column n default: none, 'x'"),

@@ -18,9 +18,9 @@ from lockstep.pipeline.schema.effects import Changed, NotFollowed, Renamed
 from lockstep.pipeline.schema.evolve import Evolved, evolve
 from lockstep.pipeline.schema.model import (
     ColumnSchema,
-    LiteralDefault,
     ServerSchema,
     TableSchema,
+    ValueDefault,
     WrittenDefault,
 )
 from lockstep.pipeline.schema.statements.changes import Irrelevant, NotUnderstood
@@ -79,7 +79,7 @@ def _one_table(
     for _ in range(_ALTERS):
         [table] = server.tables.values()
         row = _only_row(cursor, table)
-        text = random_alter(chance, table, mariadb=context.facts.mariadb)
+        text = random_alter(chance, table, mariadb=context.facts.is_mariadb)
         if not _taken(cursor, text):
             counted["refused"] += 1
             continue
@@ -91,7 +91,7 @@ def _one_table(
 
 
 def _server(cursor: Cursor, context: StatementContext) -> ServerSchema:
-    return read_server(cursor, mariadb=context.facts.mariadb, like=context.database)
+    return read_server(cursor, mariadb=context.facts.is_mariadb, like=context.database)
 
 
 def _taken(cursor: Cursor, statement: str) -> bool:
@@ -155,11 +155,11 @@ def _default(column: ColumnSchema) -> str | None:
     """As the server casts it to text; the literals of these statements are whole numbers, whose
     value a person knows of a written one, too."""
     match column.default:
-        case LiteralDefault(text) if column.type == "double":
+        case ValueDefault(text) if column.type == "double":
             return f"{float(text):g}"
-        case LiteralDefault(text) if text.startswith("0x"):
+        case ValueDefault(text) if text.startswith("0x"):
             return bytes.fromhex(text[2:]).decode()
-        case LiteralDefault(text):
+        case ValueDefault(text):
             return text
         case WrittenDefault(text):
             return text.strip("'")

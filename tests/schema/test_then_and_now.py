@@ -116,7 +116,7 @@ def compared(along: Reader, later: Reader) -> Compared:
         both += len(one.keys() & other.keys())
     differences += _histories(along, later)
     if along.of_the_source() != later.of_the_source():
-        differences.append("the source's own tables differ")
+        differences.append("the system tables differ")
     return Compared(tuple(differences), both)
 
 

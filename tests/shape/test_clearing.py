@@ -20,10 +20,10 @@ from lockstep.pipeline.run.capture import capture
 from lockstep.pipeline.run.clear import clear, clearable
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.merge import merge
-from lockstep.pipeline.run.rebuild.origin import origin_at
+from lockstep.pipeline.run.rebuild import origin_at
 from lockstep.pipeline.run.recovery.recover import recover, undone_run
 from lockstep.pipeline.run.replay.replay import replay
-from lockstep.pipeline.run.reshaping import still_in_clear
+from lockstep.pipeline.run.reshaping import still_in_plaintext
 from lockstep.pipeline.schema.history import Hash
 from lockstep.pipeline.shape.hashes import PrivacyKey
 from lockstep.pipeline.shape.shape import ShapeRules
@@ -51,7 +51,7 @@ create table c (code varchar(20) primary key, secret varchar(50) default '{WORD}
 
 
 class Cleared:
-    """One table that stood in clear, and one beside it that stays so."""
+    """One table that stood in plaintext, and one beside it that stays so."""
 
     def __init__(self, stand: MySqlStand, name: str, **options: Any) -> None:
         self.stand, self.name = stand, name
@@ -89,7 +89,7 @@ class Cleared:
         return done
 
     def notes(self) -> list[UnclearedValues]:
-        return self.follower.ledger.in_clear(SOURCE)
+        return self.follower.ledger.uncleared_values(SOURCE)
 
     def found(self, word: str = WORD) -> list[str]:
         """Where a word stands."""
@@ -146,7 +146,7 @@ _WRITES = frozenset(
         "revise",
         "purge",
         "cut",
-        "note_looked",
+        "note_examined_versions",
         "note_upkept",
         "bring",
         "clear_files",
@@ -189,14 +189,14 @@ def test_a_consumer_and_a_person_hold_it(cleared: Cleared) -> None:
     cleared.follower.run()
     cleared.clear()
     (note,) = cleared.notes()
-    assert "the consumer reader has not acknowledged" in note.told
+    assert "the consumer reader has not acknowledged" in note.full_sentence
     with cleared.follower.leased() as lease, pytest.raises(LedgerRefused):
         cleared.follower.ledger.begin_clearing(lease, note.id)
     cleared.hide(replace(HIDING, keep_clear="the lawyers look at it"))
     consumers.drop_consumer(SOURCE, "reader", author="ada", reason="gone")
     assert cleared.clear() == ()
     (note,) = cleared.notes()
-    assert "the lawyers look at it" in note.told
+    assert "the lawyers look at it" in note.full_sentence
     assert cleared.found()
     cleared.hide()
     assert len(cleared.clear()) == 1
@@ -204,7 +204,7 @@ def test_a_consumer_and_a_person_hold_it(cleared: Cleared) -> None:
 
 
 def test_less_and_more_and_less_again(cleared: Cleared) -> None:
-    """What was captured in clear in between goes, too, though the first time is still held."""
+    """What was captured in plaintext in between goes, too, though the first time is still held."""
     consumers = cleared.follower.ledger.consumers
     consumers.make_consumer(SOURCE, "reader", "earliest")
     for shapes in ({f"{cleared.name}.c": HIDING}, {}, {f"{cleared.name}.c": HIDING}):
@@ -305,7 +305,7 @@ def test_two_versions_of_upkeep_are_cleared_with_the_rest(cleared: Cleared) -> N
     for _ in range(2):
         commits.append(replace(commits[-1], app_id="", user_metadata=said, operation="OPTIMIZE"))
     cleared.clear()
-    assert cleared.follower.ledger.looked(SOURCE)[mirror] == len(commits) - 1
+    assert cleared.follower.ledger.examined_versions(SOURCE)[mirror] == len(commits) - 1
     cleared.do("insert into c (code) values ('new')")
     cleared.follower.run()
     assert len(cleared.follower.mirror(f"{cleared.name}.c")) == 3
@@ -318,7 +318,7 @@ def test_a_table_that_was_paused_is_read_again(cleared: Cleared) -> None:
     cleared.hide()
     cleared.follower.run()
     (note,) = cleared.notes()
-    assert "was not read from the source since" in note.told
+    assert "was not read from the source since" in note.full_sentence
     cleared.follower.order(OrderKind.RESUME, cleared.table)
     cleared.follower.run()
     assert len(cleared.clear()) == 1
@@ -338,7 +338,7 @@ def test_names_that_a_table_had_and_tables_that_nothing_reads(cleared: Cleared) 
     for _ in range(2):
         follower.run()
         cleared.clear()
-    told = {note.table.name: note.until for note in cleared.notes()}
+    told = {note.table.name: note.hint for note in cleared.notes()}
     assert told.keys() == {"c", "d", "left_out"}
     assert "if `tables` has it" in told["left_out"]
     for former in ("c", "d"):
@@ -360,7 +360,7 @@ def test_a_ledger_that_is_lost_before_it_is_cleared(cleared: Cleared) -> None:
     with cleared.follower.leased() as lease:
         recover(cleared.follower.work(), lease, author="somebody")
     (note,) = cleared.notes()
-    assert "was not read from the source since" in note.told
+    assert "was not read from the source since" in note.full_sentence
     cleared.follower.run()
     assert len(cleared.clear()) == 1
     assert (cleared.found(), cleared.notes()) == ([], [])
@@ -379,12 +379,16 @@ def test_rows_that_a_policy_keeps_go_too(mysql: MySqlStand) -> None:
         cleared.do("delete from c where v = 1")
         cleared.follower.run()
         cleared.hide()
-        assert "its mirror kept" in (still_in_clear(cleared.follower.work(), cleared.table) or "")
+        assert "its mirror kept" in (
+            still_in_plaintext(cleared.follower.work(), cleared.table) or ""
+        )
         cleared.hide(replace(HIDING, keep_clear="the lawyers look at it"))
         cleared.follower.run()
         assert f"{WORD}1" in str(cleared.follower.mirror(f"{name}.c"))
         cleared.hide()
-        assert "its mirror kept" in (still_in_clear(cleared.follower.work(), cleared.table) or "")
+        assert "its mirror kept" in (
+            still_in_plaintext(cleared.follower.work(), cleared.table) or ""
+        )
         cleared.follower.run()
         assert len(cleared.clear()) == 2
         assert (cleared.found(), cleared.notes()) == ([], [])

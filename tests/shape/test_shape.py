@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from lockstep.pipeline.run.dump.image_decoder import with_defaults
 from lockstep.pipeline.run.load.part import on_shown_columns
 from lockstep.pipeline.schema.history import Conversion, Fate, Hash, Mask, read_mask
-from lockstep.pipeline.schema.model import LiteralDefault
+from lockstep.pipeline.schema.model import ValueDefault
 from lockstep.pipeline.schema.types import arrow_schema
 from lockstep.pipeline.shape.condition import ConditionUnusable, read_condition
 from lockstep.pipeline.shape.hashes import PrivacyKey
@@ -418,7 +418,7 @@ def test_defaults_of_hidden_columns_are_given_as_they_are_shown() -> None:
     """The history has no others; what is left out, or shows nothing, needs none."""
     rules = ShapeRules(exclude_columns=("country",), hash_columns={"email": Hash.EXACT})
     schema = table("create table t (id int primary key, country char(8), email varchar(40))")
-    given = [replace(column, default=LiteralDefault("de")) for column in schema.columns]
+    given = [replace(column, default=ValueDefault("de")) for column in schema.columns]
     shaping = Shaping({schema.name: rules}.get, PrivacyKey(KEY), hides=True)
     kept, shown_as = shaping.for_history(replace(schema, columns=(schema.columns[0], *given[1:])))
     assert shown_as is not None and "'de'" not in repr(kept)

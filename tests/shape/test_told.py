@@ -28,7 +28,7 @@ HIDING = ShapeRules(
     rows="id > 1",
 )
 KEPT = (
-    "email, ssn, phone and rows that a condition leaves out stand in clear in what was captured "
+    "email, ssn, phone and rows that a condition leaves out are in plaintext in what was captured "
     "before: the run that reads it again clears them, once nobody needs them"
 )
 

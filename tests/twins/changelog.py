@@ -40,10 +40,10 @@ class MemoryChangelog:
         schema: pa.Schema,
         files: Sequence[SegmentFile],
         user_metadata: str,
-        held: RequireHeld = no_check,
+        require_held: RequireHeld = no_check,
     ) -> Published:
         with self._lake.lock:
-            held()
+            require_held()
             commits = self._lake.tables.setdefault(folder, [])
             told = [at for at, commit in enumerate(commits) if commit.app_id == app_id]
             if told and commits[told[-1]].txn_version >= batch:
@@ -88,10 +88,10 @@ class MemoryChangelog:
         gone: Sequence[str],
         files: Sequence[SegmentFile],
         words: str,
-        held: RequireHeld = no_check,
+        require_held: RequireHeld = no_check,
     ) -> Published:
         with self._lake.lock:
-            held()
+            require_held()
             commits = self._lake.tables[folder]
             if is_revised(_names(commits), gone, files):
                 return Published(len(commits) - 1, skipped=True)
@@ -121,10 +121,10 @@ class MemoryChangelog:
         app_id: str,
         number: int,
         words: str,
-        held: RequireHeld = no_check,
+        require_held: RequireHeld = no_check,
     ) -> int:
         with self._lake.lock:
-            held()
+            require_held()
             commits = self._lake.tables[folder]
             names = tuple(sorted(_names(commits[: version + 1])))
             commits.append(
@@ -140,10 +140,10 @@ class MemoryChangelog:
         batch: int,
         files: Sequence[SegmentFile],
         words: str,
-        held: RequireHeld = no_check,
+        require_held: RequireHeld = no_check,
     ) -> Restated:
         with self._lake.lock:
-            held()
+            require_held()
             commits = self._lake.tables.get(folder)
             if not commits:
                 return Restated(None, lost=tuple(file.path for file in files))

@@ -72,10 +72,10 @@ class MemoryMirrors:
             )
         return None
 
-    def write(self, write: MirrorWrite, held: RequireHeld = no_check) -> MirrorCommit:
+    def write(self, write: MirrorWrite, require_held: RequireHeld = no_check) -> MirrorCommit:
         target = write.target
         with self._lake.lock:
-            held()
+            require_held()
             done = self.recorded(target.mirror, target.app_id, target.txn_version)
             if done is not None and not same_write(done.user_metadata, target.user_metadata):
                 raise ForeignCommit(f"{target.mirror} holds another's commit", hint="compare them")
@@ -126,10 +126,10 @@ class MemoryMirrors:
         txn_version: int,
         after: int,
         told: str = "",
-        held: RequireHeld = no_check,
+        require_held: RequireHeld = no_check,
     ) -> tuple[MirrorCommit, ...]:
         with self._lake.lock:
-            held()
+            require_held()
             commits = self._lake.tables[mirror]
             found = []
             for number, step in enumerate(steps, start=1):
@@ -168,9 +168,11 @@ class MemoryMirrors:
         later = batch is not None and max(said.get("batches", [0])) > batch
         return "the version was written again" if later else None
 
-    def restore(self, mirror: str, version: int, said: str, held: RequireHeld = no_check) -> int:
+    def restore(
+        self, mirror: str, version: int, said: str, require_held: RequireHeld = no_check
+    ) -> int:
         with self._lake.lock:
-            held()
+            require_held()
             commits = self._lake.tables[mirror]
             commits.append(MemoryCommit("", 0, said, commits[version].rows))
             return len(commits) - 1
@@ -181,10 +183,10 @@ class MemoryMirrors:
         version: int,
         said: str,
         noted: Callable[[int], None],
-        held: RequireHeld = no_check,
+        require_held: RequireHeld = no_check,
     ) -> None:
         with self._lake.lock:
-            held()
+            require_held()
             commits = self._lake.tables[mirror]
             if len(commits) != version + 1:
                 raise CommitConflict(f"{mirror} has another version", hint="run again")
@@ -216,8 +218,8 @@ class MemoryMirrors:
         commits = self._lake.tables.get(mirror)
         return len(commits) - 1 if commits else None
 
-    def remove(self, mirror: str, held: RequireHeld = no_check) -> None:
-        held()
+    def remove(self, mirror: str, require_held: RequireHeld = no_check) -> None:
+        require_held()
         self._lake.tables.pop(mirror, None)
 
     def rows(

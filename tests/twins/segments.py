@@ -15,7 +15,7 @@ from lockstep.pipeline.values.segment import (
     ENDINGS,
     UPDATED,
     SegmentFile,
-    SourceTable,
+    SystemTable,
     batch_of,
     unrevised_name,
 )
@@ -63,7 +63,7 @@ class MemorySegments:
 
     def discard(self, source: str, batch: int) -> int:
         below = tuple(
-            self._lake.path(f"{source}/{folder}/") for folder in ("_changes", *SourceTable)
+            self._lake.path(f"{source}/{folder}/") for folder in ("_changes", *SystemTable)
         )
         gone = [
             path
@@ -98,7 +98,11 @@ class MemorySegments:
             del self._lake.files[path]
 
     def purge(
-        self, folder: str, through: int, kept: Collection[str] = (), held: RequireHeld = no_check
+        self,
+        folder: str,
+        through: int,
+        kept: Collection[str] = (),
+        require_held: RequireHeld = no_check,
     ) -> int:
         below = f"{self._lake.path(folder)}/"
         gone = [
@@ -110,7 +114,7 @@ class MemorySegments:
             and batch <= through
             and name not in kept
         ]
-        held()
+        require_held()
         for path in gone:
             del self._lake.files[path]
         return len(gone)

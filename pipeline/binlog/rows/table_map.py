@@ -14,7 +14,7 @@ from lockstep.pipeline.binlog.arrays.cells import Layout, layout
 from lockstep.pipeline.binlog.stream.control import LogWriter
 from lockstep.pipeline.binlog.stream.framing import HEADER, Reader
 from lockstep.pipeline.binlog.values.charsets import text_decoder
-from lockstep.pipeline.schema.collations import BINARY, character_set
+from lockstep.pipeline.schema.collations import BINARY_COLLATION_NUMBER, charset_by_number
 from lockstep.pipeline.values.errors import TableError
 from lockstep.pipeline.values.table import Column, TableName, TableStructure
 
@@ -336,7 +336,7 @@ class _OptionalMetadata:
         for index, collation in self._collations(
             self._where({_ENUM, _SET}), _ENUM_DEFAULT_CHARSET, _ENUM_COLUMN_CHARSET
         ):
-            columns[index] = replace(columns[index], charset=character_set(collation))
+            columns[index] = replace(columns[index], charset=charset_by_number(collation))
         for code, kind in ((_ENUM, _ENUM_VALUES), (_SET, _SET_VALUES)):
             for index, members in zip(self._where({code}), self._members(kind), strict=False):
                 columns[index] = _with_members(columns[index], members)
@@ -383,9 +383,9 @@ def _wrong(what: str) -> TableError:
 def _with_charset(column: Column, collation: int) -> Column:
     if column.type not in _BYTE_STRINGS:
         return column
-    if collation == BINARY:
+    if collation == BINARY_COLLATION_NUMBER:
         return replace(column, type=_BYTE_STRINGS[column.type], charset="binary")
-    return replace(column, charset=character_set(collation))
+    return replace(column, charset=charset_by_number(collation))
 
 
 def _with_members(column: Column, members: list[bytes]) -> Column:

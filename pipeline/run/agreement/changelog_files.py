@@ -18,7 +18,11 @@ import pyarrow.compute as pc
 
 from lockstep.pipeline.mirror.generations import all_columns
 from lockstep.pipeline.mirror.layout import application_id, changelog_path, published_schema
-from lockstep.pipeline.mirror.source_tables import SCHEMAS, source_table_id, source_table_path
+from lockstep.pipeline.mirror.system_tables import (
+    SYSTEM_TABLE_SCHEMAS,
+    system_table_app_id,
+    system_table_path,
+)
 from lockstep.pipeline.model.batch import BatchState
 from lockstep.pipeline.model.foreign_commits import (
     AllExpected,
@@ -47,7 +51,7 @@ from lockstep.pipeline.values.errors import (
 from lockstep.pipeline.values.retries import PUBLISH
 from lockstep.pipeline.values.segment import (
     SegmentFile,
-    SourceTable,
+    SystemTable,
     batch_and_version_of,
     batch_of,
 )
@@ -58,12 +62,12 @@ _ALL = 1 << 62
 
 @dataclass(frozen=True, slots=True)
 class ChangelogTable:
-    """One changelog of a table, or one of the source's own tables. `generation`: its
-    number among the changelogs that the table has had."""
+    """One changelog of a table, or a system table (`_transactions`, `_ddl`).
+    `generation`: its number among the changelogs that the table has had."""
 
     folder: str
     app_id: str
-    table: TableName | SourceTable
+    table: TableName | SystemTable
     generation: int = 1
 
 
@@ -73,8 +77,10 @@ def changelog_table(source: str, state: TableState, generation: int) -> Changelo
     return ChangelogTable(folder, app_id, state.table, generation)
 
 
-def source_table(source: str, table: SourceTable) -> ChangelogTable:
-    return ChangelogTable(source_table_path(source, table), source_table_id(source, table), table)
+def system_table(source: str, table: SystemTable) -> ChangelogTable:
+    return ChangelogTable(
+        system_table_path(source, table), system_table_app_id(source, table), table
+    )
 
 
 def changelogs_of(source: str, states: Iterable[TableState]) -> Iterator[ChangelogTable]:
@@ -84,10 +90,10 @@ def changelogs_of(source: str, states: Iterable[TableState]) -> Iterator[Changel
 
 
 def all_changelogs(work: Workplace) -> Iterator[ChangelogTable]:
-    """Yield the changelogs of all tables, and the source's own tables."""
+    """Yield the changelogs of all tables, and the system tables."""
     source = work.source.name
     yield from changelogs_of(source, work.ledger.table_states(source).values())
-    yield from (source_table(source, table) for table in SourceTable)
+    yield from (system_table(source, table) for table in SystemTable)
 
 
 # -- what the ledger recorded ------------------------------------------------------------------
@@ -100,9 +106,9 @@ def recorded_batches(
     given up."""
     source, table = work.source.name, changelog.table
     files: dict[int, tuple[SegmentFile, ...]] = {}
-    if isinstance(table, SourceTable):
+    if isinstance(table, SystemTable):
         for batch in work.ledger.live_batches(source, 0, _ALL):
-            for part in content_of(work.ledger, source, batch.id).source_parts:
+            for part in content_of(work.ledger, source, batch.id).system_segments:
                 if part.table is table:
                     files[batch.id] = part.files
         return files
@@ -123,7 +129,7 @@ def recorded_files(work: Workplace, changelog: ChangelogTable) -> RecordedFiles:
     there once the batch is published."""
     source = work.source.name
     table = changelog.table if isinstance(changelog.table, TableName) else None
-    forgotten = work.ledger.forgotten(source, table).through
+    forgotten = work.ledger.deletion_notes(source, table).through
     captured = {
         batch.id for batch in work.ledger.unfinished(source) if batch.state is BatchState.CAPTURED
     }
@@ -307,7 +313,7 @@ def correct_changelogs(work: Workplace, lease: Lease) -> Iterator[Agreement]:
     """Correct the changelogs to which another program committed since the last look, or
     that list files without a captured file's name. Yield the results. The examined
     versions are not recorded, so that the next run reports the commits."""
-    looked = work.ledger.looked(work.source.name)
+    looked = work.ledger.examined_versions(work.source.name)
     for changelog in all_changelogs(work):
         folder = changelog.folder
         if folder in looked and _is_in_doubt(work, folder, looked[folder]):
@@ -361,7 +367,7 @@ def _listed_again(
             gone=surplus,
             files=back,
             words=restated_metadata(work, changelog.table, newest),
-            held=lambda: work.ledger.require_held(lease),
+            require_held=lambda: work.ledger.require_held(lease),
         )
     except SegmentsLost as error:
         raise TableError(error.message, hint=error.hint) from error
@@ -376,7 +382,7 @@ def _restored(work: Workplace, lease: Lease, changelog: ChangelogTable, version:
         app_id=f"{changelog.app_id}/restated",
         number=_newest(work),
         words=restated_metadata(work, changelog.table, _newest(work)),
-        held=lambda: work.ledger.require_held(lease),
+        require_held=lambda: work.ledger.require_held(lease),
     )
 
 
@@ -384,8 +390,8 @@ def columns_of(
     work: Workplace, changelog: ChangelogTable, files: Iterable[SegmentFile]
 ) -> pa.Schema:
     """Return the columns that recorded files bring to their changelog."""
-    if isinstance(changelog.table, SourceTable):
-        return SCHEMAS[changelog.table]
+    if isinstance(changelog.table, SystemTable):
+        return SYSTEM_TABLE_SCHEMAS[changelog.table]
     versions = {
         version.version: version
         for version in work.ledger.schema_versions(work.source.name, changelog.table)

@@ -140,7 +140,9 @@ def _expects_tables(work: Workplace) -> bool:
     rows may be acknowledged although no table exists."""
     source = work.source.name
     states = work.ledger.table_states(source).values()
-    return bool(work.ledger.looked(source)) or any(state.mirror_version for state in states)
+    return bool(work.ledger.examined_versions(source)) or any(
+        state.mirror_version for state in states
+    )
 
 
 def _captured(batch: Batch) -> bool:

@@ -34,7 +34,7 @@ from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.stop_errors import reload_hint
 from lockstep.pipeline.values.errors import ForeignCommit, MirrorRefused, TableError
 from lockstep.pipeline.values.intent import Intent, NewestWrites
-from lockstep.pipeline.values.segment import SourceTable
+from lockstep.pipeline.values.segment import SystemTable
 from lockstep.pipeline.values.table import TableName
 
 
@@ -98,8 +98,8 @@ def judged_mirror(
 
 
 def judged_changelog(work: Workplace, look: LogAbove, looked: int) -> Judgement:
-    """Return the judgement on the commits to a changelog, or to one of the source's own
-    tables, since the last look."""
+    """Return the judgement on the commits to a changelog, or to a system table
+    (`_transactions`, `_ddl`), since the last look."""
     source = work.source.name
     numbers = {
         commit.said["batches"][-1]
@@ -117,7 +117,7 @@ def judged_changelog(work: Workplace, look: LogAbove, looked: int) -> Judgement:
 
 
 def changelog_error(
-    work: Workplace, folder: str, relation: Judgement, table: TableName | SourceTable | None = None
+    work: Workplace, folder: str, relation: Judgement, table: TableName | SystemTable | None = None
 ) -> TableError | ForeignCommit | None:
     """Return a `TableError` for what concerns only a changelog's table, a
     `ForeignCommit` for what concerns the whole source, and None if the commits are
@@ -151,7 +151,7 @@ def changelog_error(
             return None
 
 
-def replay_hint(table: TableName | SourceTable | None) -> str:
+def replay_hint(table: TableName | SystemTable | None) -> str:
     """Return the hint for a changelog that lists other files than were captured."""
     only = f" --tables {table}" if isinstance(table, TableName) else ""
     return f"`lockstep replay --from earliest --to latest{only}` lists what was captured"
@@ -161,7 +161,7 @@ def disagreeing_tables(work: Workplace) -> list[DisagreeingTable]:
     """Return the tables whose mirrors have commits of Lockstep that the ledger does not
     know, or lack commits that it knows."""
     source = work.source.name
-    looked = work.ledger.looked(source)
+    looked = work.ledger.examined_versions(source)
     intents = {intent.table: intent for intent in work.ledger.open_intents(source)}
     tables = []
     for table, state in work.ledger.table_states(source).items():
@@ -173,8 +173,8 @@ def disagreeing_tables(work: Workplace) -> list[DisagreeingTable]:
 
 
 def changelog_disagreement(work: Workplace) -> ForeignCommit | None:
-    """Return the first disagreement of a changelog, or of one of the source's own
-    tables, that concerns the whole source; None without one."""
+    """Return the first disagreement of a changelog, or of a system table, that concerns
+    the whole source; None without one."""
     moved = _changelogs_moved(work)
     errors = (changelog_error(work, folder, relation) for folder, relation in moved)
     return next((error for error in errors if isinstance(error, ForeignCommit)), None)
@@ -182,12 +182,12 @@ def changelog_disagreement(work: Workplace) -> ForeignCommit | None:
 
 def unknown_batches(work: Workplace) -> ForeignCommit | None:
     """Return why the ledger may not claim a source's folder, or None if it may. It may
-    not if the newest commit to a changelog, or to one of the source's own tables, names
-    a batch that the ledger does not know."""
+    not if the newest commit to a changelog, or to a system table, names a batch that
+    the ledger does not know."""
     if (error := changelog_disagreement(work)) is not None:
         return error
     source = work.source.name
-    looked = work.ledger.looked(source)
+    looked = work.ledger.examined_versions(source)
     for folder in work.claims.tables(source):
         if folder in looked or not folder.startswith(f"{source}/_"):
             continue
@@ -201,10 +201,10 @@ def unknown_batches(work: Workplace) -> ForeignCommit | None:
 
 
 def _changelogs_moved(work: Workplace) -> Iterator[tuple[str, Judgement]]:
-    """Yield the changelogs, and the source's own tables, with commits after the last
-    look, and the judgement on these commits."""
+    """Yield the changelogs, and the system tables, with commits after the last look,
+    and the judgement on these commits."""
     mirrors = {state.mirror for state in work.ledger.table_states(work.source.name).values()}
-    for folder, looked in work.ledger.looked(work.source.name).items():
+    for folder, looked in work.ledger.examined_versions(work.source.name).items():
         if folder not in mirrors and not work.changelog.ends_at(folder, looked):
             yield folder, judged_changelog(work, work.changelog.look(folder, looked), looked)
 
@@ -226,7 +226,7 @@ def changed_mirrors(work: Workplace) -> list[DisagreeingTable]:
     """Return the tables that the next run would quarantine because of commits to their
     mirrors. Include the tables that it would quarantine because of commits to their
     changelogs once it publishes there."""
-    looked = work.ledger.looked(work.source.name)
+    looked = work.ledger.examined_versions(work.source.name)
     changed = []
     for state in moved_mirrors(work, looked):
         relation = judged_mirror(work, state, looked.get(state.mirror))
@@ -338,7 +338,7 @@ def foreign_mirrors(work: Workplace, tables: Iterable[TableName]) -> dict[TableN
     cannot be read. A table that a person ordered to be reloaded is not left out."""
     source = work.source.name
     captured = work.ledger.table_states(source).keys()
-    looked = work.ledger.looked(source)
+    looked = work.ledger.examined_versions(source)
     ordered = {load.table for load in work.ledger.open_loads(source)}
     reasons = {}
     for table in tables:

@@ -12,7 +12,7 @@ from lockstep.pipeline.model.batch import Batch, CaptureRecord
 from lockstep.pipeline.run.dump.basis import Basis
 from lockstep.pipeline.run.dump.log_reader import LogReading
 from lockstep.pipeline.run.dump.renames import Renames
-from lockstep.pipeline.run.dump.segment_builder import Segmenter, SourceRows
+from lockstep.pipeline.run.dump.segment_builder import Segmenter, SystemTableRows
 from lockstep.pipeline.run.dump.table_extents import PartialTables, note_tables_from_log
 from lockstep.pipeline.run.reports import CaptureReport
 from lockstep.pipeline.values.position import Anchor, Position
@@ -23,15 +23,15 @@ from lockstep.pipeline.values.table import TableName
 class BatchCapture:
     """The capture of one batch. `extents`: the tables whose earlier rows the lake
     lacks, at the start of the batch. None for a batch that catches up single tables: it
-    copies no renamed tables and adds no rows to the source's own tables (transactions
-    and DDL)."""
+    copies no renamed tables and adds no rows to the system tables (transactions and
+    DDL)."""
 
     def __init__(self, basis: Basis, batch: Batch, extents: PartialTables | None = None) -> None:
         self.basis, self._batch, self._extents = basis, batch, extents
-        self._source_rows, copies, work = None, None, basis.work
+        self._system_table_rows, copies, work = None, None, basis.work
         if extents is not None:
             copies, hides = Renames(basis), work.shaping.hides
-            self._source_rows = SourceRows(
+            self._system_table_rows = SystemTableRows(
                 work.segments, source=work.source.name, batch=batch.id, hides=hides
             )
         self.segmenter = Segmenter(
@@ -39,7 +39,7 @@ class BatchCapture:
             basis.structures,
             work.shaping,
             work,
-            source_rows=self._source_rows,
+            system_table_rows=self._system_table_rows,
             copies=copies,
             extents=extents,
         )
@@ -77,7 +77,7 @@ class BatchCapture:
             life=self.basis.run_start.facts.life,
             passed_statements=sum(reading.row_statements.passed.values()),
         )
-        if self._extents is None or self._source_rows is None:
+        if self._extents is None or self._system_table_rows is None:
             return record
         note_tables_from_log(self._extents, self.basis)
         self._extents.read(part.table for part in record.snapshots if part.columns is None)
@@ -86,7 +86,7 @@ class BatchCapture:
             record,
             prepared=prepared.seal(self._batch.id, reading.buffer.maps),
             ended=tuple(prepared.ended),
-            source_parts=self._source_rows.finish(record.history),
+            system_segments=self._system_table_rows.finish(record.history),
             extents=self._extents.changed(end.at),
             set_anchors=reading.last_of_sources.anchors(self.basis.work.server),
             scope=self.basis.work.source.patterns,
@@ -95,8 +95,8 @@ class BatchCapture:
     def drop(self) -> None:
         """Discard all rows in memory and in files."""
         self.basis.tables.drop()
-        if self._source_rows is not None:
-            self._source_rows.drop()
+        if self._system_table_rows is not None:
+            self._system_table_rows.drop()
 
     def report(
         self,

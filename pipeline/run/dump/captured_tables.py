@@ -37,7 +37,7 @@ from lockstep.pipeline.model.table_state import (
     TableState,
 )
 from lockstep.pipeline.ports.segments import SegmentStore, SegmentWriter
-from lockstep.pipeline.run.stop_errors import Reread, mirror_collides, refusal
+from lockstep.pipeline.run.stop_errors import SourceReading, collision_error, unsupported_error
 from lockstep.pipeline.schema.consequences import Consequence, PoliciesOf
 from lockstep.pipeline.schema.history import Knowledge, SchemaVersion
 from lockstep.pipeline.snapshot.progress import LoadProgress
@@ -144,8 +144,8 @@ class CapturedTable:
     stopped: StoppedTable | None = None
     unread: bool = False
     begins: Coordinates | None = None
-    reading: Reread | None = None
-    load: Reread | None = None
+    reading: SourceReading | None = None
+    load: SourceReading | None = None
     resumed_version: SchemaVersion | None = None
     structure_order: TableOrder | None = None
     stopped_by: Consequence | None = None
@@ -274,7 +274,7 @@ class CapturedTables:
 
     def take_up(
         self,
-        rereads: Sequence[Reread] = (),
+        rereads: Sequence[SourceReading] = (),
         returning: Sequence[ReturningTable] = (),
         completed: Collection[TableName] = (),
     ) -> None:
@@ -395,7 +395,7 @@ class CapturedTables:
         other = self._holders.get(self._names.folded(table))
         if other in (None, table) or not self._names.meet(table, other):
             return None
-        return mirror_collides(table, other, self._names.of(table), known=False)
+        return collision_error(table, other, self._names.of(table), in_lake=False)
 
     # -- rows on their way to files ---------------------------------------------------------
 
@@ -530,7 +530,10 @@ class CapturedTables:
         self._require_no_hole(version)
         if (conflict := self.name_conflict(version.table)) is not None:
             raise conflict
-        if version.schema is not None and (refused := refusal(version.schema)) is not None:
+        if (
+            version.schema is not None
+            and (refused := unsupported_error(version.schema)) is not None
+        ):
             raise refused
         state = self._touch(version)
         folder = state.changelog

@@ -82,11 +82,11 @@ class CascadeWatch:
         """Return whether a change of this table's rows may change rows of captured
         tables."""
         self._read_references()
-        return self._structures.fold(table) in self._watched
+        return self._structures.fold_case(table) in self._watched
 
     def _read_references(self) -> References:
         if self._references is None:
-            fold = self._structures.fold
+            fold = self._structures.fold_case
             self._references = References(self._structures.referring(), fold)
             self._watched = self._references.above(self._captured)
         return self._references
@@ -208,7 +208,7 @@ class UnloggedChange:
 
 
 class References:
-    """The foreign keys that change rows of children, by parent. `fold`: returns a name
+    """The foreign keys that change rows of children, by parent. `fold_case`: returns a name
     as the server compares names (in lower case, if it ignores case)."""
 
     def __init__(

@@ -39,7 +39,7 @@ from lockstep.pipeline.run.stop_errors import resume_hint
 from lockstep.pipeline.schema.code import ReachedTables, Undetermined, Verdict, reached_tables
 from lockstep.pipeline.schema.effects import FollowedStatement, LoggedStatement
 from lockstep.pipeline.schema.history import SchemaStatement
-from lockstep.pipeline.schema.model import RowCode, ServerSchema
+from lockstep.pipeline.schema.model import ServerSchema, TableAccess
 from lockstep.pipeline.schema.refold import logged_statement
 from lockstep.pipeline.schema.statements.changes import (
     CreateLike,
@@ -394,7 +394,7 @@ class LogReading:
                 if statement.batch > batch
                 or (statement.batch == batch and statement.begin >= place)
             )
-        return sorted(tables_changed(committed.tables, since, self._structures.fold))
+        return sorted(tables_changed(committed.tables, since, self._structures.fold_case))
 
     @cached_property
     def _recorded(self) -> Sequence[SchemaStatement]:
@@ -440,7 +440,7 @@ class RowStatements:
         self._structures = structures
         self._source = source
         self._schema: ServerSchema | None = None
-        self._verdicts: dict[RowCode, Verdict] = {}
+        self._verdicts: dict[TableAccess, Verdict] = {}
         self.passed: Counter[str] = Counter()
 
     def judge(self, logged: LoggedStatement) -> Verdict:
@@ -463,7 +463,7 @@ class RowStatements:
         change = read_created(logged.text, logged.context)
         return ReachedTables({}) if change is None else self._reached(change)
 
-    def _reached(self, change: RowCode) -> Verdict:
+    def _reached(self, change: TableAccess) -> Verdict:
         schema = self._structures.whole()
         if schema is not self._schema:
             self._schema, self._verdicts = schema, {}
@@ -508,7 +508,7 @@ def tables_changed(
     fold: Callable[[TableName], TableName],
 ) -> set[TableName]:
     """Return those of the tables that the statements changed, with every name that they
-    got by renames. `fold`: returns a name as the server compares names (in lower case,
+    got by renames. `fold_case`: returns a name as the server compares names (in lower case,
     if it ignores case)."""
     names, changed = {fold(table) for table in tables}, set[TableName]()
     for statement in statements:

@@ -17,7 +17,7 @@ from lockstep.pipeline.model.batch import TableContent
 from lockstep.pipeline.model.table_state import TableCondition, TableEventKind, TableState
 from lockstep.pipeline.ports.ledger import contents_of
 from lockstep.pipeline.run.dump.basis import Basis
-from lockstep.pipeline.run.known_batches import stale_tables
+from lockstep.pipeline.run.unpruned_batches import stale_tables
 from lockstep.pipeline.schema.consequences import RENAMED, Action, Consequence
 from lockstep.pipeline.schema.effects import Effect, Renamed
 from lockstep.pipeline.schema.history import Knowledge, SchemaVersion

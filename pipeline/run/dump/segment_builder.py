@@ -1,6 +1,6 @@
 """Turns groups of whole transactions into numbered rows of changelogs (Delta tables
-with all changes), and into rows of the source's own tables, which list its transactions
-and DDL statements.
+with all changes), and into rows of the system tables, which list its transactions and
+DDL statements.
 
 A batch may also have rows that were read from MySQL by a WHERE condition. It then
 begins at the low watermark of that read (the place of the log just before it). The rows
@@ -34,11 +34,11 @@ from lockstep.pipeline.mirror.marks import (
     sequences,
     with_marks,
 )
-from lockstep.pipeline.mirror.source_tables import (
-    SCHEMAS,
+from lockstep.pipeline.mirror.system_tables import (
+    SYSTEM_TABLE_SCHEMAS,
     PlacedStatement,
-    source_table_path,
     statement_rows,
+    system_table_path,
     transaction_rows,
 )
 from lockstep.pipeline.model.table_state import TableEventKind
@@ -51,7 +51,7 @@ from lockstep.pipeline.run.dump.renames import DecideCopies
 from lockstep.pipeline.run.dump.table_changes import TableChanges
 from lockstep.pipeline.run.dump.table_extents import PartialTables
 from lockstep.pipeline.run.load.part import AGAIN, PartRead
-from lockstep.pipeline.run.stop_errors import for_one_table
+from lockstep.pipeline.run.stop_errors import arrow_errors_as_table_error
 from lockstep.pipeline.schema.consequences import Consequence
 from lockstep.pipeline.schema.effects import FollowedStatement, LoggedStatement, Renamed
 from lockstep.pipeline.schema.history import History
@@ -61,11 +61,11 @@ from lockstep.pipeline.values.errors import DamagedEvent, RowsNotRead, TableErro
 from lockstep.pipeline.values.position import Coordinates
 from lockstep.pipeline.values.row_groups import RowBuffer
 from lockstep.pipeline.values.row_images import RowImages
-from lockstep.pipeline.values.segment import ChangeType, RowCounts, SourcePart, SourceTable
+from lockstep.pipeline.values.segment import ChangeType, RowCounts, SystemTable, SystemTableSegment
 from lockstep.pipeline.values.table import TableName
 
 _VERSION = 1
-"""Version of the structure of the source's own tables, which never changed."""
+"""Version of the structure of the system tables, which never changed."""
 
 
 class CountedTransactions:
@@ -99,9 +99,9 @@ class CountedTransactions:
         return first, last
 
 
-class SourceRows:
-    """The rows that one capture adds to its source's own tables. `hides`: the settings
-    hide values of some table. Then no transaction shows its statements, whose text may
+class SystemTableRows:
+    """The rows that one capture adds to the system tables. `hides`: the settings hide
+    values of some table. Then no transaction shows its statements, whose text may
     contain such values."""
 
     def __init__(
@@ -149,17 +149,17 @@ class SourceRows:
         if self._unwritten.is_full:
             self._write()
 
-    def finish(self, history: History) -> tuple[SourcePart, ...]:
+    def finish(self, history: History) -> tuple[SystemTableSegment, ...]:
         """Write and close all files, which makes them durable. `history`: the versions
         of table structures, and the statements, that this capture records."""
         self._write()
         parts = []
         if self._statements:
-            writer = self._open(SourceTable.DDL)
+            writer = self._open(SystemTable.DDL)
             writer.write(statement_rows(history, self._statements, batch=self._batch))
-            parts.append(SourcePart(SourceTable.DDL, writer.close()))
+            parts.append(SystemTableSegment(SystemTable.DDL, writer.close()))
         if self._writer is not None:
-            parts.append(SourcePart(SourceTable.TRANSACTIONS, self._writer.close()))
+            parts.append(SystemTableSegment(SystemTable.TRANSACTIONS, self._writer.close()))
         return tuple(parts)
 
     def drop(self) -> None:
@@ -172,16 +172,16 @@ class SourceRows:
         if not self._unwritten.batches:
             return
         if self._writer is None:
-            self._writer = self._open(SourceTable.TRANSACTIONS)
+            self._writer = self._open(SystemTable.TRANSACTIONS)
         self._writer.write(pa.Table.from_batches(self._unwritten.batches))
         self._unwritten.clear()
 
-    def _open(self, table: SourceTable) -> SegmentWriter:
+    def _open(self, table: SystemTable) -> SegmentWriter:
         return self._store.open(
-            source_table_path(self._source, table),
+            system_table_path(self._source, table),
             batch=self._batch,
             schema_version=_VERSION,
-            schema=SCHEMAS[table],
+            schema=SYSTEM_TABLE_SCHEMAS[table],
         )
 
 
@@ -200,12 +200,12 @@ class Segmenter:
         shaping: Shaping,
         work: Workplace | None = None,
         *,
-        source_rows: SourceRows | None = None,
+        system_table_rows: SystemTableRows | None = None,
         copies: DecideCopies | None = None,
         extents: PartialTables | None = None,
     ) -> None:
         self._tables = tables
-        self._source_rows = source_rows
+        self._system_table_rows = system_table_rows
         self._structures = structures
         self._changes = changes = TableChanges(
             tables, structures, shaping, work, copies=copies, extents=extents
@@ -265,10 +265,10 @@ class Segmenter:
         if self._watch.refresh():
             self._decoding.buffer.maps.update_wanted()
         if (
-            self._source_rows is not None
-            and self._source_rows.statements < self._structures.statement_count
+            self._system_table_rows is not None
+            and self._system_table_rows.statements < self._structures.statement_count
         ):
-            self._source_rows.statement(logged, followed, actions, self._tables.last)
+            self._system_table_rows.statement(logged, followed, actions, self._tables.last)
 
     def may_have_changed(self, table: TableName, at: Coordinates, error: TableError) -> None:
         """Stop the table if a change of it at `at` would be taken."""
@@ -285,8 +285,8 @@ class Segmenter:
         if group.from_file:
             counted.rows[0] = self._tables.rows_in_parts
             self._tables.end_parts()
-        if self._source_rows is not None:
-            self._source_rows.transactions(group, marks, counted)
+        if self._system_table_rows is not None:
+            self._system_table_rows.transactions(group, marks, counted)
 
     def _put_block(
         self,
@@ -336,7 +336,7 @@ class Segmenter:
         captured whole or not at all."""
         at = group.begin(part.events[0, columns.TRANSACTION])
         try:
-            with for_one_table("decode its rows"):
+            with arrow_errors_as_table_error("decode its rows"):
                 version, _ = self._decoding.decoder(int(part.events[0, columns.MAP]), at)
                 table, batches = self._tables.segment(version), [*self._decoding.images(part, at)]
         except TableError as error:

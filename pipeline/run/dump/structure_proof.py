@@ -41,7 +41,7 @@ from lockstep.pipeline.run.dump.batch_capture import BatchCapture
 from lockstep.pipeline.run.dump.initial_schemas import statements_between
 from lockstep.pipeline.run.dump.logged_statements import with_view_noted
 from lockstep.pipeline.run.dump.segment_builder import Segmenter
-from lockstep.pipeline.run.stop_errors import Reread
+from lockstep.pipeline.run.stop_errors import SourceReading
 from lockstep.pipeline.schema.code import changes_code, with_code
 from lockstep.pipeline.schema.compare import aligned, comparable, differences
 from lockstep.pipeline.schema.effects import LoggedStatement
@@ -93,7 +93,10 @@ class StructureProof:
 
 
 def prove_structures(
-    capture: BatchCapture, rereads: Sequence[Reread] = (), *, left_open: Unproven | None = None
+    capture: BatchCapture,
+    rereads: Sequence[SourceReading] = (),
+    *,
+    left_open: Unproven | None = None,
 ) -> StructureProof:
     """Compare the structures by which a batch was decoded to those of the server.
     `rereads`: tables that were read from the source. `left_open`: tables that earlier
@@ -146,7 +149,7 @@ def prove_structures(
 
 
 def _affected(
-    segmenter: Segmenter, rereads: Sequence[Reread], left_open: Unproven | None
+    segmenter: Segmenter, rereads: Sequence[SourceReading], left_open: Unproven | None
 ) -> dict[TableName, frozenset[TableName]]:
     """Return the tables to be compared. The value is the set of captured tables that
     are wrong if the table differs: itself, if it is captured, and children that its
@@ -334,7 +337,10 @@ class _LaterStructures:
     def lacks(self, table: TableName) -> bool:
         """Return whether the table certainly does not exist at this place, by the
         history."""
-        if self._schema is not None and self._schema.fold(table) in self._schema.unknown:
+        if (
+            self._schema is not None
+            and self._schema.fold_case(table) in self._schema.unknown_tables
+        ):
             return False
         return self._structure(table) is None
 

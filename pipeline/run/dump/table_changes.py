@@ -26,11 +26,11 @@ from lockstep.pipeline.run.dump.cascade_watch import UnloggedLoss
 from lockstep.pipeline.run.dump.renames import DecideCopies, with_copies
 from lockstep.pipeline.run.dump.table_extents import PartialTables
 from lockstep.pipeline.run.stop_errors import (
-    Reread,
+    SourceReading,
     engine_hint,
-    not_readable,
-    read_by_next_run,
+    reread_error,
     resume_hint,
+    unreadable_error,
     versioning_hint,
 )
 from lockstep.pipeline.schema.consequences import (
@@ -232,16 +232,16 @@ class TableChanges:
         if quarantined and consequence.rule not in _REFUSED and is_read:
             # Some chunks may have been read with the structure after the statement,
             # others before.
-            self._stop(name, logged.end, read_by_next_run(consequence.reason))
+            self._stop(name, logged.end, reread_error(consequence.reason))
         elif quarantined:
             hint = _REFUSED.get(consequence.rule, resume_hint)(name)
             kind_of_error = StructureUnknown if unknown else TableError
             self.stop(name, logged.begin, kind_of_error(consequence.reason, hint=hint))
         elif consequence.action is Action.REREAD:
             need = Need.COLUMNS if consequence.rule == NEW_COLUMN_UNKNOWN else Need.ROWS
-            self._stop(name, logged.end, read_by_next_run(consequence.reason, need))
+            self._stop(name, logged.end, reread_error(consequence.reason, need))
         elif kind is TableEventKind.CHANGED and is_read:
-            self._stop(name, logged.end, read_by_next_run(ALTERED))
+            self._stop(name, logged.end, reread_error(ALTERED))
         elif kind is not None and version is not None:
             if consequence.action in _NEEDS_TABLE and not table.is_known:
                 return
@@ -338,7 +338,7 @@ class TableChanges:
         reason = f"{order.author} gave its structure"
         self._tables.record_event(TableEventKind.CHANGED, version, reason)
 
-    def _join(self, table: CapturedTable, reading: Reread) -> None:
+    def _join(self, table: CapturedTable, reading: SourceReading) -> None:
         """Let rows or columns that were read from the source join the log. A load reads
         rows in chunks between a low and a high watermark: the table's changes are taken
         from the low watermark on, and the load is complete at the high watermark."""
@@ -350,10 +350,10 @@ class TableChanges:
             # show.
             error = error or not_shown
         if error is not None:
-            self.stop(table.name, reading.low, not_readable(error, reading.columns))
+            self.stop(table.name, reading.low, unreadable_error(error, reading.columns))
         elif reading.columns is not None:
             if version is not None and version.schema is not None and table.wanted:
-                self._tables.record_event(TableEventKind.CHANGED, version, reading.why)
+                self._tables.record_event(TableEventKind.CHANGED, version, reading.reason)
             self._record(reading, reading.version, self._tables.last)
         elif schema is not None:
             version = self._structures.record_read(schema, reading.low)
@@ -363,14 +363,14 @@ class TableChanges:
         elif version is not None:
             self._tables.record_event(TableEventKind.DROPPED, version, DROPPED_BEFORE_READ)
 
-    def begin_load(self, reading: Reread) -> None:
+    def begin_load(self, reading: SourceReading) -> None:
         """Begin to read all rows of a table whose changes were captured up to
         `reading.low`. The rows join the changes after that place."""
         version = self._structures.version(reading.table)
         assert version is not None, "its structure is known"
         self._counts_from(reading, version, whole=False)
 
-    def _counts_from(self, reading: Reread, version: SchemaVersion, *, whole: bool) -> None:
+    def _counts_from(self, reading: SourceReading, version: SchemaVersion, *, whole: bool) -> None:
         """Record that the table's changes are taken from here on. `whole`: all of its
         rows were read as of here; otherwise they are being read in chunks."""
         if whole:
@@ -386,11 +386,11 @@ class TableChanges:
                 LoadFollowed(reading.load.id, reading.table, sequence, number)
             )
         if whole:
-            self._tables.record_event(TableEventKind.REREAD, version, reading.why)
+            self._tables.record_event(TableEventKind.REREAD, version, reading.reason)
             self._record(reading, number, sequence)
         self._update_wanted()
 
-    def _end_load(self, reading: Reread) -> None:
+    def _end_load(self, reading: SourceReading) -> None:
         """Record that a load is complete: all chunks were read, and the log was
         captured up to the last of them. Do nothing if the table was stopped or dropped
         meanwhile."""
@@ -403,13 +403,13 @@ class TableChanges:
         )
         # A new version does not matter as long as its rows have the same structure.
         if version.version != began.version and not _same_rows(reading.schema, version.schema):
-            self._stop(reading.table, reading.high, read_by_next_run(ALTERED))
+            self._stop(reading.table, reading.high, reread_error(ALTERED))
             return
         self._tables.load_ends(reading.table)
-        self._tables.record_event(TableEventKind.REREAD, version, reading.why)
+        self._tables.record_event(TableEventKind.REREAD, version, reading.reason)
         self._record(reading, began.version, began.sequence)
 
-    def _record(self, reading: Reread, version: int, sequence: int) -> None:
+    def _record(self, reading: SourceReading, version: int, sequence: int) -> None:
         """Record the files with the read rows. They apply after the change number
         `sequence`."""
         if reading.load is not None:
@@ -433,7 +433,7 @@ class TableChanges:
         """Stop the table at `at`. If a value is only in the source (`ValueLeftOut`),
         the next run reads the table there."""
         if isinstance(error, ValueLeftOut):
-            error = read_by_next_run(error.reason)
+            error = reread_error(error.reason)
         elif isinstance(error, StructureUnknown) and self._work is not None:
             error = _why_unknown(self._work, table, error)
         self._stop(table, at, error)
@@ -451,7 +451,7 @@ class TableChanges:
         version = self._structures.version(table)
         exists = version is not None and version.knowledge is not Knowledge.DROPPED
         if exists and self._tables[table].takes(at):
-            self._stop(table, at, read_by_next_run(reason))
+            self._stop(table, at, reread_error(reason))
 
     def stop_lost(self, lost: Mapping[TableName, UnloggedLoss]) -> None:
         """Stop the tables with rows that foreign keys changed and MySQL did not log.
@@ -461,7 +461,7 @@ class TableChanges:
             if not self._tables.wanted(table):
                 continue
             if self._tables.policies_of(table).foreign_keys is ForeignKeys.RESNAPSHOT:
-                self._stop(table, loss.at, read_by_next_run(loss.reason))
+                self._stop(table, loss.at, reread_error(loss.reason))
             else:
                 error = TableError(loss.reason, hint=resume_hint(table), need=Need.ROWS)
                 self.stop(table, loss.at, error)

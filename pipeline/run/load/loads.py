@@ -26,7 +26,7 @@ from lockstep.pipeline.model.load import Chunk, ChunkRows, Load, LoadBegin
 from lockstep.pipeline.ports.source import Baseline
 from lockstep.pipeline.run.begin import RunStart
 from lockstep.pipeline.run.context import Workplace, load_progress
-from lockstep.pipeline.run.stop_errors import Reread, read_by_next_run, refusal
+from lockstep.pipeline.run.stop_errors import SourceReading, reread_error, unsupported_error
 from lockstep.pipeline.run.table_plans import TablePlans, lost_tables
 from lockstep.pipeline.schema.model import TableSchema
 from lockstep.pipeline.schema.rows import merge_key, row_structure
@@ -63,7 +63,7 @@ def give_up(work: Workplace, lease: Lease, load: Load, why: str) -> None:
 
 def load_tables(
     work: Workplace, lease: Lease, run_start: RunStart, plans: TablePlans
-) -> list[Reread]:
+) -> list[SourceReading]:
     """Read the tables that the plans supply from the server, until all rows are read or
     the time for reading in one run is over. Return the tables that were read, and with
     an error those that must not be captured before they are read."""
@@ -95,7 +95,7 @@ def load_tables(
     return [*read, *_unread(work, [load for load in loads if load.table in lacking], waits)]
 
 
-def begun_loads(rereads: Sequence[Reread]) -> list[Reread]:
+def begun_loads(rereads: Sequence[SourceReading]) -> list[SourceReading]:
     """Return the readings of loads whose tables no capture follows yet. This capture
     begins to follow them."""
     return [
@@ -110,10 +110,10 @@ def _loaded(
     loads: Sequence[Load],
     until: float,
     piece_seconds: float,
-) -> list[Reread]:
+) -> list[SourceReading]:
     """Read the rows of loads until `until`, a value of `perf_counter`. A load begins
     again if its table was altered meanwhile. `piece_seconds`: as for `ChunkReader`."""
-    rereads: dict[TableName, Reread] = {}
+    rereads: dict[TableName, SourceReading] = {}
     later = set[TableName]()
     for _ in TABLE_READ.tries():
         waiting = [load for load in loads if load.table not in rereads.keys() | later]
@@ -141,16 +141,16 @@ def _loaded(
     return [*rereads.values(), *_unread(work, left, altered)]
 
 
-def _unread(work: Workplace, loads: Sequence[Load], why: TableBusy) -> list[Reread]:
+def _unread(work: Workplace, loads: Sequence[Load], why: TableBusy) -> list[SourceReading]:
     """Return the tables of these loads, which this run does not read, as stopped by the
     error `why` at the log's present end."""
     if not loads:
         return []
     head = work.server.facts().head
-    return [Reread(load.table, load.reason, None, head, head, error=why) for load in loads]
+    return [SourceReading(load.table, load.reason, None, head, head, error=why) for load in loads]
 
 
-_AGAIN = read_by_next_run("").hint
+_AGAIN = reread_error("").hint
 
 
 def _begun(
@@ -158,7 +158,7 @@ def _begun(
     lease: Lease,
     run_start: RunStart,
     loads: Sequence[Load],
-    rereads: dict[TableName, Reread],
+    rereads: dict[TableName, SourceReading],
 ) -> list[Load]:
     """Begin the loads that are new, and return all loads whose chunks can be read.
     Tables that cannot be read are added to `rereads`, with an error."""
@@ -175,9 +175,9 @@ def _begun(
                 give_up(work, lease, load, "it cannot be read")
             continue
         schema = next((table for table in baseline.tables if table.name == load.table), None)
-        refused = None if schema is None else refusal(schema)
+        refused = None if schema is None else unsupported_error(schema)
         if schema is None or refused is not None:
-            rereads[load.table] = Reread(
+            rereads[load.table] = SourceReading(
                 load.table, load.reason, schema, baseline.low, baseline.high, error=refused
             )
             give_up(work, lease, load, "it was dropped" if refused is None else refused.reason)
@@ -187,13 +187,15 @@ def _begun(
             # missing.
             busy = TableBusy("transactions that are in the log are not committed yet", hint=_AGAIN)
             head = baseline.high
-            rereads[load.table] = Reread(load.table, load.reason, schema, head, head, error=busy)
+            rereads[load.table] = SourceReading(
+                load.table, load.reason, schema, head, head, error=busy
+            )
             continue
         uuid = run_start.facts.server_uuid
         try:
             shape = work.shaping.fingerprint(schema)
         except TableError as error:
-            rereads[load.table] = Reread(
+            rereads[load.table] = SourceReading(
                 load.table, load.reason, schema, baseline.low, baseline.high, error=error
             )
             give_up(work, lease, load, error.reason)
@@ -210,7 +212,7 @@ def _begun(
 
 
 def _baselines(
-    work: Workplace, loads: Sequence[Load], rereads: dict[TableName, Reread]
+    work: Workplace, loads: Sequence[Load], rereads: dict[TableName, SourceReading]
 ) -> dict[TableName, Baseline]:
     """Return for each table a baseline: its structure on the server, and the places of
     the log before and after it was read. All are read together or, if that fails, one
@@ -232,11 +234,13 @@ def _baselines(
             continue
         except TableError as error:
             head = work.server.facts().head
-            rereads[load.table] = Reread(load.table, load.reason, None, head, head, error=error)
+            rereads[load.table] = SourceReading(
+                load.table, load.reason, None, head, head, error=error
+            )
     return baselines
 
 
-def _reread_of(work: Workplace, lease: Lease, read: ChunksRead) -> Reread | None:
+def _reread_of(work: Workplace, lease: Lease, read: ChunksRead) -> SourceReading | None:
     """Return the rows of a load that were read so far, or the error that stops the
     table. Return None if the table is read in one piece, for lack of a key, and its
     turn did not come. If other sessions keep the table busy, the next run continues the
@@ -246,7 +250,7 @@ def _reread_of(work: Workplace, lease: Lease, read: ChunksRead) -> Reread | None
         return None
     assert load.reading is not None and load.low is not None, "it was begun"
     reading = load.reading
-    result = Reread(
+    result = SourceReading(
         load.table,
         load.reason,
         reading.schema,
@@ -262,7 +266,9 @@ def _reread_of(work: Workplace, lease: Lease, read: ChunksRead) -> Reread | None
         return result
     if not isinstance(read.ended, TableBusy):
         give_up(work, lease, load, read.ended.reason)
-    return Reread(load.table, load.reason, reading.schema, load.low, load.low, error=read.ended)
+    return SourceReading(
+        load.table, load.reason, reading.schema, load.low, load.low, error=read.ended
+    )
 
 
 REPORT_SECONDS = 0.3
@@ -511,10 +517,12 @@ class ChunkReader:
 # -- some columns ----------------------------------------------------------------------------
 
 
-def read_columns(work: Workplace, plans: TablePlans, batch: int) -> tuple[list[Reread], TablePlans]:
+def read_columns(
+    work: Workplace, plans: TablePlans, batch: int
+) -> tuple[list[SourceReading], TablePlans]:
     """Read the new columns that the plans supply from the server, into files of the
     batch. Return them, and the plans of all other tables."""
-    rereads, remaining = list[Reread](), dict(plans.plans)
+    rereads, remaining = list[SourceReading](), dict(plans.plans)
     for table, plan in plans.plans.items():
         if plan.besides is None or not isinstance(plan.besides.supply, ColumnsRead):
             continue
@@ -529,7 +537,7 @@ def read_columns(work: Workplace, plans: TablePlans, batch: int) -> tuple[list[R
 
 def _columns_of(
     work: Workplace, table: TableName, columns: NewColumns, why: str, batch: int
-) -> Reread | None:
+) -> SourceReading | None:
     """Read these columns of a table. Return None if all of its rows have to be read
     instead."""
     version = work.ledger.schema_version(work.source.name, table, columns.version)
@@ -540,13 +548,13 @@ def _columns_of(
             continue
         except TableError as error:
             head = work.server.facts().head
-            return Reread(table, why, None, head, head, error=error)
+            return SourceReading(table, why, None, head, head, error=error)
         schema = baseline.tables[0] if baseline.tables else None
         if schema is None or version.schema is None:
             return None
         if row_structure(version.schema) != row_structure(schema):
             return None
-        reread = Reread(
+        reread = SourceReading(
             table,
             why,
             schema,
@@ -564,11 +572,15 @@ def _columns_of(
     return None
 
 
-def _read_by_key(work: Workplace, reread: Reread, schema: TableSchema, batch: int) -> Reread:
-    if (refused := refusal(schema)) is not None:
+def _read_by_key(
+    work: Workplace, reread: SourceReading, schema: TableSchema, batch: int
+) -> SourceReading:
+    if (refused := unsupported_error(schema)) is not None:
         raise refused
     names = ", ".join(reread.columns or ())
-    work.progress.note(f"{reread.table} is read from the source, only {names} by key: {reread.why}")
+    work.progress.note(
+        f"{reread.table} is read from the source, only {names} by key: {reread.reason}"
+    )
     with work.server.snapshot(schema, reread.columns) as rows:
         writer = work.segments.open(
             snapshot_path(work.source.name, reread.table),

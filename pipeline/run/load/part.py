@@ -26,7 +26,7 @@ from lockstep.pipeline.ports.source import ConditionSnapshot
 from lockstep.pipeline.proof.hashes import Hashes, RowHasher
 from lockstep.pipeline.proof.sampling import ValueRange
 from lockstep.pipeline.run.context import Workplace
-from lockstep.pipeline.run.mirror_rows import Mirror
+from lockstep.pipeline.run.mirror_rows import MirrorReader
 from lockstep.pipeline.schema.history import SchemaVersion
 from lockstep.pipeline.schema.model import TableSchema
 from lockstep.pipeline.schema.rows import key_candidates, row_structure
@@ -162,7 +162,7 @@ def _read(work: Workplace, order: RereadRows, state: TableState) -> PartRead:
         ) as snapshot:
             _require_not_before(work, snapshot.rows.low)
             keys_read = _put_matching(work, order, snapshot, hasher, rows)
-            mirror = Mirror(work, state.mirror, work.mirrors.version(state.mirror))
+            mirror = MirrorReader(work, state.mirror, work.mirrors.version(state.mirror))
             keeps = work.source.policies_of(table).ignores_truncates
             unnamed, left = column_without_literal(schema, key), 0
             not_read = _keys_not_read(mirror, table, limits, hasher, keys_read)
@@ -239,7 +239,11 @@ def _put_matching(
 
 
 def _keys_not_read(
-    mirror: Mirror, table: TableName, limits: Sequence[Limit], hasher: RowHasher, keys_read: Hashes
+    mirror: MirrorReader,
+    table: TableName,
+    limits: Sequence[Limit],
+    hasher: RowHasher,
+    keys_read: Hashes,
 ) -> list[pa.RecordBatch]:
     """Return the keys of the mirror's rows that may match the condition and were not
     read. Raise `ConditionRefused` if the mirror has several rows with a key that was
@@ -276,7 +280,11 @@ def _absent(
 
 
 def _put_gone(
-    mirror: Mirror, limits: Sequence[Limit], hasher: RowHasher, absent: Hashes, gone: ScratchRows
+    mirror: MirrorReader,
+    limits: Sequence[Limit],
+    hasher: RowHasher,
+    absent: Hashes,
+    gone: ScratchRows,
 ) -> None:
     """Write the mirror's rows with these keys to `gone`."""
     if not len(absent):

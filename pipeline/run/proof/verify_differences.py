@@ -30,7 +30,7 @@ from lockstep.pipeline.proof.rows import (
     share_of,
 )
 from lockstep.pipeline.run.context import Workplace
-from lockstep.pipeline.run.mirror_rows import Mirror
+from lockstep.pipeline.run.mirror_rows import MirrorReader
 from lockstep.pipeline.run.proof.verify_log import (
     BeforeReader,
     TableReader,
@@ -64,7 +64,7 @@ class Side:
 
     table: TableName
     hasher: RowHasher
-    mirror: Mirror
+    mirror: MirrorReader
     keeps: bool = False
 
     @property
@@ -135,7 +135,7 @@ def _wrong(work: Workplace, cursor: Cursor, side: Side, shares: int) -> Iterator
             for keys, rows in hashes.batches:
                 source.put(pairs(keys, rows))
             marks = hashes.marks
-        for hashed in side.mirror.pairs(hasher):
+        for hashed in side.mirror.row_hashes(hasher):
             lake.put(hashed)
         for number, share in enumerate(_touched(work, cursor, side, marks.low, shares)):
             yield share.wrong(source.share(number), lake.share(number), keeps=side.keeps)
@@ -198,7 +198,7 @@ def _both(work: Workplace, cursor: Cursor, side: Side, wrong: WrongRows) -> tupl
         return {}, {}, False
     wanted = np.array(sorted(wrong.all)[:DETAILS], np.uint64)
     source = by_key(side, _source_rows(work, cursor, side, wanted))
-    rows = side.mirror.rows(side.hasher, wanted)
+    rows = side.mirror.rows_by_hash(side.hasher, wanted)
     lake = by_key(side, rows)
     return source, lake, rows.num_rows > len(lake)
 

@@ -32,7 +32,7 @@ from lockstep.pipeline.run.dump.log_reader import (
     require_prepares_read,
 )
 from lockstep.pipeline.run.reports import UncomparedTable
-from lockstep.pipeline.run.stop_errors import for_one_table
+from lockstep.pipeline.run.stop_errors import arrow_errors_as_table_error
 from lockstep.pipeline.schema.consequences import Action, consequences
 from lockstep.pipeline.schema.effects import FollowedStatement, LoggedStatement
 from lockstep.pipeline.start.bounds import Budget, RunBounds
@@ -138,7 +138,7 @@ class LogOfTables:
         at = group.begin(int(part.events[0, columns.TRANSACTION]))
         transactions = part.events[:, columns.TRANSACTION]
         try:
-            with for_one_table("decode its rows"):
+            with arrow_errors_as_table_error("decode its rows"):
                 for images in self._decoding.images(part, at):
                     if images.columns.schema != reader.hasher.schema:
                         self._leave(name, f"its structure at {at} differs from the source's now")

@@ -23,11 +23,15 @@ from lockstep.pipeline.proof.hashes import RowHasher, RowSum
 from lockstep.pipeline.proof.prefixes import CarriedSum, Prefix
 from lockstep.pipeline.proof.proven import Compared, Proof, Proven
 from lockstep.pipeline.run.context import Workplace, table_progress
-from lockstep.pipeline.run.mirror_rows import Mirror
+from lockstep.pipeline.run.mirror_rows import MirrorReader
 from lockstep.pipeline.run.proof.verify_differences import Side, differences
 from lockstep.pipeline.run.proof.verify_log import AGAIN, SumReader, read_log
 from lockstep.pipeline.run.reports import TableComparison, UncomparedTable, VerifyReport
-from lockstep.pipeline.run.stop_errors import for_one_table, reload_hint, stopped_tables
+from lockstep.pipeline.run.stop_errors import (
+    arrow_errors_as_table_error,
+    reload_hint,
+    stopped_tables,
+)
 from lockstep.pipeline.values.errors import (
     MirrorRefused,
     NothingMatches,
@@ -126,7 +130,7 @@ def side_of(work: Workplace, shown: LakeShown, table: TableName) -> Side:
     """Return access to a table on both sides, in MySQL and in the lake."""
     state = shown.states.get(table)
     structure = work.server.structure(table)
-    mirror = Mirror(work, state.mirror if state else "", shown.versions.get(table))
+    mirror = MirrorReader(work, state.mirror if state else "", shown.versions.get(table))
     keeps = work.source.policies_of(table).ignores_truncates
     return Side(table, RowHasher(structure, shown.flavour), mirror, keeps)
 
@@ -201,7 +205,7 @@ def try_to_compare(table: TableName, compare: Callable[[], T | Comparison]) -> T
     """Return what `compare` returns. An error that concerns one table becomes a
     `UncomparedTable`, so that the other tables are compared."""
     try:
-        with for_one_table("compare its rows"):
+        with arrow_errors_as_table_error("compare its rows"):
             return compare()
     except MirrorRefused as error:
         return UncomparedTable(table, error.reason, reload_hint(table))
@@ -225,7 +229,7 @@ def _summed(work: Workplace, shown: LakeShown, table: TableName) -> Summed | Com
     if state is not None and state.has_stopped and _moved(shown.cursor, source):
         why = "it is stopped, and the source has moved on"
         return UncomparedTable(table, why, AGAIN, is_readable=True)
-    return Summed(side, source, side.mirror.summed(side.hasher))
+    return Summed(side, source, side.mirror.row_sum(side.hasher))
 
 
 def _moved(cursor: Cursor, source: SourceSum) -> bool:

@@ -28,7 +28,7 @@ from lockstep.pipeline.run.commit_records import restated_metadata
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.mirror_places import former_places
 from lockstep.pipeline.run.repair import damages_of
-from lockstep.pipeline.run.stop_errors import read_by_next_run
+from lockstep.pipeline.run.stop_errors import reread_error
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.segment import SegmentFile, batch_of
 from lockstep.pipeline.values.table import TableName
@@ -92,16 +92,16 @@ def keep_ledger(
         work.ledger.end_revision(lease, revision, settled=False)
     states = work.ledger.table_states(source)
     for table, reason in reloads:
-        error = read_by_next_run(reason)
+        error = reread_error(reason)
         work.ledger.quarantine(lease, StoppedTable.of(table, error, str(newest.position.at)))
         work.ledger.record_event(lease, table, LakeRestarted())
         mirror = states[table].mirror
-        work.ledger.note_looked(lease, {mirror: work.mirrors.version(mirror)})
+        work.ledger.note_examined_versions(lease, {mirror: work.mirrors.version(mirror)})
     work.ledger.mark_merged(lease)
     known = {changelog.folder for changelog in all_changelogs(work)} | {
         state.mirror for state in states.values()
     }
-    checked = work.ledger.looked(source)
+    checked = work.ledger.examined_versions(source)
     former = former_places(work.ledger, source)
     known |= {folder for folder in former if work.mirrors.version(folder) == checked[folder]}
     unknown = [folder for folder in work.claims.tables(source) if folder not in known]
@@ -140,7 +140,7 @@ def _skip_used_numbers(work: Workplace, lease: Lease) -> int:
     folder = claim_of(work, work.ledger.identity())
     batches = [folder.batch or 0, *(span.through for span in folder.void)]
     writes = [0]
-    checked = work.ledger.looked(source)
+    checked = work.ledger.examined_versions(source)
     for state in work.ledger.table_states(source).values():
         look = work.mirrors.look(state.mirror, checked.get(state.mirror, -1))
         if look.missing is not None:
@@ -162,7 +162,7 @@ def _inherits(work: Workplace) -> Callable[[int], bool]:
     was made from the lake adopts the lake's batches: they count although the ledger has
     no record of them, unless they are void or their changes were deleted on purpose."""
     source = work.source.name
-    inherited, above = work.ledger.inherited(source), work.ledger.forgotten(source).through
+    inherited, above = work.ledger.inherited(source), work.ledger.deletion_notes(source).through
     void = claim_of(work, work.ledger.identity()).void
 
     def counts(batch: int) -> bool:
@@ -182,7 +182,7 @@ def _restated(work: Workplace, lease: Lease) -> Iterator[tuple[str, Restated]]:
     waiting = {batch.id for batch in unfinished if batch.state is not BatchState.MERGED}
     for changelog in all_changelogs(work):
         table = changelog.table if isinstance(changelog.table, TableName) else None
-        above = ledger.forgotten(source, table).through
+        above = ledger.deletion_notes(source, table).through
         recorded = recorded_batches(work, changelog).items()
         merged = {number: files for number, files in recorded if number not in waiting}
         files = [file for number, own in merged.items() if number > above for file in own]
@@ -197,9 +197,9 @@ def _restated(work: Workplace, lease: Lease) -> Iterator[tuple[str, Restated]]:
             batch=newest,
             files=files,
             words=restated_metadata(work, changelog.table, newest),
-            held=lambda: ledger.require_held(lease),
+            require_held=lambda: ledger.require_held(lease),
         )
         checked[changelog.folder] = done.delta_version
         if done.removed or done.added or done.lost:
             yield changelog.folder, done
-    ledger.note_looked(lease, checked)
+    ledger.note_examined_versions(lease, checked)

@@ -31,7 +31,7 @@ from functools import cache, partial
 from typing import assert_never
 
 from lockstep.pipeline.mirror.layout import application_id, changelog_path
-from lockstep.pipeline.mirror.source_tables import source_table_id
+from lockstep.pipeline.mirror.system_tables import system_table_app_id
 from lockstep.pipeline.model.batch import CaptureRecord
 from lockstep.pipeline.model.claim import Unclaimed
 from lockstep.pipeline.model.lake_commit import WriteKind, metadata_for_kind
@@ -54,7 +54,6 @@ from lockstep.pipeline.run.agreement.claim import claim_folder, claim_of, lake_t
 from lockstep.pipeline.run.agreement.lake_logs import changelog_disagreement, disagreeing_tables
 from lockstep.pipeline.run.commit_records import recovered_metadata
 from lockstep.pipeline.run.context import Workplace
-from lockstep.pipeline.run.known_batches import RUNS, batch_of_run, no_such_run
 from lockstep.pipeline.run.recovery.kept_ledger import keep_ledger, lake_disagreement, move_away
 from lockstep.pipeline.run.recovery.recovered_structures import (
     GatheredLake,
@@ -71,6 +70,7 @@ from lockstep.pipeline.run.recovery.tables_after import (
     after_start_over,
 )
 from lockstep.pipeline.run.table_plans import TablePlans
+from lockstep.pipeline.run.unpruned_batches import RUNS, batch_of_run, no_such_run
 from lockstep.pipeline.schema.history import History
 from lockstep.pipeline.values.decisions import Decision, Lease
 from lockstep.pipeline.values.errors import (
@@ -81,7 +81,7 @@ from lockstep.pipeline.values.errors import (
     VersionSetUnknown,
 )
 from lockstep.pipeline.values.position import Position
-from lockstep.pipeline.values.segment import SegmentFile, SourceTable, batch_of
+from lockstep.pipeline.values.segment import SegmentFile, SystemTable, batch_of
 from lockstep.pipeline.values.table import TableName
 
 
@@ -233,22 +233,22 @@ def _from_lake(
     reason: str,
 ) -> RecoveryOutcome:
     """Make the ledger from the lake, in the order that the module describes."""
-    held = partial(work.ledger.require_held, lease)
+    require_held = partial(work.ledger.require_held, lease)
     assert recovery.plan is not None, "the ledger is made from the lake"
     claim = claim_of(work, recovery.plan.lake_end.ledger)
-    held()
+    require_held()
     work.claims.write(claim.going_back(recovery.plan.lake_end.batch, recovery.plan.batch))
-    adopted, refused = restore_mirrors(work, recovery.plan.adopted, held)
+    adopted, refused = restore_mirrors(work, recovery.plan.adopted, require_held)
     looked = basis.gathered.folders | {
         adoption.mirror.folder: version for adoption, version in adopted
     }
-    looked |= cut_changelogs(work, basis.gathered, basis.plan.lake_end, held)
+    looked |= cut_changelogs(work, basis.gathered, basis.plan.lake_end, require_held)
     reloads = (*recovery.reloads, *refused)
     # Loads are ordered first: once the batch is recorded, a repeated recovery only does
     # `_end`.
     for table, why in reloads:
         work.ledger.order_load(lease, table, author=author, reason=why)
-    work.ledger.note_looked(lease, looked)
+    work.ledger.note_examined_versions(lease, looked)
     record_basis(work, lease, basis, adopted, author, reason)
     _end(work, lease)
     return replace(recovery, reloads=reloads)
@@ -341,7 +341,7 @@ def _mixed(work: Workplace, basis: RecoveryBasis) -> Iterator[str]:
 
 
 def restore_mirrors(
-    work: Workplace, adopted: Iterable[Adopted], held: RequireHeld
+    work: Workplace, adopted: Iterable[Adopted], require_held: RequireHeld
 ) -> tuple[list[tuple[Adopted, int]], list[tuple[TableName, str]]]:
     """Restore mirrors that show later batches. Return the adopted tables with their
     mirrors' Delta versions, and the tables whose mirrors could not be restored, with
@@ -355,7 +355,7 @@ def restore_mirrors(
             )
             work.progress.note(f"{folder} is set back to version {adoption.version}")
             try:
-                version = work.mirrors.restore(folder, adoption.version, words, held)
+                version = work.mirrors.restore(folder, adoption.version, words, require_held)
             except TableError as error:
                 refused.append((adoption.mirror.table, error.reason))
                 continue
@@ -364,7 +364,7 @@ def restore_mirrors(
 
 
 def cut_changelogs(
-    work: Workplace, gathered: GatheredLake, lake_end: BatchRecord, held: RequireHeld
+    work: Workplace, gathered: GatheredLake, lake_end: BatchRecord, require_held: RequireHeld
 ) -> dict[str, int]:
     """Make changelogs stop listing the files of batches after `lake_end`. Return the
     changed changelogs' new Delta versions by folder."""
@@ -380,7 +380,7 @@ def cut_changelogs(
             batch=lake_end.batch,
             files=files,
             words=recovered_metadata(work, changelog.table, lake_end),
-            held=held,
+            require_held=require_held,
         )
         if done.delta_version is not None:
             versions[changelog.folder] = done.delta_version
@@ -419,8 +419,8 @@ def _later(work: Workplace, changelog: ListedChangelog, batch: int) -> bool:
 
 def _app_id(work: Workplace, gathered: GatheredLake, listed: ListedChangelog) -> str:
     source = work.source.name
-    if isinstance(listed.table, SourceTable):
-        return source_table_id(source, listed.table)
+    if isinstance(listed.table, SystemTable):
+        return system_table_app_id(source, listed.table)
     mirrors = {mirror.table: mirror for mirror in gathered.facts.mirrors}
     mirror = mirrors.get(listed.table)
     generation = 1 if mirror is None else mirror.generation + 1
@@ -468,7 +468,7 @@ def record_basis(
     decision = ledger.decide(lease, Decision("start", RULE, reason, facts, author))
     start: Position = placed.position
     batch = ledger.begin_batch(lease, start, predecessor=None, start_decision=decision.id)
-    for less in basis.structures.in_clear:
+    for less in basis.structures.tightenings:
         ledger.note_tightened(lease, replace(less, through=batch.id))
     handovers = [_handover(work, adoption, version, basis) for adoption, version in adopted]
     record = CaptureRecord(
@@ -546,11 +546,11 @@ def undone_run(ledger: Ledger, source: str, run: str) -> UndoneRun:
             hint="to start over, move the ledger away, then `lockstep recover --start-over "
             f"--source {source}`",
         )
-    for note in ledger.in_clear(source):
+    for note in ledger.uncleared_values(source):
         if note.kept_because is None and before[-1] <= note.tightening.through:
             raise SpanRefused(
                 f"{note.table} would show more than its settings say: {note.sentence}",
-                hint=f"undo the run once these values are cleared: {note.until}",
+                hint=f"undo the run once these values are cleared: {note.hint}",
             )
     later = sum(other.id > own[-1] for other in chain)
     return UndoneRun(name, own[0], before[-1], later)

@@ -24,7 +24,7 @@ from itertools import islice
 from typing import Final
 
 from lockstep.pipeline.mirror.generations import holds_version
-from lockstep.pipeline.mirror.source_tables import source_table_path
+from lockstep.pipeline.mirror.system_tables import system_table_path
 from lockstep.pipeline.model.claim import BatchSpan
 from lockstep.pipeline.model.foreign_commits import own_files
 from lockstep.pipeline.model.lake_commit import FileAction, LakeCommit
@@ -65,7 +65,7 @@ from lockstep.pipeline.values.errors import (
 )
 from lockstep.pipeline.values.gtid import GtidSet
 from lockstep.pipeline.values.position import Anchor, Coordinates, Position
-from lockstep.pipeline.values.segment import SourceTable, batch_of
+from lockstep.pipeline.values.segment import SystemTable, batch_of
 from lockstep.pipeline.values.table import TableName
 
 COMMITS: Final = 200
@@ -74,12 +74,12 @@ COMMITS: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class ListedChangelog:
-    """A changelog (all changes of a table), or one of the source's own tables.
-    `newest`: its Delta version. `files`: the listed files, with their sizes in bytes.
-    `own`: the files that it would list without other programs' commits."""
+    """A changelog (all changes of a table), or a system table (`_transactions`,
+    `_ddl`). `newest`: its Delta version. `files`: the listed files, with their sizes in
+    bytes. `own`: the files that it would list without other programs' commits."""
 
     folder: str
-    table: TableName | SourceTable
+    table: TableName | SystemTable
     newest: int
     files: dict[str, int]
     own: Mapping[str, FileAction]
@@ -109,7 +109,7 @@ class ListedChangelog:
 
 @dataclass(frozen=True, slots=True)
 class GatheredLake:
-    """What the lake shows of a source. `listed`: its changelogs and own tables.
+    """What the lake shows of a source. `listed`: its changelogs and system tables.
     `folders`: its Delta tables, with their newest versions. `txn_version`: the highest
     Delta transaction number of any write to a mirror (the table with the current
     rows)."""
@@ -123,7 +123,7 @@ class GatheredLake:
 def gather(work: Workplace) -> GatheredLake:
     """Read the Delta logs of all tables of the source; nothing is written."""
     source = work.source.name
-    source_tables = {source_table_path(source, table): table for table in SourceTable}
+    system_tables = {system_table_path(source, table): table for table in SystemTable}
     folders, mirrors, listed = dict[str, int](), list[MirrorFacts](), list[ListedChangelog]()
     transactions, highest = list[BatchRecord](), 0
     claim = claim_of(work, "")
@@ -137,7 +137,7 @@ def gather(work: Workplace) -> GatheredLake:
             continue
         folders[folder] = commits[0].delta_version
         changelog = folder.startswith(f"{source}/_changes/")
-        table = source_tables.get(folder) or (_table_of(commits) if changelog else None)
+        table = system_tables.get(folder) or (_table_of(commits) if changelog else None)
         if table is not None:
             files = work.changelog.listed(folder) or {}
             actions = {
@@ -146,7 +146,7 @@ def gather(work: Workplace) -> GatheredLake:
             own = own_files(actions, commits)
             listed.append(ListedChangelog(folder, table, commits[0].delta_version, files, own))
             numbers += [*listed[-1].batches, *_numbers(commits)]
-            if table is SourceTable.TRANSACTIONS:
+            if table is SystemTable.TRANSACTIONS:
                 entries = (record_of(commit, whole=True) for commit in commits)
                 whole = [entry for entry in entries if entry is not None and entry.whole]
                 listed_batches = listed[-1].batches
@@ -316,16 +316,16 @@ def _begun(lake_end: BatchRecord, proven: ProvenPosition, facts: ServerFacts) ->
 class Structures:
     """The structures that the ledger records. `adopted`: tables that continue with
     their mirrors. `dropped`: tables that were dropped at the source before the place.
-    `reloads`: tables that are re-read from MySQL, and why. `in_clear`: values that old
-    versions of mirrors may show although the settings hide them; the batch of each is 0
-    until it is recorded."""
+    `reloads`: tables that are re-read from MySQL, and why. `tightenings`: values that
+    old versions of mirrors may show although the settings hide them; the batch of each
+    is 0 until it is recorded."""
 
     versions: tuple[SchemaVersion, ...]
     databases: tuple[DatabaseVersion, ...]
     adopted: frozenset[TableName]
     dropped: frozenset[TableName]
     reloads: tuple[tuple[TableName, str], ...]
-    in_clear: tuple[Tightening, ...] = ()
+    tightenings: tuple[Tightening, ...] = ()
 
     def generation(self, table: TableName) -> int:
         """Return the generation of the changelog that a table continues with."""
@@ -370,10 +370,10 @@ def structures_of(
     hiding = [
         version for version in versions if version.shown_as is not None and version.table in mirrors
     ]
-    in_clear = [
+    tightenings = [
         _less_shown(work, version) for version in hiding if _shown_otherwise(work, version, mirrors)
     ]
-    for less in in_clear:
+    for less in tightenings:
         # Nothing proves that the mirror itself shows no hidden values, so it is written
         # again.
         adopted.discard(less.table)
@@ -391,7 +391,7 @@ def structures_of(
     )
     dropped = frozenset(adoption.mirror.table for adoption in plan.adopted) - existing
     return Structures(
-        tuple(versions), databases, frozenset(adopted), dropped, reloads, tuple(in_clear)
+        tuple(versions), databases, frozenset(adopted), dropped, reloads, tuple(tightenings)
     )
 
 

@@ -20,7 +20,7 @@ from lockstep.pipeline.run.begin import foresee_start
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.mirror_places import collisions, pending_moves, why_elsewhere
 from lockstep.pipeline.run.status.plan import planned_tables
-from lockstep.pipeline.run.stop_errors import read_by_next_run
+from lockstep.pipeline.run.stop_errors import reread_error
 from lockstep.pipeline.run.table_plans import (
     KnownTables,
     ReadingReach,
@@ -57,7 +57,7 @@ def after_kept_ledger(work: Workplace, lacking: Lacking) -> TablePlans:
     prices."""
     cursor = work.ledger.cursors(work.source.name).captured
     assert cursor is not None, "this ledger holds the source"
-    errors = {table: read_by_next_run(why) for table, why in lacking}
+    errors = {table: reread_error(why) for table, why in lacking}
     known = KnownTables.of(work).stopped(cursor, errors)
     states = {table: step(table, known.states[table], LakeRestarted()) for table in errors}
     known = replace(known, states={**known.states, **states})

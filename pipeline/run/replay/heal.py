@@ -45,7 +45,7 @@ from lockstep.pipeline.run.commit_records import commit_metadata
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.replay.segment_comparison import Details, SegmentResult
 from lockstep.pipeline.run.replay.settle import settle_writes
-from lockstep.pipeline.run.stop_errors import for_one_table, reload_hint
+from lockstep.pipeline.run.stop_errors import arrow_errors_as_table_error, reload_hint
 from lockstep.pipeline.run.write.job import lineage_over, versions_between
 from lockstep.pipeline.run.write.mirror_write import SegmentPart
 from lockstep.pipeline.values.decisions import Lease
@@ -88,7 +88,7 @@ def heal(
     files are still in the scratch folder. An error that concerns only this table is
     reported, not raised."""
     try:
-        with for_one_table("compare its rows"):
+        with arrow_errors_as_table_error("compare its rows"):
             replaced = [segment for segment in fresh if segment.replaced]
             mirror = _MirrorComparison.of(work, table, span, replaced)
             if mirror is None:
@@ -141,7 +141,7 @@ def _written(mirror: _MirrorComparison, lease: Lease, changes: pa.Table) -> int:
         work.mirrors.unstage(path)
     reason = f"a replay: {changes.num_rows} rows differed from the changelog"
     work.ledger.settle(lease, intent, done.delta_version, reason=reason, table_id=done.table_id)
-    work.ledger.note_looked(lease, {state.mirror: done.delta_version})
+    work.ledger.note_examined_versions(lease, {state.mirror: done.delta_version})
     return done.delta_version
 
 
@@ -331,7 +331,9 @@ def _mirror_shown(work: Workplace, state: TableState) -> tuple[int, pa.Schema, b
             "its mirror was adopted with rows that its changelog does not have",
             hint=f"`lockstep verify {table}`",
         )
-    version = judge_mirror(work, state, work.ledger.looked(work.source.name).get(state.mirror))
+    version = judge_mirror(
+        work, state, work.ledger.examined_versions(work.source.name).get(state.mirror)
+    )
     if version is None:
         raise TableError("its mirror is missing", hint=reload_hint(state.table))
     shown = work.mirrors.schema(state.mirror, version)

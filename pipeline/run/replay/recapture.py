@@ -42,11 +42,11 @@ from lockstep.pipeline.run.dump.initial_schemas import RecordedBefore, known_at,
 from lockstep.pipeline.run.dump.log_reader import LogReading
 from lockstep.pipeline.run.dump.renames import origins_of
 from lockstep.pipeline.run.dump.segment_builder import Segmenter
-from lockstep.pipeline.run.known_batches import (
+from lockstep.pipeline.run.unpruned_batches import (
     batch_of_run,
     begins_before,
-    known_batches,
-    why_no_longer_shown,
+    reason_no_longer_shown,
+    unpruned_batches,
 )
 from lockstep.pipeline.schema.effects import Effect
 from lockstep.pipeline.schema.tracker import FirstStructures
@@ -109,7 +109,7 @@ def _is_shown(work: Workplace, table: TableName, first: Batch, *, named: bool) -
     """Return whether a table's changes may be read again. If the settings hide more of
     it now, hidden values would come back: raise `SpanRefused` if the table was
     requested by name, else leave it out."""
-    why = why_no_longer_shown(work.ledger, work.source.name, table, first.id, read_again=True)
+    why = reason_no_longer_shown(work.ledger, work.source.name, table, first.id, from_log=True)
     if why is not None and named:
         raise SpanRefused(
             f"{table} cannot be read again from {first.start.at} on: {why}",
@@ -138,7 +138,7 @@ def require_merged(work: Workplace) -> None:
 def _kept(work: Workplace, span: Span, batches: tuple[Batch, ...]) -> tuple[Batch, ...]:
     """Return the batches whose changes were not deleted. Raise `SpanRefused` if the
     span begins before these; `earliest` begins with the first of them."""
-    deletion = work.ledger.forgotten(work.source.name).newest
+    deletion = work.ledger.deletion_notes(work.source.name).newest
     if deletion is None or not begins_before(span, batches, deletion.through, deletion.end):
         return tuple(batch for batch in batches if deletion is None or batch.id > deletion.through)
     sentence = deletion.told
@@ -167,7 +167,7 @@ def _chain(
         return [batches[number] for number in sorted(batches)], times
     first = runs[since.run] if isinstance(since, OfRun) else 0
     last = runs[until.run] if isinstance(until, OfRun) else None
-    return known_batches(ledger, source, first, last), None
+    return unpruned_batches(ledger, source, first, last), None
 
 
 def _is_moment(place: Place) -> bool:

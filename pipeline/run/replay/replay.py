@@ -24,7 +24,7 @@ from lockstep.pipeline.run.agreement.changelog_files import (
     ChangelogTable,
     changelogs_of,
     correct_changelog,
-    source_table,
+    system_table,
 )
 from lockstep.pipeline.run.agreement.claim import require_agreement, require_claim
 from lockstep.pipeline.run.agreement.lake_logs import changelog_disagreement
@@ -46,7 +46,7 @@ from lockstep.pipeline.run.replay.segment_comparison import (
 )
 from lockstep.pipeline.run.replay.settle import settle_replays
 from lockstep.pipeline.values.decisions import Decision, Lease
-from lockstep.pipeline.values.segment import SourceTable
+from lockstep.pipeline.values.segment import SystemTable
 from lockstep.pipeline.values.table import TableName
 
 
@@ -224,13 +224,13 @@ def _agreed(
     another program's compaction may put rows of any batches into one file. Other
     foreign commits are left for the next run to report."""
     source = work.source.name
-    looked, states = work.ledger.looked(source), work.ledger.table_states(source)
+    looked, states = work.ledger.examined_versions(source), work.ledger.table_states(source)
     tables = [states[table] for table in chosen.tables if table in states]
-    source_tables = map(partial(source_table, source), SourceTable)
+    system_tables = map(partial(system_table, source), SystemTable)
     agreements = []
     for changelog in (
         *changelogs_of(source, tables),
-        *(table for table in source_tables if _moved(work, table, looked)),
+        *(table for table in system_tables if _moved(work, table, looked)),
     ):
         folder = changelog.folder
         agreement = correct_changelog(
@@ -240,7 +240,7 @@ def _agreed(
             agreements.append(agreement)
             work.progress.note(f"{folder}: {agreement.told}")
         if commit and agreement.error is None and agreement.left is None and folder in looked:
-            work.ledger.note_looked(lease, {folder: agreement.version})
+            work.ledger.note_examined_versions(lease, {folder: agreement.version})
     return tuple(agreements)
 
 

@@ -81,7 +81,7 @@ def carry_out(work: Workplace, lease: Lease, revision: Revision) -> None:
         work.ledger.end_revision(lease, revision, settled=False)
         raise
     work.ledger.end_revision(lease, revision, settled=True)
-    work.ledger.note_looked(lease, dict(_passed(work, changelogs)))
+    work.ledger.note_examined_versions(lease, dict(_passed(work, changelogs)))
     work.segments.clear(scratch_path(work.source.name))
 
 
@@ -111,7 +111,7 @@ def _passed(work: Workplace, changelogs: Iterable[ChangelogTable]) -> Iterator[t
     """Yield the changelogs to which nobody else committed since the last look, with
     their newest versions. In the others, the next look must find and report the foreign
     commits."""
-    before = work.ledger.looked(work.source.name)
+    before = work.ledger.examined_versions(work.source.name)
     for folder in (changelog.folder for changelog in changelogs):
         if folder in before:
             look = work.changelog.look(folder, before[folder])
@@ -205,7 +205,7 @@ def _commit(
             [file for part in parts for file in part.new.files],
             revision.id,
         ),
-        held=lambda: work.ledger.require_held(lease),
+        require_held=lambda: work.ledger.require_held(lease),
     )
 
 

@@ -53,5 +53,5 @@ def settle_writes(work: Workplace, lease: Lease) -> Iterator[str]:
             continue
         version, table_id = commit.delta_version, commit.table_id
         ledger.settle(lease, intent, version, reason=REPLAY, table_id=table_id)
-        ledger.note_looked(lease, {mirror: version})
+        ledger.note_examined_versions(lease, {mirror: version})
         yield f"the replay of {intent.table} had written its mirror when it was interrupted"

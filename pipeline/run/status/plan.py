@@ -18,7 +18,7 @@ from lockstep.pipeline.run.follow_pasts import plan_pasts
 from lockstep.pipeline.run.repair import Abandonment, batches_to_abandon
 from lockstep.pipeline.run.reshaping import (
     new_tightenings,
-    still_in_clear,
+    still_in_plaintext,
     tables_shown_differently,
 )
 from lockstep.pipeline.run.status.plan_reading import (
@@ -182,7 +182,7 @@ def _shapes(work: Workplace) -> tuple[dict[TableName, PlannedShape], KnownTables
     less = {tightening.table for tightening in new_tightenings(work)}
     known = replace(known.stopped(cursor, errors), stale=known.stale | less)
     shapes = {
-        table: PlannedShape(error.reason, None, still_in_clear(work, table))
+        table: PlannedShape(error.reason, None, still_in_plaintext(work, table))
         if error.by is StoppedBy.RUN
         else PlannedShape(error.reason, error.hint)
         for table, error in errors.items()

@@ -18,7 +18,7 @@ from lockstep.pipeline.model.batch import BatchTimes
 from lockstep.pipeline.ports.ledger import Batches, Ledger, Structures
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.find_place import resolve_end
-from lockstep.pipeline.run.known_batches import no_such_run, pruned_clause
+from lockstep.pipeline.run.unpruned_batches import no_such_run, pruned_clause
 from lockstep.pipeline.schema.compare import differences
 from lockstep.pipeline.schema.history import SchemaStatement, SchemaVersion, VersionOrigin
 from lockstep.pipeline.values.division import find_moment

@@ -13,16 +13,16 @@ from lockstep.pipeline.model.table_state import StoppedTable, TableEvent, TableE
 from lockstep.pipeline.ports.ledger import Ledger, Structures
 from lockstep.pipeline.proof.proven import TableProof
 from lockstep.pipeline.replay.spans import Span, batches_of, runs_named
-from lockstep.pipeline.run.known_batches import (
+from lockstep.pipeline.run.status.version_sets import ShownVersions, version_set_of
+from lockstep.pipeline.run.stop_errors import stopped_tables
+from lockstep.pipeline.run.unpruned_batches import (
     RUNS,
     batch_of_run,
     begins_before,
-    known_batches,
     no_such_run,
     pruned_clause,
+    unpruned_batches,
 )
-from lockstep.pipeline.run.status.version_sets import ShownVersions, version_set_of
-from lockstep.pipeline.run.stop_errors import stopped_tables
 from lockstep.pipeline.values.errors import SpanRefused
 from lockstep.pipeline.values.intent import SettledWrite
 from lockstep.pipeline.values.segment import RowCounts
@@ -153,7 +153,7 @@ def report_of_span(ledger: Ledger, source: str, span: Span, now: datetime) -> Sp
     """Return the report on all batches that a span touches. Raise `SpanRefused` if
     there are none, or if some of them were pruned."""
     runs = {run: batch_of_run(ledger, source, run).id for run in runs_named(span)}
-    chain, pruned = known_batches(ledger, source), ledger.pruned_through(source)
+    chain, pruned = unpruned_batches(ledger, source), ledger.pruned_through(source)
     batches = batches_of(span, chain, runs)
     end = chain[0].end
     if pruned and end is not None and begins_before(span, batches, pruned, end):

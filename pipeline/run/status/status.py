@@ -108,7 +108,7 @@ def standing_of(
         moved=() if isinstance(work, LockstepError) else _quarantines(moved_changelogs(work)),
         proofs=tuple(ledger.proofs(source)),
         unproven=unproven(ledger, source),
-        in_clear=tuple(ledger.in_clear(source)),
+        uncleared_values=tuple(ledger.uncleared_values(source)),
         former=tuple(former_places(ledger, source)),
     )
 

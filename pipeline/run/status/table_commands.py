@@ -18,7 +18,7 @@ from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.dump.logged_statements import dialect_of, recorded_statements
 from lockstep.pipeline.run.mirror_places import collisions
 from lockstep.pipeline.run.status.schema_history import unknown_table
-from lockstep.pipeline.run.stop_errors import refusal
+from lockstep.pipeline.run.stop_errors import unsupported_error
 from lockstep.pipeline.run.table_plans import (
     TablePlans,
     plan_returns,
@@ -281,7 +281,7 @@ def _stopped_at(work: Workplace, order: TableOrder) -> StoppedAt:
             schema = schema.with_database(database.schema)
     for version in ledger.schemas_at(source, batch=stopped.batch, place=stopped.at):
         schema = (
-            schema.with_unknown(version.table)
+            schema.with_unknown_table(version.table)
             if version.schema is None
             else schema.with_table(version.schema)
         )
@@ -353,7 +353,7 @@ def _refused_again(work: Workplace, table: TableName) -> TableError | None:
         schemas = work.server.current_schemas([table]).tables
     except TableError:
         return None
-    return refusal(schemas[table]) if table in schemas else None
+    return unsupported_error(schemas[table]) if table in schemas else None
 
 
 _GOES_ON: Final = "then it goes on with the others"
@@ -390,7 +390,7 @@ def _newest_schema(ledger: Structures, source: str, folding: int) -> ServerSchem
         if database.schema is not None:
             schema = schema.with_database(database.schema)
     newest = (version.schema for version in ledger.schemas_at(source))
-    tables = {schema.fold(table.name): table for table in newest if table is not None}
+    tables = {schema.fold_case(table.name): table for table in newest if table is not None}
     return replace(schema, tables=tables)
 
 
@@ -413,7 +413,7 @@ def read_definition(
         or not isinstance(changes[0], CreateTable)
     ):
         raise _refused("it is not one CREATE TABLE with columns", table)
-    if schema.fold(changes[0].table) != schema.fold(table):
+    if schema.fold_case(changes[0].table) != schema.fold_case(table):
         raise _refused(f"it creates {changes[0].table}", table)
     done = evolve(schema.without_table(table), changes, context)
     for effect in done.effects:

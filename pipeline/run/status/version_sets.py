@@ -16,7 +16,7 @@ from typing import ClassVar, Final
 
 from lockstep.pipeline.model.batch import Batch, BatchKind
 from lockstep.pipeline.ports.ledger import Batches, Ledger
-from lockstep.pipeline.run.known_batches import known_batches
+from lockstep.pipeline.run.unpruned_batches import unpruned_batches
 from lockstep.pipeline.values.division import find_moment_end
 from lockstep.pipeline.values.errors import PastRefused, VersionSetUnknown
 from lockstep.pipeline.values.intent import Missing, MissingTable, VersionSetEntry
@@ -64,12 +64,12 @@ def version_set_at(ledger: Ledger, source: str, place: Place | None) -> ShownVer
     `VersionSetUnknown` if no batch shows it."""
     newest = place is None or isinstance(place, Latest)
     cursor = ledger.cursors(source).acknowledged if newest else None
-    batches = known_batches(ledger, source, 0 if cursor is None else cursor.batch)
+    batches = unpruned_batches(ledger, source, 0 if cursor is None else cursor.batch)
     return version_set_of(ledger, source, chosen_batch(source, batches, place))
 
 
 def newest_sets(ledger: Ledger, source: str, limit: int) -> list[ShownVersions]:
-    newest = reversed(known_batches(ledger, source)[-limit:])
+    newest = reversed(unpruned_batches(ledger, source)[-limit:])
     return [version_set_of(ledger, source, batch) for batch in newest]
 
 

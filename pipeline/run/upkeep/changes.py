@@ -30,7 +30,7 @@ from lockstep.pipeline.run.agreement.changelog_files import (
     ChangelogTable,
     changelog_table,
     correct_changelogs,
-    source_table,
+    system_table,
 )
 from lockstep.pipeline.run.commit_records import forgotten_metadata
 from lockstep.pipeline.run.context import Workplace
@@ -38,7 +38,7 @@ from lockstep.pipeline.upkeep.changes import (
     ChangeFile,
     ChangesPlan,
     DeletedChanges,
-    ForgottenStep,
+    DeletionStep,
     Prunable,
     through_of,
 )
@@ -46,7 +46,7 @@ from lockstep.pipeline.upkeep.decide import FileTotal, clock_doubt
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.errors import LockstepError, SourceBusy, TableError
 from lockstep.pipeline.values.retries import UPKEEP_TURN
-from lockstep.pipeline.values.segment import SegmentFile, SourceTable
+from lockstep.pipeline.values.segment import SegmentFile, SystemTable
 
 _NOTHING: Final = pa.schema([])
 _SLICE: Final = 1000
@@ -75,7 +75,7 @@ def plan_changes(work: Workplace, keep: timedelta | None, promised: timedelta) -
     long changes are kept, None for ever. `promised`: how long files are kept after
     changelogs stop listing them."""
     ledger, source = work.ledger, work.source.name
-    notes = ledger.forgotten(source).unfinished
+    notes = ledger.deletion_notes(source).unfinished
     if keep is None and not notes:
         return ChangesPlan()
     now = ledger.clock()
@@ -108,7 +108,10 @@ def _unlisted_later(notes: Iterable[DeletedChanges]) -> list[DeletedChanges]:
 def _further(work: Workplace, plan: ChangesPlan, before: datetime) -> ChangesPlan:
     """Extend the plan by the changes that were acknowledged before a moment."""
     ledger, source = work.ledger, work.source.name
-    forgettable, above = ledger.forgettable(source, before), ledger.forgotten(source).through
+    forgettable, above = (
+        ledger.deletable_changes(source, before),
+        ledger.deletion_notes(source).through,
+    )
     if forgettable.aged <= above:
         return plan
     through, held = through_of(forgettable, above)
@@ -136,7 +139,7 @@ def delete_changes(work: Workplace, plan: ChangesPlan, holder: str) -> ChangesPl
         if noted is not None:
             plan = replace(plan, through=None, left=noted, unlisted=FileTotal())
         else:
-            unlist = _unlisted_later(work.ledger.forgotten(work.source.name).unfinished)
+            unlist = _unlisted_later(work.ledger.deletion_notes(work.source.name).unfinished)
     for note in unlist:
         _unlisted(work, note)
         work.progress.note(f"changelogs list only what was captured after {note.place}")
@@ -162,7 +165,7 @@ def _pruned(work: Workplace, holder: str, note: DeletedChanges) -> int:
                     done = ledger.prune(lease, kind, above, note.through, _SLICE)
                 rows, above, ended = rows + done.rows, done.reached, done.ended
         with ledger.lock(work.source.name, holder, None) as lease:
-            ledger.note_forgotten(lease, ForgottenStep.PRUNED, note.through)
+            ledger.note_deletion_step(lease, DeletionStep.PRUNED, note.through)
     return rows
 
 
@@ -189,11 +192,11 @@ def _noted(
         if reasons:
             return
         if forget is not None:
-            ledger.forget(lease, forget)
+            ledger.begin_deletion(lease, forget)
         for span in unlisted:
-            ledger.note_forgotten(lease, ForgottenStep.UNLISTED, span.through)
+            ledger.note_deletion_step(lease, DeletionStep.UNLISTED, span.through)
         for span in deleted:
-            ledger.note_forgotten(lease, ForgottenStep.DELETED, span.through)
+            ledger.note_deletion_step(lease, DeletionStep.DELETED, span.through)
 
     try:
         noted = under_lock(work, holder, note)
@@ -245,9 +248,9 @@ def _by_changelog(
     source, files = work.source.name, dict[ChangelogTable, list[ChangeFile]]()
     states = work.ledger.table_states(source)
     for file in _files(work, note):
-        if isinstance(file.table, SourceTable):
-            changelog = source_table(source, file.table)
+        if isinstance(file.table, SystemTable):
+            changelog = system_table(source, file.table)
         else:
             changelog = changelog_table(source, states[file.table], file.generation)
         files.setdefault(changelog, []).append(file)
-    return sorted(files.items(), key=lambda item: item[0].table is not SourceTable.TRANSACTIONS)
+    return sorted(files.items(), key=lambda item: item[0].table is not SystemTable.TRANSACTIONS)

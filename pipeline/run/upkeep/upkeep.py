@@ -100,7 +100,7 @@ class UpkeepFacts:
         return cls(
             ledger.table_states(source),
             frozenset((*ledger.pending(source), *intended)),
-            ledger.looked(source),
+            ledger.examined_versions(source),
             ledger.upkept(source),
             last_lease(work),
             ledger.clock(),
@@ -316,7 +316,7 @@ def plan_former(work: Workplace, keep: timedelta) -> tuple[FormerMirror, ...]:
     folders = former_places(ledger, source)
     if not folders:
         return ()
-    looked, left = ledger.looked(source), ledger.left_at(source, folders)
+    looked, left = ledger.examined_versions(source), ledger.left_at(source, folders)
     now, held = ledger.clock(), last_lease(work)
     plan = []
     for folder in folders:

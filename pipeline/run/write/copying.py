@@ -33,7 +33,7 @@ from lockstep.pipeline.model.batch import TableContent
 from lockstep.pipeline.model.table_state import TableEvent, TableEventKind
 from lockstep.pipeline.ports.ledger import contents_of
 from lockstep.pipeline.run.context import Workplace
-from lockstep.pipeline.run.stop_errors import read_by_next_run
+from lockstep.pipeline.run.stop_errors import reread_error
 from lockstep.pipeline.schema.history import SchemaVersion
 from lockstep.pipeline.schema.types import folded
 from lockstep.pipeline.values.intent import Intent, MirrorVersion
@@ -105,7 +105,7 @@ def copied_rows(
     for link in links:
         _require_apart(link, 0 if link is first else link.plan.above)
     if any(segment.first_sequence <= plan.above for segment in plan.segments):
-        raise read_by_next_run(f"its changes and those of {links[-1].table} are in one file")
+        raise reread_error(f"its changes and those of {links[-1].table} are in one file")
     return CopiedRows(
         links[-1].table,
         first.base,
@@ -128,15 +128,15 @@ def _link(work: Workplace, intent: Intent, event: TableEvent, batch: int) -> _Li
     # Without a mirror version, `parts` begins with an event that settles all rows, so a
     # second try finds the same parts.
     parts = tuple(parts_since_settled(before_copy(captured, event)))
-    gone = work.ledger.forgotten(work.source.name, table).newest
+    gone = work.ledger.deletion_notes(work.source.name, table).newest
     if gone is not None and any(part.batch <= gone.through for part in parts):
-        raise read_by_next_run(f"{gone.told}, which it had as {table}")
+        raise reread_error(f"{gone.told}, which it had as {table}")
     plan = plan_merge(parts)
     kinds = {event.kind for part in parts for event in part.events}
     if plan.snapshot or plan.completion or TableEventKind.REBUILT in kinds:
-        raise read_by_next_run(f"rows that were read of it as {table} had not been merged")
+        raise reread_error(f"rows that were read of it as {table} had not been merged")
     if not plan.replaces and base is None:
-        raise read_by_next_run(f"no version of the mirror that it had as {table} is known")
+        raise reread_error(f"no version of the mirror that it had as {table} is known")
     return _Link(table, plan, parts, None if plan.replaces else base, event.sequence)
 
 
@@ -159,7 +159,7 @@ def _require_apart(link: _Link, above: int) -> None:
     """Raise `TableError` if one file has changes from both sides of a RENAME."""
     for segment in link.plan.segments:
         if segment.last_sequence > link.end or segment.first_sequence <= above:
-            raise read_by_next_run(
+            raise reread_error(
                 f"its changes as {link.table} are in one file with those of another table"
             )
 
@@ -175,7 +175,7 @@ def _versions(work: Workplace, link: _Link) -> tuple[int, int]:
         parts = contents_of(work.ledger, work.source.name, link.table, first, base.last_batch)
         if parts and (shown := plan_merge(parts).final):
             return shown, plan.final or shown
-    raise read_by_next_run(f"it is not known which structure its mirror had as {link.table}")
+    raise reread_error(f"it is not known which structure its mirror had as {link.table}")
 
 
 def spliced(
@@ -207,10 +207,10 @@ def _as_rename(history: Sequence[SchemaVersion], version: SchemaVersion) -> Sche
     assert before.schema is not None and version.schema is not None, "they are known"
     names = tuple(column.name for column in version.schema.columns)
     if {*names} != {column.name for column in before.schema.columns}:
-        raise read_by_next_run(f"its columns are not those that it had as {before.table}")
+        raise reread_error(f"its columns are not those that it had as {before.table}")
     alike = before.shown_as is None and version.shown_as is None
     if not alike and not (version.shown_as and version.shown_as.same_rules(before.shown_as)):
-        raise read_by_next_run(f"it is shown otherwise than it was as {before.table}")
+        raise reread_error(f"it is shown otherwise than it was as {before.table}")
     return replace(version, columns_from=names)
 
 

@@ -54,7 +54,7 @@ from lockstep.pipeline.ports.ledger import contents_of
 from lockstep.pipeline.ports.mirror_writes import MirrorStep
 from lockstep.pipeline.run.commit_records import commit_metadata
 from lockstep.pipeline.run.context import Workplace
-from lockstep.pipeline.run.stop_errors import read_by_next_run
+from lockstep.pipeline.run.stop_errors import reread_error
 from lockstep.pipeline.run.write.copying import (
     CopiedRows,
     copied_rows,
@@ -218,7 +218,9 @@ def table_records(
     statements = ledger.statements(source, made_by)
     newest = ledger.newest_writes(source, applications.values())
     upkept = ledger.upkept(source)
-    notes = [note.tightening for note in ledger.in_clear(source) if note.kept_because is None]
+    notes = [
+        note.tightening for note in ledger.uncleared_values(source) if note.kept_because is None
+    ]
     clear = {note.table: note.through for note in sorted(notes, key=lambda note: note.through)}
     return {
         table: TableRecords(
@@ -245,7 +247,7 @@ def task_of(
     them is left."""
     covered = [batch for batch in batches if intent.first_batch <= batch.id <= intent.last_batch]
     if not covered:
-        raise read_by_next_run("a write to its mirror was begun, and the changes for it are gone")
+        raise reread_error("a write to its mirror was begun, and the changes for it are gone")
     parts, origin = _parts(work, records, covered, intent)
     plan = plan_merge(parts)
     if plan.dropped and plan.copied is not None:
@@ -324,7 +326,7 @@ def _last_known(records: TableRecords) -> int:
     was merged: its mirror is created empty, with that structure."""
     numbers = [v.version for v in records.history if v.knowledge is Knowledge.KNOWN]
     if not numbers:
-        raise read_by_next_run("it was dropped, and its structure was never known")
+        raise reread_error("it was dropped, and its structure was never known")
     return numbers[-1]
 
 
@@ -342,7 +344,7 @@ def prepare_job(work: Workplace, records: TableRecords, task: Task) -> Job:
     numbers = {segment.schema_version for segment in segments}
     key = line.key_of(numbers if completion is None else numbers | {completion.version})
     if key is None:
-        raise read_by_next_run("no key tells its rows apart in every version it had")
+        raise reread_error("no key tells its rows apart in every version it had")
     if completion is not None:
         _require_complete(plan, line, key)
     by_number = {version.version: version for version in versions}
@@ -383,11 +385,9 @@ def _require_complete(plan: MergePlan, line: ColumnLineage, key: tuple[str, ...]
     assert plan.completion is not None, "columns were read"
     primary = next(iter(line.keys[plan.completion.version]), ())
     if not key or frozenset(key) != frozenset(primary):
-        raise read_by_next_run("its columns were read by another key than the lake's")
+        raise reread_error("its columns were read by another key than the lake's")
     if any(file.partial for segment in plan.segments for file in segment.files):
-        raise read_by_next_run(
-            "row images leave columns out while new ones are read from the source"
-        )
+        raise reread_error("row images leave columns out while new ones are read from the source")
 
 
 def _require_snapshot(records: TableRecords, task: Task) -> None:
@@ -396,7 +396,7 @@ def _require_snapshot(records: TableRecords, task: Task) -> None:
     needed = {task.plan.snapshot, task.plan.completion} - {None}
     gone = {batch.id for batch in task.batches if batch.state is BatchState.ACKNOWLEDGED}
     if any(part.batch in gone and part.snapshot in needed for part in records.parts):
-        raise read_by_next_run("rows that were read of it were not merged in time")
+        raise reread_error("rows that were read of it were not merged in time")
 
 
 def _require_files(
@@ -409,7 +409,7 @@ def _require_files(
     for segment in segments:
         files = [file for file in segment.files if batch_of(file.path) not in waiting]
         for why in work.segments.damaged(folders[segment.schema_version], files):
-            raise read_by_next_run(f"captured changes of it are lost: {why}")
+            raise reread_error(f"captured changes of it are lost: {why}")
 
 
 def _lineage(
@@ -424,7 +424,7 @@ def _lineage(
     if task.copied is not None:
         pinned = task.copied.pinned
         if pinned is not None and (why := why_unreadable(work, pinned)) is not None:
-            raise read_by_next_run(f"{task.copied.sentence}, and {pinned} cannot be read: {why}")
+            raise reread_error(f"{task.copied.sentence}, and {pinned} cannot be read: {why}")
         return lineage_of_copy(work, pinned, versions)
     mirror = None
     if after >= 0 and not task.plan.replaces:
@@ -434,7 +434,7 @@ def _lineage(
         read = ColumnsRead(part.version, part.columns)
     line = lineage_over(work, versions, mirror=mirror, read=read, statements=records.statements)
     if line.reread:
-        raise read_by_next_run(line.reread[0])
+        raise reread_error(line.reread[0])
     return line
 
 
@@ -451,13 +451,11 @@ def lineage_of_copy(
         if DELETED_AT.name in more and policies.deletes is not Deletes.SOFT:
             # The table may have had a column of that name, so it is unclear which rows
             # are marked.
-            raise read_by_next_run(
-                f"{pinned.mirror} has {DELETED_AT.name}, and `deletes` is not soft"
-            )
+            raise reread_error(f"{pinned.mirror} has {DELETED_AT.name}, and `deletes` is not soft")
     behind = replace(policies, dropped_columns=DroppedColumns.DROP)
     line = replace(lineage_over(work, versions, behind, mirror=mirror), policies=policies)
     if line.reread:
-        raise read_by_next_run(line.reread[0])
+        raise reread_error(line.reread[0])
     return line
 
 
@@ -475,7 +473,7 @@ def _with_former(
     for segment in copied.segments:
         number = numbers.get((segment.table, segment.schema_version))
         if number is None:
-            raise read_by_next_run(
+            raise reread_error(
                 f"its structure as {segment.table} is not known for all of its changes"
             )
         former.append(replace(segment, schema_version=number))
@@ -495,10 +493,10 @@ def require_copyable(
     live = work.ledger.live_batches(work.source.name, numbers[0], numbers[-1]) if numbers else []
     batches = [batch for batch in live if batch.id in numbers]
     if batches and reads_again(work, batches):
-        raise read_by_next_run(f"{copied}, and part of the log was read twice")
+        raise reread_error(f"{copied}, and part of the log was read twice")
     soft = work.source.policies_of(table).deletes is Deletes.SOFT
     if soft and any(file.partial for segment in segments for file in segment.files):
-        raise read_by_next_run(f"{copied}, and row images leave columns out")
+        raise reread_error(f"{copied}, and row images leave columns out")
 
 
 def _readable(work: Workplace, records: TableRecords, task: Task, after: int) -> int:
@@ -543,7 +541,7 @@ def _known(
     between = counting_versions(between, _catching_up(work, between))
     known = [version for version in between if version.knowledge is Knowledge.KNOWN]
     if not known or len(known) < len(between):
-        raise read_by_next_run(f"its structure was not known between version {first} and {final}")
+        raise reread_error(f"its structure was not known between version {first} and {final}")
     return known
 
 

@@ -167,11 +167,11 @@ def commit_made(work: Workplace, task: Task) -> MirrorCommit | None:
     return commit
 
 
-def write_once(work: Workplace, job: Job, held: RequireHeld) -> Written:
+def write_once(work: Workplace, job: Job, require_held: RequireHeld) -> Written:
     """Make the job's commit, or find it. Raise `CommitConflict` if another writer
-    committed first, and any error of `held`, such as `LeaseLost`. Each commit reads the
-    mirror's newest version before it calls `held`; so if another run takes the lease
-    and commits after that call, this commit conflicts."""
+    committed first, and any error of `require_held`, such as `LeaseLost`. Each commit
+    reads the mirror's newest version before it calls `require_held`; so if another run
+    takes the lease and commits after that call, this commit conflicts."""
     commit = commit_made(work, job.task)
     if commit is not None:
         return Written(commit, FOUND)
@@ -185,12 +185,12 @@ def write_once(work: Workplace, job: Job, held: RequireHeld) -> Written:
             txn_version=job.task.intent.txn_version,
             after=job.after,
             told=job.task.metadata,
-            held=held,
+            require_held=require_held,
         )
     parts = segment_parts(work, job)
     strategy = choose(_facts(work, job, parts))
     with _write(work, job, parts, strategy) as write:
-        commit = work.mirrors.write(write, held)
+        commit = work.mirrors.write(write, require_held)
     return Written(commit, f"{strategy.reason}; {commit.scale or FOUND}")
 
 

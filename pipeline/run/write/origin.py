@@ -4,7 +4,7 @@ without asking MySQL: an earlier version of it, and the changelog since.
 The earliest readable version is chosen, so that an error of a later version is not
 copied: the rows after it are made from the changes again. A table of the past begins
 with the newest version before its place instead, because then the fewest changes are
-read (`pipeline.run.rebuild.origin`). The ledger lists the versions, without those that
+read (`pipeline.run.rebuild`). The ledger lists the versions, without those that
 follow another program's commit to the mirror.
 """
 
@@ -18,7 +18,7 @@ from lockstep.pipeline.mirror.merging import ChangelogOrigin, ReloadOrigin, plan
 from lockstep.pipeline.model.batch import TableContent
 from lockstep.pipeline.ports.ledger import LAST_BATCH
 from lockstep.pipeline.run.context import Workplace
-from lockstep.pipeline.run.stop_errors import read_by_next_run, read_once_resumed
+from lockstep.pipeline.run.stop_errors import read_after_resume_error, reread_error
 from lockstep.pipeline.values.decisions import Continuity
 from lockstep.pipeline.values.errors import TableError
 from lockstep.pipeline.values.intent import Intent, MirrorVersion
@@ -57,12 +57,12 @@ def origin_of_write(
     if not intent.id:
         origin = from_earlier_version(work, intent.table, parts, before=before)
         if isinstance(origin, str):
-            raise read_once_resumed(intent.table, origin)
+            raise read_after_resume_error(intent.table, origin)
         return origin
     pinned = intent.copies and work.ledger.pinned(work.source.name, write=intent.copies)
     if not pinned:
         reason = "the version of its mirror that its write was begun with is not known"
-        raise read_once_resumed(intent.table, reason)
+        raise read_after_resume_error(intent.table, reason)
     later = tuple(part for part in parts if part.batch > pinned.last_batch)
     return ChangelogOrigin(later, shown_by(pinned, parts), pinned)
 
@@ -73,8 +73,12 @@ def _kept_since(work: Workplace, table: TableName) -> int:
     ledger, source = work.ledger, work.source.name
     overlaps = ledger.live_batches(source, continuity=Continuity.OVERLAP)
     return max(
-        ledger.forgotten(source, table).through,
-        *(note.tightening.through for note in ledger.in_clear(source) if note.table == table),
+        ledger.deletion_notes(source, table).through,
+        *(
+            note.tightening.through
+            for note in ledger.uncleared_values(source)
+            if note.table == table
+        ),
         *(gap.batch for gap in ledger.gaps(source)),
         *(batch.id for batch in overlaps),
         0,
@@ -115,5 +119,5 @@ def shown_by(version: MirrorVersion, parts: Sequence[TableContent]) -> int:
     earlier = [part for part in parts if part.batch <= version.last_batch]
     shown = plan_merge(earlier).final if earlier else 0
     if not shown:
-        raise read_by_next_run(f"it is not known which structure {version} has")
+        raise reread_error(f"it is not known which structure {version} has")
     return shown

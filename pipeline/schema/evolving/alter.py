@@ -40,7 +40,7 @@ from lockstep.pipeline.schema.evolving.keys import (
     with_key_columns,
 )
 from lockstep.pipeline.schema.model import (
-    LARGE,
+    LOB_SIZES,
     ColumnSchema,
     ExpressionDefault,
     ForeignKey,
@@ -287,7 +287,7 @@ def _sort_key(clause: Clause, table: TableSchema, plan: _AlterPlan) -> None:
 
 def _merged(options: WrittenOptions, later: WrittenOptions, facts: ServerDialect) -> WrittenOptions:
     """Return the options of two clauses; the later clause wins."""
-    if facts.charset_resets and later.charset is not None:
+    if facts.charset_resets_collation and later.charset is not None:
         options = replace(options, collation=None)
     written = {
         name: value
@@ -315,7 +315,7 @@ def _with_new_keys(
     """Return the hidden columns of kept keys, and those of new keys after all other
     columns; none if their places are unknown. `visible`: the number of columns that are
     not hidden."""
-    if not context.facts.places_hidden or len(hidden) != len(expressions(kept)):
+    if not context.facts.knows_hidden_places or len(hidden) != len(expressions(kept)):
         return ()
     names = {key.name for key in kept}
     return with_new_hidden(hidden, visible, [key for key in keys if key.name not in names])
@@ -334,7 +334,7 @@ def _refuse_rename_of_own_parent(
     added = {
         element.references.name for element in elements if isinstance(element, WrittenReference)
     }
-    if (own and context.facts.mariadb) or table.name.name in added:
+    if (own and context.facts.is_mariadb) or table.name.name in added:
         raise CannotFollow("it renames a table that refers to itself")
 
 
@@ -346,10 +346,10 @@ def _converted_to(
     MySQL."""
     if plan.convert is None:
         return None
-    if context.facts.mariadb and plan.convert_again:
+    if context.facts.is_mariadb and plan.convert_again:
         raise CannotFollow("it names two character sets")
     inherited = inherited_charset(schema, table.name.database)
-    if not context.facts.mariadb and plan.convert.charset is None:
+    if not context.facts.is_mariadb and plan.convert.charset is None:
         inherited = session_charset(schema, context)
     return chosen_charset(plan.convert.charset, plan.convert.collation, inherited, context)
 
@@ -365,7 +365,7 @@ def _charset(
         before = Charset(table.charset, table.collation)
     options = plan.options
     if plan.convert is not None:
-        if context.facts.mariadb and (options.charset or options.collation):
+        if context.facts.is_mariadb and (options.charset or options.collation):
             raise CannotFollow("it names two character sets")
         written = WrittenOptions(charset=plan.convert.charset, collation=plan.convert.collation)
         options = _merged(written, options, context.facts)
@@ -403,7 +403,7 @@ def _placed_columns(
     (none if their places are unknown). Columns that stay keep their places. Then each
     new or moved column goes where its clause says, in the order of the clauses."""
     hidden: tuple[HiddenColumn, ...] = ()
-    if context.facts.places_hidden:
+    if context.facts.knows_hidden_places:
         hidden = kept_hidden(table, plan.dropped_keys, plan.renamed_keys) or ()
     changes = {
         change.old.lower(): column
@@ -416,7 +416,7 @@ def _placed_columns(
         change.old.lower()
         for change in plan.defined
         if change.old is not None
-        and change.column.type.name in LARGE
+        and change.column.type.name in LOB_SIZES
         and not change.column.type.sized
     }
     columns: list[_PlacedColumn | HiddenColumn] = []
@@ -427,7 +427,7 @@ def _placed_columns(
         folded = column.name.lower()
         if folded in changes:
             changed = changes[folded]
-            if convert is not None and folded in unsized and context.facts.mysql_8:
+            if convert is not None and folded in unsized and context.facts.is_mysql_8:
                 changed = text_beside_convert(changed, column)
             columns.append(_PlacedColumn(changed, column.name))
         elif folded not in plan.dropped:
@@ -515,7 +515,7 @@ def _altered(column: ColumnSchema, plan: _AlterPlan, context: StatementContext) 
             case AlterDefault() if column.generated is not None:
                 continue
             case AlterDefault(default=default):
-                if context.facts.mariadb and isinstance(column.default, ExpressionDefault):
+                if context.facts.is_mariadb and isinstance(column.default, ExpressionDefault):
                     # MariaDB drops ON UPDATE CURRENT_TIMESTAMP together with such a
                     # DEFAULT.
                     column = replace(column, on_update=False)

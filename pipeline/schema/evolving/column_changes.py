@@ -16,14 +16,14 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from lockstep.pipeline.schema.collations import (
-    UTF8,
-    WIDE,
+    UTF8_CHARSETS,
+    WIDE_CHARSETS,
     binary_collation,
     canonical_charset,
     canonical_collation,
     charset_of,
     default_collation,
-    widest,
+    max_character_bytes,
 )
 from lockstep.pipeline.schema.context import StatementContext
 from lockstep.pipeline.schema.effects import CannotFollow
@@ -36,14 +36,14 @@ from lockstep.pipeline.schema.evolving.defaults import (
 )
 from lockstep.pipeline.schema.evolving.keys import STRINGS, character_bytes
 from lockstep.pipeline.schema.model import (
-    BLOBS,
+    BLOB_FAMILY,
     CHARACTER_STRINGS,
-    LARGE,
-    TEXTS,
+    LOB_SIZES,
+    TEXT_FAMILY,
     ColumnSchema,
     ExpressionDefault,
-    LiteralDefault,
     ServerSchema,
+    ValueDefault,
 )
 from lockstep.pipeline.schema.statements.changes import WrittenColumn, WrittenType
 
@@ -51,13 +51,14 @@ _CHARACTERS: Final = CHARACTER_STRINGS | {"enum", "set"}
 _AS_BYTES: Final = {
     "char": "binary",
     "varchar": "varbinary",
-    **dict(zip(TEXTS, BLOBS, strict=True)),
+    **dict(zip(TEXT_FAMILY, BLOB_FAMILY, strict=True)),
 }
 _PRINTED: Final = {
     **dict.fromkeys(("tinyint", "smallint", "mediumint", "int", "bigint", "float"), 20),
     **dict.fromkeys(("double", "year", "date", "datetime", "timestamp", "time"), 26),
 }
-"""Upper bounds of the printed length of a type, in characters; each fits in a TINYTEXT."""
+"""Upper bounds of the printed length of a type, in characters; each fits in a
+TINYTEXT."""
 
 _MAX_VARCHAR: Final = 65535
 
@@ -109,7 +110,7 @@ def chosen_charset(
         if canonical is None:
             raise CannotFollow(f"the collation {collation} is unknown")
         written = of_collation(canonical)
-        if binary and (name is None or not context.facts.mysql_8):
+        if binary and (name is None or not context.facts.is_mysql_8):
             # MariaDB refuses BINARY with COLLATE; in MySQL 8.0 COLLATE wins if a set is
             # named too.
             return Charset(written.name, binary_collation(written.name))
@@ -162,7 +163,7 @@ def _first_timestamp(
     and, if the statement defines the column, DEFAULT CURRENT_TIMESTAMP."""
     if not _is_timestamp_without_default(column) or column.on_update:
         return column
-    if not defined and context.facts.mariadb:
+    if not defined and context.facts.is_mariadb:
         raise CannotFollow(f"the default of the TIMESTAMP {column.name} is unknown")
     now = f"CURRENT_TIMESTAMP({column.length})" if column.length else "CURRENT_TIMESTAMP"
     return replace(column, default=ExpressionDefault(now) if defined else None, on_update=True)
@@ -173,7 +174,7 @@ def _zero_timestamp(column: ColumnSchema) -> ColumnSchema:
     default."""
     if not _is_timestamp_without_default(column):
         return column
-    return replace(column, default=LiteralDefault(zero_moment(column.length or 0)))
+    return replace(column, default=ValueDefault(zero_moment(column.length or 0)))
 
 
 def _is_timestamp_without_default(column: ColumnSchema) -> bool:
@@ -189,14 +190,14 @@ def with_zero_moments(
     `explicit_defaults_for_timestamp`, to each NOT NULL TIMESTAMP. `kept`: names, in
     lower case, of columns that were NOT NULL before and that the statement does not
     define."""
-    if not context.facts.mariadb:
+    if not context.facts.is_mariadb:
         return tuple(columns)
     resolved = list(columns)
     for index, column in enumerate(resolved):
         if column.name.lower() in kept:
             continue
         if column.on_update and not column.nullable and column.default is None:
-            zero = LiteralDefault(zero_moment(column.length or 0))
+            zero = ValueDefault(zero_moment(column.length or 0))
             resolved[index] = replace(column, default=zero)
         elif not context.explicit_timestamps:
             resolved[index] = _zero_timestamp(column)
@@ -239,7 +240,7 @@ def beside_convert(
     named = chosen_charset(kind.charset, kind.collation, inherited, context, binary=kind.binary)
     if named.name == "binary":
         return written
-    before_8 = not (context.facts.mariadb or context.facts.mysql_8)
+    before_8 = not (context.facts.is_mariadb or context.facts.is_mysql_8)
     binary = kind.binary and (kind.charset is None or before_8)
     collation = None if binary else convert.collation
     kind = replace(kind, charset=convert.name, collation=collation, binary=binary)
@@ -255,7 +256,7 @@ def _nullable(written: WrittenColumn, context: StatementContext) -> bool:
         return True
     # Without `explicit_defaults_for_timestamp`, a TIMESTAMP is NOT NULL unless NULL is
     # written.
-    return context.facts.mariadb and written.generated is not None
+    return context.facts.is_mariadb and written.generated is not None
 
 
 def _column_of_type(
@@ -278,14 +279,17 @@ def _column_of_type(
         )
         column = _in_charset(column, charset)
         if kind.members:
-            if charset_of(context.connection_collation) == "binary" and column.charset in WIDE:
+            if (
+                charset_of(context.connection_collation) == "binary"
+                and column.charset in WIDE_CHARSETS
+            ):
                 raise CannotFollow(
                     f"the members of an ENUM or SET were given as bytes, not in {column.charset}"
                 )
             members = tuple(as_text(member, column.charset).rstrip(" ") for member in kind.members)
             column = replace(column, members=members)
     # TEXT(0) is a TINYTEXT in MySQL 8.0, and the same as TEXT in MariaDB and MySQL 5.7.
-    return _fitted(column, sized=kind.sized and bool(kind.length or context.facts.mysql_8))
+    return _fitted(column, sized=kind.sized and bool(kind.length or context.facts.is_mysql_8))
 
 
 def _in_charset(column: ColumnSchema, charset: Charset) -> ColumnSchema:
@@ -299,8 +303,8 @@ def _in_charset(column: ColumnSchema, charset: Charset) -> ColumnSchema:
 def _fitted(column: ColumnSchema, *, sized: bool = False) -> ColumnSchema:
     """Return TEXT(n) and BLOB(n) as the smallest type that holds n, and a VARCHAR that
     is too long as a TEXT. `sized`: a length of the TEXT or BLOB was written."""
-    if column.type in TEXTS or column.type in BLOBS:
-        family = TEXTS if column.type in TEXTS else BLOBS
+    if column.type in TEXT_FAMILY or column.type in BLOB_FAMILY:
+        family = TEXT_FAMILY if column.type in TEXT_FAMILY else BLOB_FAMILY
         name = column.type
         if sized:
             name = _smallest(family, (column.length or 0) * character_bytes(column))
@@ -308,14 +312,14 @@ def _fitted(column: ColumnSchema, *, sized: bool = False) -> ColumnSchema:
     if column.type in ("varchar", "varbinary") and column.length is not None:
         size = column.length * character_bytes(column)
         if size > _MAX_VARCHAR:
-            family = TEXTS if column.type == "varchar" else BLOBS
+            family = TEXT_FAMILY if column.type == "varchar" else BLOB_FAMILY
             return replace(column, type=_smallest(family, size), length=None)
     return column
 
 
 def _smallest(family: tuple[str, ...], size: int) -> str:
-    """Return the smallest type of TEXTS or BLOBS that holds `size` bytes."""
-    return next((name for name in family if size <= LARGE[name]), family[-1])
+    """Return the smallest type of a family that holds `size` bytes."""
+    return next((name for name in family if size <= LOB_SIZES[name]), family[-1])
 
 
 def converted(column: ColumnSchema, charset: Charset) -> ColumnSchema:
@@ -329,10 +333,12 @@ def converted(column: ColumnSchema, charset: Charset) -> ColumnSchema:
     # The value of a default that is not plain may be another one in the new character
     # set.
     after = with_plain_default(_in_charset(column, charset))
-    if column.type in TEXTS:
-        name = _smallest(TEXTS, LARGE[column.type] // before * widest(charset.name))
-        larger = TEXTS[max(TEXTS.index(name), TEXTS.index(column.type))]
-        return replace(after, type=_AS_BYTES[larger] if after.type in BLOBS else larger)
+    if column.type in TEXT_FAMILY:
+        name = _smallest(
+            TEXT_FAMILY, LOB_SIZES[column.type] // before * max_character_bytes(charset.name)
+        )
+        larger = TEXT_FAMILY[max(TEXT_FAMILY.index(name), TEXT_FAMILY.index(column.type))]
+        return replace(after, type=_AS_BYTES[larger] if after.type in BLOB_FAMILY else larger)
     return _fitted(after)
 
 
@@ -340,11 +346,11 @@ def text_beside_convert(column: ColumnSchema, before: ColumnSchema) -> ColumnSch
     """Return a TEXT or BLOB that MODIFY defines in one statement with CONVERT TO, for
     MySQL 8.0. Except for LONGTEXT and LONGBLOB, the server replaces the written type by
     the smallest type that holds any former value of the column."""
-    family = TEXTS if column.type in TEXTS else BLOBS
+    family = TEXT_FAMILY if column.type in TEXT_FAMILY else BLOB_FAMILY
     if column.type not in family[:-1]:
         return column
-    if before.type in LARGE:
-        size: int | None = LARGE[before.type] // character_bytes(before)
+    if before.type in LOB_SIZES:
+        size: int | None = LOB_SIZES[before.type] // character_bytes(before)
     elif before.members:
         lengths = [len(member) for member in before.members]
         size = max(lengths) if before.type == "enum" else sum(lengths) + len(lengths) - 1
@@ -359,13 +365,14 @@ def text_beside_convert(column: ColumnSchema, before: ColumnSchema) -> ColumnSch
 
 
 def _same_bytes(column: ColumnSchema, charset: Charset) -> bool:
-    """Return whether both character sets encode the column's members as the same bytes."""
+    """Return whether both character sets encode the column's members as the same
+    bytes."""
     before, after = column.charset or "", charset.name
     ascii_only = all(member.isascii() for member in column.members)
     basic = all(max(member, default="") <= "\uffff" for member in column.members)
-    if before == after or ({before, after} <= UTF8 and basic):
+    if before == after or ({before, after} <= UTF8_CHARSETS and basic):
         return True
-    return ascii_only and not {before, after} & WIDE
+    return ascii_only and not {before, after} & WIDE_CHARSETS
 
 
 def _with_members_in(column: ColumnSchema, charset: str) -> ColumnSchema:
@@ -377,6 +384,6 @@ def _with_members_in(column: ColumnSchema, charset: str) -> ColumnSchema:
         )
     except UnicodeError:
         raise CannotFollow(f"the members of {column.name} in {charset} are unknown") from None
-    if members != column.members and isinstance(column.default, LiteralDefault):
+    if members != column.members and isinstance(column.default, ValueDefault):
         raise CannotFollow(f"the default of {column.name} in {charset} is unknown")
     return replace(column, members=members)

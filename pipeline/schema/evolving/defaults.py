@@ -18,23 +18,28 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Final
 
-from lockstep.pipeline.schema.collations import SINGLE_BYTE, UTF8, WIDE, charset_of
+from lockstep.pipeline.schema.collations import (
+    SINGLE_BYTE_CHARSETS,
+    UTF8_CHARSETS,
+    WIDE_CHARSETS,
+    charset_of,
+)
 from lockstep.pipeline.schema.context import EMPTY_STRING_IS_NULL, StatementContext, fixed_zone
 from lockstep.pipeline.schema.effects import CannotFollow
 from lockstep.pipeline.schema.model import (
-    BLOBS,
+    BLOB_FAMILY,
     CHARACTER_STRINGS,
     INTEGER_BITS,
-    LARGE,
+    LOB_SIZES,
     ColumnSchema,
     Default,
     ExpressionDefault,
-    LiteralDefault,
+    ValueDefault,
     WrittenDefault,
 )
 from lockstep.pipeline.schema.statements.changes import Computed, Constant
 
-_WITHOUT_CONSTANT: Final = frozenset(LARGE)
+_WITHOUT_CONSTANT: Final = frozenset(LOB_SIZES)
 """Types without constant defaults in MySQL. Outside of strict mode, MySQL ignores
 DEFAULT ''."""
 
@@ -61,23 +66,24 @@ def resolve_default(
             return None
         case Computed(text):
             return ExpressionDefault(text)
-    if not context.facts.mariadb and column.type in _WITHOUT_CONSTANT:
+    if not context.facts.is_mariadb and column.type in _WITHOUT_CONSTANT:
         return None
     empty = written == Constant("string", "", written.charset)
-    if empty and context.facts.mariadb and context.has_mode(EMPTY_STRING_IS_NULL):
+    if empty and context.facts.is_mariadb and context.has_mode(EMPTY_STRING_IS_NULL):
         return None
     value = _value(written, column, context)
-    return WrittenDefault(written.as_sql) if value is None else LiteralDefault(value)
+    return WrittenDefault(written.as_sql) if value is None else ValueDefault(value)
 
 
 def zero_moment(digits: int) -> str:
-    """Return the implicit default of a TIMESTAMP with this number of fractional digits."""
+    """Return the implicit default of a TIMESTAMP with this number of fractional
+    digits."""
     return "0000-00-00 00:00:00" + ("." + "0" * digits if digits else "")
 
 
 def _value(written: Constant, column: ColumnSchema, context: StatementContext) -> str | None:
     """Return the value of a constant in a column; None if only the server knows it."""
-    if column.type in ("binary", "varbinary") or column.type in BLOBS:
+    if column.type in ("binary", "varbinary") or column.type in BLOB_FAMILY:
         return _bytes(written, column, context)
     if column.type == "bit":
         return _bits(written, column)
@@ -114,7 +120,7 @@ def _utf8(written: Constant, column: ColumnSchema, context: StatementContext) ->
         return None
     connection, text = charset_of(context.connection_collation), written.text
     sets = {context.client_charset, connection, column.charset, written.charset or connection}
-    if not sets <= UTF8 or len(text) > column.length or not text.isprintable():
+    if not sets <= UTF8_CHARSETS or len(text) > column.length or not text.isprintable():
         return None
     if column.type == "char" and text != text.rstrip():
         return None
@@ -257,7 +263,9 @@ def _literal_bytes(constant: Constant) -> bytes:
 _SHORTEST_TEXT: Final = 255 // 4
 """Number of characters that fit even in a TINYTEXT."""
 
-HAVE_ASCII: Final = SINGLE_BYTE | UTF8 | {"ascii", "gbk", "gb2312", "gb18030", "euckr", "big5"}
+HAVE_ASCII: Final = (
+    SINGLE_BYTE_CHARSETS | UTF8_CHARSETS | {"ascii", "gbk", "gb2312", "gb18030", "euckr", "big5"}
+)
 """Character sets that encode the printable characters of ASCII as ASCII does."""
 
 _INTEGER: Final = re.compile(r"[+-]?\d{1,65}")
@@ -302,9 +310,9 @@ def with_plain_default(column: ColumnSchema) -> ColumnSchema:
     a NUL, a TIMESTAMP in some time zone, and ? for characters that information_schema
     cannot hold."""
     match column.default:
-        case LiteralDefault(text):
+        case ValueDefault(text):
             value = None if "?" in text else plain_text(column, text)
-            default = WrittenDefault(text) if value is None else LiteralDefault(value)
+            default = WrittenDefault(text) if value is None else ValueDefault(value)
             return replace(column, default=default)
     return column
 
@@ -352,7 +360,7 @@ def _time(column: ColumnSchema, text: str) -> str | None:
 
 def _string(column: ColumnSchema, text: str) -> str | None:
     room = _SHORTEST_TEXT if column.length is None else column.length
-    if column.charset not in HAVE_ASCII | WIDE or not is_ascii(text) or len(text) > room:
+    if column.charset not in HAVE_ASCII | WIDE_CHARSETS or not is_ascii(text) or len(text) > room:
         return None
     return None if column.type == "char" and text.endswith(" ") else text
 

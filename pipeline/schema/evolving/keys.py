@@ -16,12 +16,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from lockstep.pipeline.schema.collations import widest
+from lockstep.pipeline.schema.collations import max_character_bytes
 from lockstep.pipeline.schema.context import ServerDialect, StatementContext, stored_name
 from lockstep.pipeline.schema.effects import CannotFollow
 from lockstep.pipeline.schema.model import (
-    GEOMETRIES,
-    LARGE,
+    GEOMETRY_TYPES,
+    LOB_SIZES,
     ColumnSchema,
     ForeignKey,
     KeyPart,
@@ -57,16 +57,16 @@ def resolve_keys(
     keeps, then new keys. Raise CannotFollow if only the server knows how a key is
     made."""
     by_name = {column.name.lower(): column for column in columns}
-    spatial = {name for name, column in by_name.items() if column.type in GEOMETRIES}
-    texts = {name for name, column in by_name.items() if column.type in LARGE}
+    spatial = {name for name, column in by_name.items() if column.type in GEOMETRY_TYPES}
+    texts = {name for name, column in by_name.items() if column.type in LOB_SIZES}
     over_texts = (
         key.generated and any((part.column or "").lower() in texts for part in key.parts)
         for key in pending
     )
-    if facts.mariadb and any(over_texts):
+    if facts.is_mariadb and any(over_texts):
         raise CannotFollow("the key of a foreign key over a TEXT or BLOB is unknown")
     whole = [replace(key, parts=_without_prefixes(key, by_name)) for key in pending]
-    if not (facts.mariadb or facts.mysql_8):  # MySQL 5.7 ignores DESC
+    if not (facts.is_mariadb or facts.is_mysql_8):  # MySQL 5.7 ignores DESC
         whole = [
             replace(key, parts=tuple(replace(part, descending=False) for part in key.parts))
             for key in whole
@@ -79,9 +79,9 @@ def resolve_keys(
         name = written.name or _free_name(parts, {key.name for key in keys}, named)
         key = KeySchema(name, written.kind, parts, written.invisible, written.generated)
         first = parts[0].column or ""
-        if facts.mariadb:
+        if facts.is_mariadb:
             key = _with_row_end(_mariadb_key(key, by_name, engine, hashed=written.hash), columns)
-        elif facts.mysql_8 and key.kind == "index" and first.lower() in spatial:
+        elif facts.is_mysql_8 and key.kind == "index" and first.lower() in spatial:
             key = replace(key, kind="spatial")
         else:
             key = _mysql_key(key, by_name, engine, row_format)
@@ -95,7 +95,7 @@ def _without_prefixes(key: WrittenKey, columns: Mapping[str, ColumnSchema]) -> t
     parts = []
     for part in key.parts:
         column = columns.get((part.column or "").lower())
-        plain = column is not None and column.type not in WITH_PREFIX | GEOMETRIES
+        plain = column is not None and column.type not in WITH_PREFIX | GEOMETRY_TYPES
         parts.append(replace(part, prefix=None) if plain else part)
     return tuple(parts)
 
@@ -139,7 +139,7 @@ def _redundant(key: WrittenKey, other: WrittenKey, facts: ServerDialect) -> bool
         and theirs.column is not None
         and ours.column.lower() == theirs.column.lower()
         and theirs.prefix is None
-        and (facts.mariadb or not theirs.descending)
+        and (facts.is_mariadb or not theirs.descending)
         for ours, theirs in zip(generated.parts, kept.parts, strict=False)
     )
 
@@ -154,17 +154,19 @@ def _part(
         raise CannotFollow(f"a key names the column {part.column}, which does not exist")
     # information_schema has no prefix for a column that is indexed as a whole.
     part = replace(part, column=column.name)
-    before_8 = not (facts.mariadb or facts.mysql_8)
+    before_8 = not (facts.is_mariadb or facts.is_mysql_8)
     if column.type == "point" and key.kind not in _WITHOUT_PREFIX and before_8:
         return replace(part, prefix=part.prefix or _POINT)
     if key.kind in _WITHOUT_PREFIX or column.type not in WITH_PREFIX:
         return replace(part, prefix=None)
     if part.prefix is not None and column.length is not None and part.prefix >= column.length:
         return replace(part, prefix=None)
-    if part.prefix is not None and column.type in LARGE:
+    if part.prefix is not None and column.type in LOB_SIZES:
         # MariaDB allows as many characters as the column has bytes.
-        width = 1 if facts.mariadb or column.charset is None else widest(column.charset)
-        return replace(part, prefix=min(part.prefix, LARGE[column.type] // width))
+        width = (
+            1 if facts.is_mariadb or column.charset is None else max_character_bytes(column.charset)
+        )
+        return replace(part, prefix=min(part.prefix, LOB_SIZES[column.type] // width))
     return part
 
 
@@ -210,7 +212,7 @@ def _with_row_end(key: KeySchema, columns: Sequence[ColumnSchema]) -> KeySchema:
 
 
 STRINGS: Final = frozenset({"char", "varchar", "binary", "varbinary"})
-WITH_PREFIX: Final = STRINGS | frozenset(LARGE)
+WITH_PREFIX: Final = STRINGS | frozenset(LOB_SIZES)
 """Types of which a key can index a prefix."""
 
 GEOMETRY_KEY: Final = "the prefix of a geometry in a key is unknown"
@@ -254,10 +256,12 @@ def indexed_length(part: KeyPart, column: ColumnSchema) -> int | None:
         return part.prefix
     if column.type in STRINGS:
         return column.length
-    if column.type in LARGE:
+    if column.type in LOB_SIZES:
         return 0  # FULLTEXT, or a hash of the whole in MariaDB
     if column.type == "enum":
-        return (1 if len(column.members) < 256 else 2) // widest(column.charset or "binary")
+        return (1 if len(column.members) < 256 else 2) // max_character_bytes(
+            column.charset or "binary"
+        )
     if column.type == "decimal":
         whole, scale = (column.precision or 0) - (column.scale or 0), column.scale or 0
         return sum(count // 9 * 4 + _DIGITS[count % 9] for count in (whole, scale))
@@ -283,7 +287,7 @@ def _mariadb_key(
     if key.kind not in ("unique", "index") or limit is None:
         return key
     sizes = [_size(part, columns) for part in key.parts]
-    whole = any(part.prefix is None and _type(part, columns) in LARGE for part in key.parts)
+    whole = any(part.prefix is None and _type(part, columns) in LOB_SIZES for part in key.parts)
     too_long = whole or max(sizes) > limit or sum(sizes) > limit
     if key.kind == "unique" and (hashed or too_long):
         plain = tuple(replace(part, descending=False) for part in key.parts)
@@ -318,7 +322,7 @@ def has_geometry_key(table: TableSchema) -> bool:
 def _over_geometries(key: KeySchema, columns: Mapping[str, ColumnSchema]) -> bool:
     if key.kind in ("fulltext", "spatial"):
         return False
-    return any(_type(part, columns) in GEOMETRIES for part in key.parts if part.column)
+    return any(_type(part, columns) in GEOMETRY_TYPES for part in key.parts if part.column)
 
 
 def _type(part: KeyPart, columns: Mapping[str, ColumnSchema]) -> str:
@@ -330,15 +334,15 @@ def _size(part: KeyPart, columns: Mapping[str, ColumnSchema]) -> int:
     column = columns[(part.column or "").lower()]
     if column.type not in WITH_PREFIX:
         return _WIDTHS.get(column.type, _WIDTH)
-    if part.prefix is None and column.type in LARGE:
-        return LARGE[column.type]
+    if part.prefix is None and column.type in LOB_SIZES:
+        return LOB_SIZES[column.type]
     return (part.prefix or column.length or 0) * character_bytes(column)
 
 
 def character_bytes(column: ColumnSchema) -> int:
     """Return the number of bytes of a column's widest character; 1 without a character
     set."""
-    return widest(column.charset) if column.charset else 1
+    return max_character_bytes(column.charset) if column.charset else 1
 
 
 def _shortened(part: KeyPart, columns: Mapping[str, ColumnSchema], limit: int) -> KeyPart:
@@ -347,8 +351,8 @@ def _shortened(part: KeyPart, columns: Mapping[str, ColumnSchema], limit: int) -
     if column.type not in WITH_PREFIX:
         return part
     most = limit // character_bytes(column)
-    if part.prefix is None and column.type in LARGE:
-        return replace(part, prefix=min(most, LARGE[column.type]))
+    if part.prefix is None and column.type in LOB_SIZES:
+        return replace(part, prefix=min(most, LOB_SIZES[column.type]))
     asked = part.prefix or column.length or 0
     return replace(part, prefix=most) if asked > most else part
 
@@ -376,7 +380,7 @@ def keys_and_references(
             case WrittenColumn(key=kind, reference=reference):
                 if kind is not None:
                     keys.append(key_of(element))
-                if element.unique_too and not context.facts.mariadb:
+                if element.unique_too and not context.facts.is_mariadb:
                     keys.append(WrittenKey("unique", (KeyPart(element.name),)))
                 if reference is not None and _inline_references(context):
                     references.append(reference)
@@ -398,7 +402,7 @@ def key_of(column: WrittenColumn) -> WrittenKey:
 def _inline_references(context: StatementContext) -> bool:
     """Return whether REFERENCES in a column's definition has an effect: in MySQL from
     9.0 on, in MariaDB from 10.5 on."""
-    return context.facts.version >= (100500 if context.facts.mariadb else 90000)
+    return context.facts.version >= (100500 if context.facts.is_mariadb else 90000)
 
 
 def _key_for(reference: WrittenReference) -> WrittenKey:
@@ -420,7 +424,7 @@ def resolve_references(
     theirs."""
     number = max((_number(key.name, table.name) for key in before), default=0)
     names = {column.name.lower(): column.name for column in columns}
-    default_action = "NO ACTION" if context.facts.mysql_8 else "RESTRICT"
+    default_action = "NO ACTION" if context.facts.is_mysql_8 else "RESTRICT"
     keys = []
     for reference in written:
         name = reference.name
@@ -477,10 +481,10 @@ def with_children(
 ) -> ServerSchema:
     """Return the schema with `change` applied to each foreign key that refers to the
     table."""
-    folded = schema.fold(parent)
+    folded = schema.fold_case(parent)
     tables = dict(schema.tables)
     for name, table in schema.tables.items():
-        refers = [schema.fold(key.references) == folded for key in table.foreign_keys]
+        refers = [schema.fold_case(key.references) == folded for key in table.foreign_keys]
         if any(refers):
             keys = zip(table.foreign_keys, refers, strict=True)
             changed = tuple(change(key) if refer else key for key, refer in keys)

@@ -14,9 +14,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
-from lockstep.pipeline.schema.collations import UTF8
+from lockstep.pipeline.schema.collations import UTF8_CHARSETS
 from lockstep.pipeline.schema.context import REAL_AS_FLOAT
-from lockstep.pipeline.schema.model import BLOBS, TEXTS, KeyPart
+from lockstep.pipeline.schema.model import BLOB_FAMILY, TEXT_FAMILY, KeyPart
 from lockstep.pipeline.schema.statements.changes import (
     Computed,
     Constant,
@@ -57,7 +57,7 @@ def _nullability(column: WrittenColumn, reader: StatementReader) -> WrittenColum
     if not reader.accept("NULL"):
         return None
     facts = reader.context.facts
-    if column.generated is not None and not (facts.mysql_8 or facts.mariadb):
+    if column.generated is not None and not (facts.is_mysql_8 or facts.is_mariadb):
         return column  # MySQL 5.7 ignores NULL after the expression of a generated column.
     return replace(column, nullable=True)
 
@@ -130,7 +130,7 @@ def _visibility_or_charset(column: WrittenColumn, reader: StatementReader) -> Wr
         reader.accept_symbol("=")
         reader.integer()
         return column
-    if reader.context.facts.mariadb and reader.accept("COMPRESSED"):
+    if reader.context.facts.is_mariadb and reader.accept("COMPRESSED"):
         return replace(column, type=replace(column.type, compressed=True))
     return None
 
@@ -152,7 +152,7 @@ def _ignored_attribute(column: WrittenColumn, reader: StatementReader) -> Writte
     if reader.accept_any("ENGINE_ATTRIBUTE", "SECONDARY_ENGINE_ATTRIBUTE"):
         reader.given()
         return column
-    if reader.context.facts.mariadb:
+    if reader.context.facts.is_mariadb:
         if word := reader.accept_any("WITH", "WITHOUT"):
             reader.expect("SYSTEM", "VERSIONING")
             return replace(column, versioned=word == "WITH")
@@ -279,11 +279,11 @@ def _string(word: str, reader: StatementReader) -> WrittenType | None:
             members = reader.enclosed(lambda: reader.listed(lambda: _member(reader)))
             return _attributes(WrittenType(word.lower(), members=members), reader)
     name = word.lower()
-    if name in TEXTS:
+    if name in TEXT_FAMILY:
         length = _length(reader) if name == "text" else None
         text = WrittenType(name, length=length, sized=length is not None)
         return _attributes(_compressed(text, reader), reader)
-    if name in BLOBS:
+    if name in BLOB_FAMILY:
         length = _length(reader) if name == "blob" else None
         return _compressed(WrittenType(name, length=length, sized=length is not None), reader)
     return None
@@ -301,21 +301,22 @@ def _other(word: str, reader: StatementReader) -> WrittenType | None:
         _length(reader)
         return WrittenType(word.lower())
     if word in _COLLECTIONS:
-        mariadb = reader.context.facts.mariadb
+        mariadb = reader.context.facts.is_mariadb
         return WrittenType("geometrycollection" if mariadb else "geomcollection")
     if word == "JSON":
-        if reader.context.facts.mariadb:
+        if reader.context.facts.is_mariadb:
             return _attributes(WrittenType("longtext", check_json=True), reader)
         return WrittenType("json")
     if word == "VECTOR":
         return WrittenType("vector", length=_length(reader) or _VECTOR_DIMENSIONS)
-    if word in _MARIADB and reader.context.facts.mariadb:
+    if word in _MARIADB and reader.context.facts.is_mariadb:
         return WrittenType(word.lower())
     return None
 
 
 def _length(reader: StatementReader, default: int | None = None) -> int | None:
-    """Read `(n)` if it comes next. Return `default` for `()` and if nothing is written."""
+    """Read `(n)` if it comes next. Return `default` for `()` and if nothing is
+    written."""
     if not reader.accept_symbol("(") or reader.accept_symbol(")"):
         return default
     length = _count(reader)
@@ -355,7 +356,7 @@ def _member(reader: StatementReader) -> Constant:
     token = reader.next()
     if token.kind in ("string", "hex", "bits"):
         client, charset = reader.context.client_charset, token.charset
-        same = charset in (None, client) or {charset, client} <= UTF8 | {"utf8"}
+        same = charset in (None, client) or {charset, client} <= UTF8_CHARSETS | {"utf8"}
         if not same and token.kind == "string" and not token.text.isascii():
             # The text was decoded by the client's character set, which garbles other
             # literals.
@@ -378,7 +379,7 @@ def _national(name: str, reader: StatementReader) -> WrittenType:
 def _compressed(kind: WrittenType, reader: StatementReader) -> WrittenType:
     """Read MariaDB's COMPRESSED, which comes after the length, before or after a
     character set."""
-    if not reader.context.facts.mariadb or not reader.accept("COMPRESSED"):
+    if not reader.context.facts.is_mariadb or not reader.accept("COMPRESSED"):
         return kind
     if reader.accept_symbol("="):
         reader.word_or_string()
@@ -417,7 +418,7 @@ def read_default(reader: StatementReader) -> Constant | Computed:
     """Read the value after the word DEFAULT."""
     first = reader.at
     default = _plain_default(reader)
-    if reader.context.facts.mariadb and (default is None or _operator_follows(reader)):
+    if reader.context.facts.is_mariadb and (default is None or _operator_follows(reader)):
         return _expression(reader, first)
     if default is None:
         raise reader.unexpected("a default")
@@ -479,7 +480,8 @@ def _accept_now(reader: StatementReader) -> Computed | None:
 
 
 def _operator_follows(reader: StatementReader) -> bool:
-    """Return whether an operator follows, so that the literal is part of an expression."""
+    """Return whether an operator follows, so that the literal is part of an
+    expression."""
     token = reader.peek()
     return token.kind == "symbol" and token.text not in (",", ")")
 
@@ -598,7 +600,9 @@ def _with_options(key: WrittenKey, reader: StatementReader) -> WrittenKey:
             key = replace(key, invisible=False)
         elif reader.accept_any("INVISIBLE", "IGNORED"):
             key = replace(key, invisible=True)
-        elif reader.context.facts.mariadb and reader.peek().is_name and reader.sees_symbol("=", 1):
+        elif (
+            reader.context.facts.is_mariadb and reader.peek().is_name and reader.sees_symbol("=", 1)
+        ):
             reader.at += 3
         else:
             return key
@@ -615,7 +619,7 @@ def _reference(columns: tuple[str, ...], reader: StatementReader) -> WrittenRefe
             reader.next()
             # MATCH makes MySQL 5.7 ignore the actions (its manual, "FOREIGN KEY
             # Constraints").
-            ignored = not (facts.mariadb or facts.mysql_8)
+            ignored = not (facts.is_mariadb or facts.is_mysql_8)
         elif reader.accept("ON", "DELETE"):
             reference = replace(reference, on_delete=_action(reader))
         # ON UPDATE CURRENT_TIMESTAMP is the column's next attribute.

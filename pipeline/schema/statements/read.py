@@ -113,7 +113,7 @@ def read_change(text: str, context: StatementContext) -> Understood | NotUnderst
     cannot be read is returned as `NotUnderstood`, never raised. `text`: decoded by the
     client's character set."""
     reading = _read_text(text, context)
-    grammar = context.other_grammar
+    grammar = context.type_grammar_mode
     # A statement that defines no column means the same, for the same tables, in every
     # grammar.
     if grammar is not None and (isinstance(reading, NotUnderstood) or _defines_columns(reading)):
@@ -179,7 +179,7 @@ def _with_engine(change: SchemaChange, engine: str) -> SchemaChange:
 def _may_set_mode(text: str, context: StatementContext) -> bool:
     """Return whether SET STATEMENT may set `sql_mode`. In this case the event has the
     new mode, but the server parsed the text under the session's mode."""
-    if not context.facts.mariadb or "sql_mode" not in text.lower():
+    if not context.facts.is_mariadb or "sql_mode" not in text.lower():
         return False
     try:
         return StatementReader(text, context).sees("SET", "STATEMENT")
@@ -454,7 +454,7 @@ def read_settings(reader: StatementReader) -> tuple[str | None, tuple[str, ...]]
     statement's effect."""
     engine: str | None = None
     unknown: list[str] = []
-    while reader.context.facts.mariadb and reader.accept("SET", "STATEMENT"):
+    while reader.context.facts.is_mariadb and reader.accept("SET", "STATEMENT"):
         for variable, tokens in reader.listed(lambda: _assignment(reader)):
             if variable in _ENGINE and len(tokens) == 1 and tokens[0].kind in ("word", "string"):
                 is_default = tokens[0].keyword == "DEFAULT"

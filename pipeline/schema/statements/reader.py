@@ -79,7 +79,8 @@ _VERSION_MYSQL: Final = re.compile(r"[0-9]{6}(?=[\t-\r ])|[0-9]{5}")
 _VERSION_OLD_MYSQL: Final = re.compile(r"[0-9]{5}")
 _SKIPPED_VERSION: Final = re.compile(r" [0-9]{5}")
 _SIX_DIGITS_SINCE: Final = 80100
-"""First version of MySQL that reads version numbers of six digits, if a blank follows."""
+"""First version of MySQL that reads version numbers of six digits, if a blank
+follows."""
 
 _END_MARK: Final = re.compile(r"\*/")
 _ANY_MARK: Final = re.compile(r"\*/|/\*")
@@ -175,14 +176,14 @@ def _enter_executable(
     """Return the offset at which reading continues, and whether the server executed the
     comment. `match`: the beginning of an executable comment."""
     maria = match["maria"] is not None
-    if maria and not context.facts.mariadb:
+    if maria and not context.facts.is_mariadb:
         return _comment_end(text, match.end()), False
     version = _version(text, match.end(), context)
     if version is None:
         return match.end(), True
     number = int(version[0])
     skipped = number > context.facts.version
-    if context.facts.mariadb and not maria:
+    if context.facts.is_mariadb and not maria:
         skipped = skipped or number in _MYSQL_ALONE
     if skipped:
         return _comment_end(text, match.end(), nested=True), False
@@ -190,7 +191,7 @@ def _enter_executable(
 
 
 def _version(text: str, at: int, context: StatementContext) -> re.Match[str] | None:
-    if context.facts.mariadb:
+    if context.facts.is_mariadb:
         return _VERSION_MARIADB.match(text, at)
     six_digits = context.facts.version >= _SIX_DIGITS_SINCE
     return (_VERSION_MYSQL if six_digits else _VERSION_OLD_MYSQL).match(text, at)
@@ -201,7 +202,7 @@ def _skip_comment(text: str, at: int, context: StatementContext) -> int:
     uncertain: it may be a skipped executable comment with another comment in it (see
     the module's docstring)."""
     end = _comment_end(text, at)
-    skipped = not context.facts.mariadb and _SKIPPED_VERSION.match(text, at)
+    skipped = not context.facts.is_mariadb and _SKIPPED_VERSION.match(text, at)
     if skipped and text.find("/*", at, end) >= 0:
         raise CannotRead(f"the comment at {at - 2} may end at two places")
     return end
@@ -244,7 +245,7 @@ def _quoted(text: str, at: int, context: StatementContext) -> Token:
 def _dollar_quoted(text: str, at: int, context: StatementContext) -> Token | None:
     """Read a string between two equal `$tag$`, which MySQL has since 9.0 (for bodies of
     routines and libraries); return None if none begins here."""
-    if text[at] != "$" or context.facts.mariadb or context.facts.version < _DOLLARS_SINCE:
+    if text[at] != "$" or context.facts.is_mariadb or context.facts.version < _DOLLARS_SINCE:
         return None
     match = _DOLLARS.match(text, at)
     return match and Token("string", match["body"], at, match.end())

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
 from lockstep.pipeline.schema.context import IGNORE_SPACE, StatementContext
-from lockstep.pipeline.schema.model import RowCode
+from lockstep.pipeline.schema.model import TableAccess
 from lockstep.pipeline.schema.statements.read import read_settings
 from lockstep.pipeline.schema.statements.reader import CannotRead, StatementReader, Token
 from lockstep.pipeline.values.table import TableName
@@ -65,7 +65,7 @@ KEYWORDS: Final = frozenset(_KEYWORD_TEXT.split())
 function."""
 
 
-Code = TypeVar("Code", bound=RowCode | None)
+Code = TypeVar("Code", bound=TableAccess | None)
 
 INSERT, UPDATE, DELETE = "INSERT", "UPDATE", "DELETE"
 
@@ -88,28 +88,28 @@ _NO_CALL_AFTER: Final = frozenset({"string", "number", "hex", "bits"})
 _SEQUENCES: Final = frozenset({"nextval", "currval", "lastval", "setval"})
 
 
-def read_row_change(text: str, context: StatementContext) -> RowCode:
+def read_row_change(text: str, context: StatementContext) -> TableAccess:
     """Return the tables that a statement changes and reads, for a statement that was
     logged instead of its rows."""
 
-    def read(reader: StatementReader) -> RowCode:
+    def read(reader: StatementReader) -> TableAccess:
         _, unknown = read_settings(reader)
         if unknown or ("sql_mode" in text.lower() and reader.at):
-            return RowCode(reason="SET STATEMENT changes how it is parsed")
+            return TableAccess(reason="SET STATEMENT changes how it is parsed")
         first = reader.peek()
         if first.keyword not in _FIRST_WORDS and not reader.sees_symbol("("):
             word = first.text[:20] or "nothing"
-            return RowCode(reason=f"{word} … is not among the statements that can be read")
+            return TableAccess(reason=f"{word} … is not among the statements that can be read")
         return _Walk(reader).to_end()
 
     return read_or_reason(text, context, read)
 
 
-def read_created(text: str, context: StatementContext) -> RowCode | None:
+def read_created(text: str, context: StatementContext) -> TableAccess | None:
     """Return the tables that the query of CREATE TABLE … SELECT changes and reads; None
     if the statement has no query."""
 
-    def read(reader: StatementReader) -> RowCode | None:
+    def read(reader: StatementReader) -> TableAccess | None:
         read_settings(reader)
         if not reader.accept("CREATE"):
             return None
@@ -133,26 +133,28 @@ def _begins_query(reader: StatementReader) -> bool:
     return first.keyword == "SELECT"
 
 
-def read_body(reader: StatementReader, *, selects: bool) -> RowCode:
+def read_body(reader: StatementReader, *, selects: bool) -> TableAccess:
     """Return the tables that a trigger's body changes and reads, or, with `selects`,
     that a view's query does."""
-    if reader.context.other_grammar is not None:
-        return RowCode(reason=f"it was created under sql_mode={reader.context.other_grammar}")
+    if reader.context.type_grammar_mode is not None:
+        return TableAccess(
+            reason=f"it was created under sql_mode={reader.context.type_grammar_mode}"
+        )
     try:
         return _Walk(reader, body=not selects).to_end()
     except CannotRead as error:
-        return RowCode(reason=str(error))
+        return TableAccess(reason=str(error))
 
 
 def read_or_reason(
     text: str, context: StatementContext, read: Callable[[StatementReader], Code]
-) -> Code | RowCode:
-    """Return the result of `read`, or a `RowCode` that says why the text cannot be
+) -> Code | TableAccess:
+    """Return the result of `read`, or a `TableAccess` that says why the text cannot be
     read."""
     try:
         return read(StatementReader(text, context))
     except CannotRead as error:
-        return RowCode(reason=str(error))
+        return TableAccess(reason=str(error))
 
 
 @dataclass(slots=True)
@@ -196,7 +198,7 @@ class _Walk:
     inserted: TableName | None = None
     before: Token = field(default_factory=lambda: Token("symbol", "(", 0, 0))
 
-    def to_end(self, *, inside: bool = False) -> RowCode:
+    def to_end(self, *, inside: bool = False) -> TableAccess:
         """Walk to the end, and return the tables. `inside`: the walk begins within
         parentheses."""
         self._read(_Level())
@@ -205,7 +207,7 @@ class _Walk:
         if not self.reader.over:
             raise CannotRead("a parenthesis is closed that is not open")
         writes = tuple((table, tuple(sorted(events))) for table, events in self.writes.items())
-        return RowCode(writes, tuple(self.reads), tuple(sorted(self.own)))
+        return TableAccess(writes, tuple(self.reads), tuple(sorted(self.own)))
 
     def _write(self, table: TableName, *events: str) -> None:
         self.writes.setdefault(table, set()).update(events)

@@ -102,7 +102,7 @@ def _add(reader: StatementReader) -> list[Clause]:
         # rows.
         _to_the_end(reader)
         return [Neutral()]
-    if reader.context.facts.mariadb:
+    if reader.context.facts.is_mariadb:
         if reader.accept("SYSTEM", "VERSIONING"):
             return [SetOptions(WrittenOptions(system_versioned=True))]
         if reader.accept("PERIOD", "FOR"):
@@ -266,7 +266,7 @@ def _partitions(reader: StatementReader) -> Clause | None:
         if reader.accept_any("WITH", "WITHOUT"):
             reader.expect("VALIDATION")
         return RowsChange(EXCHANGE, other)
-    if reader.context.facts.mariadb and reader.sees("CONVERT"):
+    if reader.context.facts.is_mariadb and reader.sees("CONVERT"):
         raise CannotRead("CONVERT PARTITION and CONVERT TABLE are not supported")
     word = reader.peek().keyword
     if word in _PARTITION_WORDS and reader.sees(word, "PARTITION"):
@@ -351,7 +351,7 @@ def _with_option(options: WrittenOptions, reader: StatementReader) -> WrittenOpt
     reader.accept("DEFAULT")
     if reader.charset_word():
         reader.accept_symbol("=")
-        collation = None if reader.context.facts.charset_resets else options.collation
+        collation = None if reader.context.facts.charset_resets_collation else options.collation
         return replace(options, charset=reader.word_or_string(), collation=collation)
     if reader.accept("COLLATE"):
         return replace(options, collation=reader.given_name())
@@ -368,7 +368,7 @@ def _with_option(options: WrittenOptions, reader: StatementReader) -> WrittenOpt
 def engine_name(written: str, facts: ServerDialect) -> str:
     """Return the name that an engine has in information_schema."""
     name = _ENGINES.get(written.upper(), written.upper())
-    return "MRG_MyISAM" if facts.mariadb and name == "MRG_MYISAM" else name
+    return "MRG_MyISAM" if facts.is_mariadb and name == "MRG_MYISAM" else name
 
 
 def _with_neutral_option(options: WrittenOptions, reader: StatementReader) -> WrittenOptions | None:
@@ -388,7 +388,7 @@ def _with_neutral_option(options: WrittenOptions, reader: StatementReader) -> Wr
         return replace(options, system_versioned=True)
     elif reader.accept("START", "TRANSACTION"):
         pass
-    elif not reader.context.facts.mariadb:
+    elif not reader.context.facts.is_mariadb:
         return None
     elif reader.accept("SEQUENCE"):
         reader.accept_symbol("=")
@@ -461,7 +461,7 @@ def read_create_table(
 def _element(reader: StatementReader) -> Element | None:
     """Read a column, a key, a foreign key or a period. Return None for a CHECK and for
     PERIOD FOR SYSTEM_TIME, which a `TableSchema` does not contain."""
-    if reader.context.facts.mariadb and reader.accept("PERIOD", "FOR"):
+    if reader.context.facts.is_mariadb and reader.accept("PERIOD", "FOR"):
         return _period(reader)
     if sees_key(reader):
         return read_key(reader)

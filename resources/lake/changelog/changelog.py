@@ -73,7 +73,7 @@ class DeltaChangelog:
         schema: pa.Schema,
         files: Sequence[SegmentFile],
         user_metadata: str,
-        held: RequireHeld = no_check,
+        require_held: RequireHeld = no_check,
     ) -> Published:
         path = self._lake / folder
 
@@ -98,14 +98,14 @@ class DeltaChangelog:
             with lake_errors(path):
                 return commit_files(path, table, schema, {}, files, commit)
 
-        return self._committed_once(folder, earlier, add, held)
+        return self._committed_once(folder, earlier, add, require_held)
 
     def _committed_once(
         self,
         folder: str,
         earlier: Callable[[DeltaTable | None], int | None],
         commit: Callable[[DeltaTable | None], int | None],
-        held: RequireHeld,
+        require_held: RequireHeld,
     ) -> Published:
         """Make a commit directly after the newest one, unless an earlier try has made
         it. `earlier` returns the version that an earlier try made, or None. `commit`
@@ -118,7 +118,7 @@ class DeltaChangelog:
                 done = earlier(table)
             if done is not None:
                 return Published(done, skipped=True)
-            held()
+            require_held()
             version = commit(table)
             if version is not None:
                 return Published(version, skipped=False)
@@ -146,7 +146,7 @@ class DeltaChangelog:
         gone: Sequence[str],
         files: Sequence[SegmentFile],
         words: str,
-        held: RequireHeld = no_check,
+        require_held: RequireHeld = no_check,
     ) -> Published:
         path = self._lake / folder
         commit = _commit_properties(app_id, revision, words)
@@ -166,7 +166,7 @@ class DeltaChangelog:
                 added = [file for file in files if file.path not in listed]
                 return commit_files(path, table, schema, removed, added, commit)
 
-        return self._committed_once(folder, revised, revise, held)
+        return self._committed_once(folder, revised, revise, require_held)
 
     def restore(
         self,
@@ -176,7 +176,7 @@ class DeltaChangelog:
         app_id: str,
         number: int,
         words: str,
-        held: RequireHeld = no_check,
+        require_held: RequireHeld = no_check,
     ) -> int:
         path = self._lake / folder
         commit = _commit_properties(app_id, number, words)
@@ -195,7 +195,7 @@ class DeltaChangelog:
                 ) from error
             return table.version()
 
-        return self._committed_once(folder, lambda _: None, restore, held).delta_version
+        return self._committed_once(folder, lambda _: None, restore, require_held).delta_version
 
     def restate(
         self,
@@ -205,7 +205,7 @@ class DeltaChangelog:
         batch: int,
         files: Sequence[SegmentFile],
         words: str,
-        held: RequireHeld = no_check,
+        require_held: RequireHeld = no_check,
     ) -> Restated:
         path = self._lake / folder
         with lake_errors(path):
@@ -223,7 +223,7 @@ class DeltaChangelog:
             recorded = table.transaction_version(app_id)
         if not back and not gone and recorded == batch:
             return Restated(table.version(), lost=tuple(sorted(lost)))
-        held()
+        require_held()
         commit = _commit_properties(app_id, batch, words)
         with lake_errors(path):
             actions: list[AddAction | RemoveAction] = [_add_action(path, file) for file in back]

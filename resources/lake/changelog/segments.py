@@ -28,7 +28,7 @@ from lockstep.pipeline.values.segment import (
     GROUP_ROWS,
     UPDATED,
     SegmentFile,
-    SourceTable,
+    SystemTable,
     batch_of,
     unrevised_name,
 )
@@ -122,7 +122,7 @@ class ParquetSegments:
         removed = 0
         below = self._lake / source
         with lake_errors(below):
-            for folder in ("_changes/*/*", *SourceTable):
+            for folder in ("_changes/*/*", *SystemTable):
                 for path in below.glob(f"{folder}/batch-{batch:012d}-v*-*.parquet"):
                     if _NAME.fullmatch(path.name):
                         path.unlink()
@@ -160,7 +160,11 @@ class ParquetSegments:
             remove_folder(path)
 
     def purge(
-        self, folder: str, through: int, kept: Collection[str] = (), held: RequireHeld = no_check
+        self,
+        folder: str,
+        through: int,
+        kept: Collection[str] = (),
+        require_held: RequireHeld = no_check,
     ) -> int:
         below = self._lake / folder
         with lake_errors(below):
@@ -171,7 +175,7 @@ class ParquetSegments:
                 and batch <= through
                 and path.name not in kept
             ]
-            held()
+            require_held()
             for path in gone:
                 path.unlink(missing_ok=True)
         return len(gone)

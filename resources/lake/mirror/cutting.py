@@ -11,17 +11,19 @@ run still writes when it wakes up. Therefore no file is deleted that another wri
 could still commit:
 
 1. The files are listed.
-2. An empty commit is made directly after the version that the caller named; if another commit came
-   first, nothing is deleted. Every commit is bound to the version that it was planned on (`pin`).
-   So a listed file that was not committed by then cannot be committed any more, and a write that is
-   planned from now on uses only files of this version.
-3. Everything before that commit is deleted from the log, so that no earlier version can be
-   restored. Before that, `held` checks that no other run has taken over the source, and the log
-   must still have that commit: a table that was created in the folder meanwhile has files of the
-   same names.
-4. `held` checks again. A run that takes over after this check finds the log already cut.
-5. The listed files that the commit's version does not need are deleted; files written since the
-   listing stay.
+2. An empty commit is made directly after the version that the caller named; if another
+   commit came first, nothing is deleted. Every commit is bound to the version that it
+   was planned on (`pin`). So a listed file that was not committed by then cannot be
+   committed any more, and a write that is planned from now on uses only files of this
+   version.
+3. Everything before that commit is deleted from the log, so that no earlier version can
+   be restored. Before that, `require_held` checks that no other run has taken over the
+   source, and the log must still have that commit: a table that was created in the
+   folder meanwhile has files of the same names.
+4. `require_held` checks again. A run that takes over after this check finds the log
+   already cut.
+5. The listed files that the commit's version does not need are deleted; files written
+   since the listing stay.
 """
 
 from __future__ import annotations
@@ -64,18 +66,18 @@ Hadoop keeps beside each of them."""
 
 
 def cut(
-    path: LakePath, version: int, said: str, noted: Callable[[int], None], held: RequireHeld
+    path: LakePath, version: int, said: str, noted: Callable[[int], None], require_held: RequireHeld
 ) -> None:
     """Implement `Mirrors.cut`. `said`: the userMetadata of the empty commit. `noted` is
-    called with the version of that commit. `held` raises an error if another run has
-    taken over the source."""
+    called with the version of that commit. `require_held` raises an error if another
+    run has taken over the source."""
     log = path / "_delta_log"
     with lake_errors(path), _deleting(log) as from_log, _deleting(path) as from_table:
         files = files_below(path).keys()
         head = head_of(path)
         if head.version != version:
             raise conflict(path)
-        held()
+        require_held()
         own = _commit_empty(path, head, said)
         cut_at = own.version
         noted(cut_at)
@@ -89,12 +91,12 @@ def cut(
         earlier = [
             name for file in log.iterdir() if _version_of(name := file.name, cut_at) < cut_at
         ]
-        held()
+        require_held()
         _require_commit(path, own)
         from_log(earlier)
         # Parts of v2 checkpoints, which the new checkpoint replaces.
         remove_folder(log / "_sidecars")
-        held()
+        require_held()
         unneeded = files - needed
         from_table(unneeded)
         from_table(map(_checksum_of, unneeded))

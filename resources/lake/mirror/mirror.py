@@ -255,9 +255,9 @@ class SparkMirrors:
         rows."""
         return scale(size_of(table), Size(0, 0), limit=self._few).few
 
-    def write(self, write: MirrorWrite, held: RequireHeld = no_check) -> MirrorCommit:
+    def write(self, write: MirrorWrite, require_held: RequireHeld = no_check) -> MirrorCommit:
         target = write.target
-        head = self._planned_on(target.mirror, held)
+        head = self._planned_on(target.mirror, require_held)
         done = self._done(target)
         if done is not None:
             return done
@@ -279,7 +279,7 @@ class SparkMirrors:
                         stamped(session, said),
                     ):
                         enabled = enable(session, path, target.schema, head)
-                    head = self._planned_on(target.mirror, held) if enabled else head
+                    head = self._planned_on(target.mirror, require_held) if enabled else head
                 with self._about(target.mirror), pinned_errors(path, head):
                     self._apply(session, write, head, chosen)
             except CommitConflict:
@@ -291,7 +291,7 @@ class SparkMirrors:
                 # clustering.
                 with self._about(target.mirror) as path:
                     statement = statement_to_cluster(path, target.cluster)
-                self._alter(session, target.mirror, statement, target.user_metadata, held)
+                self._alter(session, target.mirror, statement, target.user_metadata, require_held)
         done = self._done(target)
         if done is None:
             raise ForeignCommit(
@@ -309,14 +309,14 @@ class SparkMirrors:
         mirror: str,
         statement: str | None,
         words: str,
-        held: RequireHeld,
+        require_held: RequireHeld,
     ) -> None:
         """Execute a statement that changes the mirror's clustering; do nothing if it is
         None. `words`: the userMetadata of the write that needs the change; that of the
         commit refers to it."""
         if statement is None:
             return
-        head = self._planned_on(mirror, held)
+        head = self._planned_on(mirror, require_held)
         said = {**head.pin(), USER_METADATA: metadata_for_kind(words, WriteKind.ALTER)}
         with self._about(mirror) as path, pinned_errors(path, head), stamped(session, said):
             session.sql(statement)
@@ -362,7 +362,7 @@ class SparkMirrors:
         txn_version: int,
         after: int,
         told: str = "",
-        held: RequireHeld = no_check,
+        require_held: RequireHeld = no_check,
     ) -> tuple[MirrorCommit, ...]:
         table = self._lake / mirror
         ours = partial(recorded_steps, table, app_id=app_id, txn_version=txn_version, after=after)
@@ -379,8 +379,8 @@ class SparkMirrors:
                         continue
                     if isinstance(step, DropColumns):
                         statement = statement_to_let_go(table, step.names)
-                        self._alter(session, mirror, statement, told, held)
-                    head = self._planned_on(mirror, held)
+                        self._alter(session, mirror, statement, told, require_held)
+                    head = self._planned_on(mirror, require_held)
                     if ours(steps)[number - 1] is None:
                         said = step_metadata(
                             step, number, told, app_id=app_id, txn_version=txn_version
@@ -389,8 +389,10 @@ class SparkMirrors:
             done = ours(steps)
         return tuple(_existing(table, commit) for commit in done)
 
-    def restore(self, mirror: str, version: int, said: str, held: RequireHeld = no_check) -> int:
-        head = self._planned_on(mirror, held)
+    def restore(
+        self, mirror: str, version: int, said: str, require_held: RequireHeld = no_check
+    ) -> int:
+        head = self._planned_on(mirror, require_held)
         with self._about(mirror) as path, one_session(self._spark, few=True) as session:
             stamps = {**head.pin(), USER_METADATA: said, BY_AGE: "false"}
             with pinned_errors(path, head), stamped(session, stamps):
@@ -403,15 +405,15 @@ class SparkMirrors:
         version: int,
         said: str,
         noted: Callable[[int], None],
-        held: RequireHeld = no_check,
+        require_held: RequireHeld = no_check,
     ) -> None:
         with self._about(mirror) as path:
-            cut(path, version, said, noted, held)
+            cut(path, version, said, noted, require_held)
 
-    def remove(self, mirror: str, held: RequireHeld = no_check) -> None:
+    def remove(self, mirror: str, require_held: RequireHeld = no_check) -> None:
         folder = self._lake / mirror
         with lake_errors(folder):
-            remove_table(folder, held)
+            remove_table(folder, require_held)
 
     def _apply(self, session: SparkSession, write: MirrorWrite, head: Head, chosen: Scale) -> None:
         """Make the write's commit directly after `head`, in the way that was chosen."""
@@ -471,14 +473,14 @@ class SparkMirrors:
         with self._about(mirror) as table, pinned_errors(table, head):
             carry_out(session, table, step, said, head, app_id=app_id, txn_version=txn_version)
 
-    def _planned_on(self, mirror: str, held: RequireHeld) -> Head:
+    def _planned_on(self, mirror: str, require_held: RequireHeld) -> Head:
         """Return the mirror's newest commit, after which the next commit must be made.
-        The commit is read before `held` checks that no other run has taken over the
-        source. If a run takes over after the check, either it commits first, so that
-        our commit is refused, or it finds our commit."""
+        The commit is read before `require_held` checks that no other run has taken over
+        the source. If a run takes over after the check, either it commits first, so
+        that our commit is refused, or it finds our commit."""
         with self._about(mirror) as path:
             head = head_of(path)
-        held()
+        require_held()
         return head
 
     def _make_durable(self, mirror: str) -> None:

@@ -306,17 +306,17 @@ class ObjectPath:
         """Delete all objects below this prefix."""
         self._delete([path.key for path in self.rglob()])
 
-    def remove_table(self, held: RequireHeld) -> None:
-        """Delete the Delta table that is here before `held` is called. The checkpoints
-        are deleted first, since readers begin with them, then the commits, oldest
-        first, so that an interrupted deletion leaves no table rather than an older
-        version of it."""
+    def remove_table(self, require_held: RequireHeld) -> None:
+        """Delete the Delta table that is here before `require_held` is called. The
+        checkpoints are deleted first, since readers begin with them, then the commits,
+        oldest first, so that an interrupted deletion leaves no table rather than an
+        older version of it."""
         of_log = f"{self.key}/_delta_log/"
         keys = [path.key for path in self.rglob()]
         log = [key for key in keys if key.startswith(of_log)]
         commits = [ObjectPath(self.bucket, key) for key in log if key.endswith(".json")]
         newest = commits[-1].read_bytes() if commits else b""
-        held()
+        require_held()
         # Each file of rows has a name of its own, but the logs of all tables have the
         # same names.
         if not commits or commits[-1].has(newest):

@@ -310,21 +310,21 @@ def move_folder(folder: LakePath, target: LakePath) -> None:
         sync_folder(target.parent)
 
 
-def remove_table(folder: LakePath, held: RequireHeld) -> None:
+def remove_table(folder: LakePath, require_held: RequireHeld) -> None:
     """Remove a Delta table: first its log, so that readers find no table rather than a
     part of one, then its files and its folder. A missing table is no error. A table
-    that another process creates under the same name after `held` was called remains: in
-    a file system, the folder is opened before, and its content is deleted through that
-    descriptor."""
+    that another process creates under the same name after `require_held` was called
+    remains: in a file system, the folder is opened before, and its content is deleted
+    through that descriptor."""
     if isinstance(folder, ObjectPath):
-        folder.remove_table(held)
+        folder.remove_table(require_held)
         return
     try:
         opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     except FileNotFoundError:
         return
     try:
-        held()
+        require_held()
         with suppress(FileNotFoundError):
             os.rename("_delta_log", _REMOVED_LOG, src_dir_fd=opened, dst_dir_fd=opened)
             os.fsync(opened)

@@ -12,7 +12,7 @@ import pytest
 from lockstep.pipeline.ports.changelog import Published
 from lockstep.pipeline.run.acknowledge import acknowledge
 from lockstep.pipeline.run.merge import merge
-from lockstep.pipeline.values.segment import SourceTable
+from lockstep.pipeline.values.segment import SystemTable
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server
 from tests.positions.follower import SOURCE, Follower
@@ -38,7 +38,7 @@ class Scene:
     def do(self, *statements: str) -> None:
         self.stand.execute(*statements, database=self.name)
 
-    def rows(self, table: SourceTable) -> list[Row]:
+    def rows(self, table: SystemTable) -> list[Row]:
         return self._rows(table)
 
     def changes(self) -> list[Row]:
@@ -112,7 +112,7 @@ def test_each_transaction_has_a_row(scene: Scene) -> None:
         "create view seen as select * from a",
     )
     scene.follower.run()
-    found = scene.rows(SourceTable.TRANSACTIONS)
+    found = scene.rows(SystemTable.TRANSACTIONS)
     places = ("_file", "_offset", "end_offset", "_gtid", "_server_id")
     assert [tuple(row[name] for name in places) for row in found] == logged(scene.stand, *at)
     assert [row["rows"] for row in found] == [2, 5, 0, 0, 0, 2, 0]
@@ -147,7 +147,7 @@ def test_each_statement_has_a_row(scene: Scene) -> None:
         "create view seen as select 1",
     )
     scene.follower.run()
-    found = scene.rows(SourceTable.DDL)
+    found = scene.rows(SystemTable.DDL)
     name = scene.name
     assert [(row["statement"], row["database"], row["outcome"]) for row in found] == [
         ("alter table a add column w int default 5", name, "followed"),
@@ -180,14 +180,14 @@ def test_each_statement_has_a_row(scene: Scene) -> None:
                 continue
             before = (change["_file"], change["_offset"]) <= begins
             assert (change["_sequence"] <= row["_sequence"]) == before
-    transactions = {row["_gtid"]: row for row in scene.rows(SourceTable.TRANSACTIONS)}
+    transactions = {row["_gtid"]: row for row in scene.rows(SystemTable.TRANSACTIONS)}
     same = ("_file", "_offset", "end_offset", "_committed_at", "_server_id", "_batch")
     for row in found:
         assert {n: row[n] for n in same} == {n: transactions[row["_gtid"]][n] for n in same}
     scene.do("create table d (id int primary key, v int)", "insert into d values (1, 1)")
     scene.do("alter table d modify v tinyint")
     scene.follower.run()
-    [one] = scene.rows(SourceTable.DDL)[-1]["tables"]
+    [one] = scene.rows(SystemTable.DDL)[-1]["tables"]
     assert (one["name"], one["action"]) == ("d", "quarantined")
     assert "stored values" in one["reason"]
 
@@ -224,8 +224,8 @@ def test_each_batch_is_there_once(scene: Scene) -> None:
             merge(work, lease)
             acknowledge(work, lease)
     expected = [gtid for *_, gtid, _ in logged(scene.stand, *at)]
-    assert [row["_gtid"] for row in scene.rows(SourceTable.TRANSACTIONS)] == expected
-    statements = [row["statement"] for row in scene.rows(SourceTable.DDL)]
+    assert [row["_gtid"] for row in scene.rows(SystemTable.TRANSACTIONS)] == expected
+    statements = [row["statement"] for row in scene.rows(SystemTable.DDL)]
     assert statements == [f"alter table b add n{number} int" for number in (1, 2, 3, 4)]
 
 
@@ -238,8 +238,8 @@ def test_an_abandoned_capture_leaves_no_rows(scene: Scene) -> None:
         scene.follower.capture()
     scene.follower.run()
     expected = [gtid for *_, gtid, _ in logged(scene.stand, *at)]
-    assert [row["_gtid"] for row in scene.rows(SourceTable.TRANSACTIONS)] == expected
-    assert len(scene.rows(SourceTable.DDL)) == 1
+    assert [row["_gtid"] for row in scene.rows(SystemTable.TRANSACTIONS)] == expected
+    assert len(scene.rows(SystemTable.DDL)) == 1
     files = [path for path in scene.follower.lake.files if "/_ddl/" in path]
     assert len(files) == 1
     before = len(scene.follower.lake.tables[f"{SOURCE}/_transactions"])

@@ -1,6 +1,6 @@
-"""The two tables that each source has in the lake besides those of its own tables:
-`_transactions`, with a row for each transaction, and `_ddl`, with a row for each
-statement that can change a structure. Pure.
+"""The system tables: Delta tables that Lockstep adds for each source. `_transactions`
+has a row for each transaction, `_ddl` one for each statement that can change a
+structure. Pure.
 
 A column that begins with `_` has the same meaning as in changelogs (the Delta tables
 with all changes of a table). Other columns exist only here.
@@ -22,7 +22,7 @@ from lockstep.pipeline.mirror.marks import TransactionMarks
 from lockstep.pipeline.schema.consequences import Consequence
 from lockstep.pipeline.schema.effects import FollowedStatement, LoggedStatement
 from lockstep.pipeline.schema.history import History, SchemaStatement, SchemaVersion
-from lockstep.pipeline.values.segment import SourceTable
+from lockstep.pipeline.values.segment import SystemTable
 from lockstep.pipeline.values.table import TableName
 
 TRANSACTIONS: Final = pa.schema(
@@ -84,21 +84,21 @@ the log file. `database`: the session's default database. `kind`: a `StatementKi
 with its new version; a captured table also with the action that followed in the
 lake."""
 
-SCHEMAS: Final[Mapping[SourceTable, pa.Schema]] = {
-    SourceTable.DDL: STATEMENTS,
-    SourceTable.TRANSACTIONS: TRANSACTIONS,
+SYSTEM_TABLE_SCHEMAS: Final[Mapping[SystemTable, pa.Schema]] = {
+    SystemTable.DDL: STATEMENTS,
+    SystemTable.TRANSACTIONS: TRANSACTIONS,
 }
 
 Integers = npt.NDArray[np.int64]
 
 
-def source_table_path(source: str, table: SourceTable) -> str:
+def system_table_path(source: str, table: SystemTable) -> str:
     """Return the table's folder, relative to the lake. No database's folder begins with
     `_`."""
     return f"{source}/{table}"
 
 
-def source_table_id(source: str, table: SourceTable) -> str:
+def system_table_app_id(source: str, table: SystemTable) -> str:
     return f"lockstep/{source}/{table}"
 
 
@@ -231,6 +231,6 @@ def _tables(
 
 
 def _text(text: str) -> str:
-    """Return a text that is valid UTF-8. A byte that is invalid in its character set, which Python
-    holds as a surrogate, becomes `\\xff`."""
+    """Return a text that is valid UTF-8. A byte that is invalid in its character set,
+    which Python holds as a surrogate, becomes `\\xff`."""
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")

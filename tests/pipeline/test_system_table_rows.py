@@ -10,12 +10,12 @@ import pytest
 
 from lockstep.pipeline.binlog.stream.framing import EventType
 from lockstep.pipeline.run.dump.captured_tables import CapturedTables
-from lockstep.pipeline.run.dump.segment_builder import Segmenter, SourceRows
+from lockstep.pipeline.run.dump.segment_builder import Segmenter, SystemTableRows
 from lockstep.pipeline.schema.history import History
 from lockstep.pipeline.schema.tracker import SchemaTracker, StructuresInMemory
 from lockstep.pipeline.shape.shaping import Shaping
 from lockstep.pipeline.values import row_groups
-from lockstep.pipeline.values.segment import SourceTable
+from lockstep.pipeline.values.segment import SystemTable
 from tests.pipeline.buffered import a_buffer
 from tests.pipeline.made import Log, gtid, nested, payload, query, received, rows
 from tests.pipeline.segmented import begin, named, odd, write
@@ -28,12 +28,12 @@ def told(log: Log, *, ring_bytes: int = 1 << 20, wanted: str = "") -> list[dict[
     captured, by their first letters, all without."""
     store = MemorySegments(MemoryLake())
     tables = CapturedTables(store, source="shop", batch=3, base=100, states={})
-    source = SourceRows(store, source="shop", batch=3)
+    source = SystemTableRows(store, source="shop", batch=3)
     segmenter = Segmenter(
         tables,
         SchemaTracker(StructuresInMemory()),
         Shaping(),
-        source_rows=source,
+        system_table_rows=source,
     )
     buffer = a_buffer(
         wants=lambda table: segmenter.wanted(table) and table.name.startswith(wanted),
@@ -46,7 +46,7 @@ def told(log: Log, *, ring_bytes: int = 1 << 20, wanted: str = "") -> list[dict[
         segmenter.put(run)
         buffer.ack()
     (part,) = source.finish(History())
-    assert part.table is SourceTable.TRANSACTIONS
+    assert part.table is SystemTable.TRANSACTIONS
     found: list[dict[str, Any]] = pa.concat_tables(
         store.pieces("shop/_transactions", part.files)
     ).to_pylist()

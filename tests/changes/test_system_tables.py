@@ -10,11 +10,11 @@ import pytest
 
 from lockstep.pipeline.mirror.layout import MARKS, mirror_path
 from lockstep.pipeline.mirror.marks import TransactionMarks
-from lockstep.pipeline.mirror.source_tables import (
-    SCHEMAS,
+from lockstep.pipeline.mirror.system_tables import (
+    SYSTEM_TABLE_SCHEMAS,
     PlacedStatement,
-    source_table_path,
     statement_rows,
+    system_table_path,
     transaction_rows,
 )
 from lockstep.pipeline.schema.consequences import consequences
@@ -23,7 +23,7 @@ from lockstep.pipeline.schema.statements.changes import StatementKind
 from lockstep.pipeline.schema.tracker import SchemaTracker, StructuresInMemory
 from lockstep.pipeline.values.policies import LakePolicies
 from lockstep.pipeline.values.position import Coordinates, LogFile
-from lockstep.pipeline.values.segment import SourceTable
+from lockstep.pipeline.values.segment import SystemTable
 from lockstep.pipeline.values.table import TableName
 from tests.schema.schemas_made import MYSQL
 
@@ -34,20 +34,20 @@ def numbers(*values: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     return np.array(values, np.int64)
 
 
-@pytest.mark.parametrize("table", SourceTable)
-def test_a_name_with_an_underscore_is_a_changelogs(table: SourceTable) -> None:
+@pytest.mark.parametrize("table", SystemTable)
+def test_a_name_with_an_underscore_is_a_changelogs(table: SystemTable) -> None:
     """And means the same there; the others are no mark's name."""
-    for field in SCHEMAS[table]:
+    for field in SYSTEM_TABLE_SCHEMAS[table]:
         assert (field.name in MARKS.names) == field.name.startswith("_")
         if field.name in MARKS.names:
             assert field == MARKS.field(field.name)
 
 
-@pytest.mark.parametrize("table", SourceTable)
-def test_no_mirror_lies_where_they_do(table: SourceTable) -> None:
+@pytest.mark.parametrize("table", SystemTable)
+def test_no_mirror_lies_where_they_do(table: SystemTable) -> None:
     """Whatever a database is called."""
     odd = TableName(table.value, "t")
-    assert not mirror_path("shop", odd).startswith(source_table_path("shop", table))
+    assert not mirror_path("shop", odd).startswith(system_table_path("shop", table))
 
 
 def test_transactions_without_changes_have_no_numbers() -> None:

@@ -1,4 +1,4 @@
-"""A source's own tables on disk: files, commits, and what other readers see."""
+"""The system tables (`_transactions`, `_ddl`) on disk: files, commits, and what readers see."""
 
 from __future__ import annotations
 
@@ -10,9 +10,13 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, QueryBuilder
 
-from lockstep.pipeline.mirror.source_tables import SCHEMAS, source_table_id, source_table_path
+from lockstep.pipeline.mirror.system_tables import (
+    SYSTEM_TABLE_SCHEMAS,
+    system_table_app_id,
+    system_table_path,
+)
 from lockstep.pipeline.ports.changelog import Published
-from lockstep.pipeline.values.segment import SourceTable
+from lockstep.pipeline.values.segment import SystemTable
 from lockstep.resources.lake.spark.session import SparkProcess
 from tests.lake.conftest import Lake
 
@@ -30,7 +34,7 @@ TOUCHED = [
 ]
 
 
-def row(table: SourceTable, batch: int) -> dict[str, Any]:
+def row(table: SystemTable, batch: int) -> dict[str, Any]:
     """A row whose columns all have a value, lists too."""
     values: dict[pa.DataType, Any] = {
         pa.string(): f"text {batch}",
@@ -39,16 +43,16 @@ def row(table: SourceTable, batch: int) -> dict[str, Any]:
         pa.list_(pa.string()): ["insert into t values (1)", ""],
         pa.bool_(): True,
     }
-    return {field.name: values.get(field.type, TOUCHED) for field in SCHEMAS[table]}
+    return {field.name: values.get(field.type, TOUCHED) for field in SYSTEM_TABLE_SCHEMAS[table]}
 
 
-def published(lake: Lake, table: SourceTable, batch: int) -> Published:
-    folder, schema = source_table_path("shop", table), SCHEMAS[table]
+def published(lake: Lake, table: SystemTable, batch: int) -> Published:
+    folder, schema = system_table_path("shop", table), SYSTEM_TABLE_SCHEMAS[table]
     writer = lake.segments.open(folder, batch=batch, schema_version=1, schema=schema)
     writer.write(pa.Table.from_pylist([row(table, batch)], schema=schema))
     return lake.changelog.publish(
         folder,
-        app_id=source_table_id("shop", table),
+        app_id=system_table_app_id("shop", table),
         batch=batch,
         schema=schema,
         files=writer.close(),
@@ -56,9 +60,9 @@ def published(lake: Lake, table: SourceTable, batch: int) -> Published:
     )
 
 
-@pytest.mark.parametrize("table", SourceTable)
+@pytest.mark.parametrize("table", SystemTable)
 def test_every_reader_sees_each_batch_once(
-    disk: Lake, folder: Path, spark: SparkProcess, table: SourceTable
+    disk: Lake, folder: Path, spark: SparkProcess, table: SystemTable
 ) -> None:
     """delta-rs, DataFusion and Spark read the same rows; a batch that is published again is
     skipped."""
@@ -66,7 +70,7 @@ def test_every_reader_sees_each_batch_once(
         *(False, False),
         *(True, True),
     ]
-    path = folder / source_table_path("shop", table)
+    path = folder / system_table_path("shop", table)
     expected = [row(table, batch) for batch in (3, 5)]
     by_batch = sorted(DeltaTable(path).to_pyarrow_table().to_pylist(), key=_batch)
     assert by_batch == expected
@@ -84,6 +88,8 @@ def _batch(one: dict[str, Any]) -> int:
     return int(one["_batch"])
 
 
-def _moments(table: SourceTable) -> list[str]:
+def _moments(table: SystemTable) -> list[str]:
     """Columns that Spark gives in the zone of its driver."""
-    return [field.name for field in SCHEMAS[table] if pa.types.is_timestamp(field.type)]
+    return [
+        field.name for field in SYSTEM_TABLE_SCHEMAS[table] if pa.types.is_timestamp(field.type)
+    ]
