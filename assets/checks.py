@@ -25,7 +25,7 @@ from lockstep.pipeline.check import pause_from_now
 from lockstep.pipeline.check.log import spoken
 from lockstep.pipeline.model.batch import BatchState
 from lockstep.pipeline.model.gaps import Gap
-from lockstep.pipeline.model.json_values import parts
+from lockstep.pipeline.model.json_values import attributes
 from lockstep.pipeline.model.table_state import Extent, StoppedTable
 from lockstep.pipeline.ports.consumers import Consumers
 from lockstep.pipeline.ports.ledger import Ledger
@@ -99,7 +99,7 @@ def _gather(settings: Settings, work: Workplace, consumers: Consumers) -> Checke
         source=source,
         now=now,
         pause=pause_from_now(settings.source(source).schedule),
-        keep=settings.keep(),
+        keep=settings.version_retention(),
         following=following,
         stopped=stopped_tables(states),
         gaps=ledger.gaps(source),
@@ -294,7 +294,7 @@ def _slow_consumers(checked: CheckedSource) -> CheckResult:
     if consumers:
         heads = ("consumer", "batches behind", "changes behind", "deliveries out", "since")
         counts = "name, behind, changes, out"
-        rows = [(*parts(consumer, counts).values(), since) for consumer, since in consumers]
+        rows = [(*attributes(consumer, counts).values(), since) for consumer, since in consumers]
         figures["consumers' places"] = records(heads, rows)
     slow = [name for name, age in waits.items() if age > checked.keep.total_seconds()]
     if not slow:

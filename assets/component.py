@@ -16,7 +16,7 @@ from pydantic import BaseModel, Field, model_validator
 from lockstep.assets.declared import LockstepTranslator, MirroredTable
 from lockstep.assets.definitions import definitions_of
 from lockstep.pipeline.values.errors import ConfigurationError
-from lockstep.resources.config.example import file_of_source
+from lockstep.resources.config.example import text_of_new_file
 from lockstep.resources.config.load import parse_settings
 
 _FILE = "lockstep.toml"
@@ -65,7 +65,7 @@ class SourceParams(BaseModel):
             "exclude": self.exclude.split(),
             "schedule": self.schedule or None,
         }
-        text = file_of_source(**options)
+        text = text_of_new_file(**options)
         try:
             parse_settings(text, Path(_FILE))
         except ConfigurationError as error:

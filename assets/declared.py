@@ -93,5 +93,5 @@ def names_as_loaded(settings: Settings, source: str) -> SourceNames:
 
 
 def _default_names(settings: Settings, source: str) -> SourceNames:
-    section, mirrors = settings.file.dagster, settings.source(source).mirrors()
+    section, mirrors = settings.file.dagster, settings.source(source).mirror_names()
     return SourceNames(source, section.key_prefix, section.group, mirrors=mirrors)

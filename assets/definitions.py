@@ -72,7 +72,7 @@ from lockstep.pipeline.values.shown import in_markdown
 from lockstep.pipeline.values.table import TableName
 from lockstep.resources.adapters import Adapters
 from lockstep.resources.config import Settings, load_settings
-from lockstep.resources.holders import holder
+from lockstep.resources.holders import holder_name
 from lockstep.resources.lake.store.paths import LakePath
 
 Catalogue = Mapping[str, Sequence[CatalogueEntry]]
@@ -175,14 +175,14 @@ def build(
             assets.append(replayed(settings, declared, coverages[name]))
             description = f"Reads a span of the past of {name} again."
             jobs.append(_asset_job(name, "replay", description, declared.names.replayed))
-            if source.part.replay is not None:
+            if source.section.replay is not None:
                 schedules.append(heal_schedule(settings, name, coverages[name]))
         if open_upkeep is not None:
             jobs.append(upkeep_job(settings, name, open_upkeep))
             if settings.file.upkeep.schedule is not None:
                 schedules.append(_upkeep_schedule(name, settings.file.upkeep.schedule))
     loaded = fingerprint({name: catalogue.get(name, ()) for name in declarations})
-    triggers = [source for source in settings.sources if source.part.trigger is not None]
+    triggers = [source for source in settings.sources if source.section.trigger is not None]
     return dg.Definitions(
         assets=assets,
         asset_checks=[source_checks(settings, declared) for declared in declarations.values()],
@@ -453,7 +453,7 @@ def _replay(work: Workplace, lease: Lease, *, begin: datetime, end: datetime) ->
 
 def heal_schedule(settings: Settings, source: str, coverage: Coverage) -> dg.ScheduleDefinition:
     """Return the schedule that replays the last partitions as one run."""
-    section = settings.source(source).part.replay
+    section = settings.source(source).section.replay
     assert section is not None, "the source has a section `replay`"
     partitions = partitions_of(settings, coverage)
 
@@ -517,8 +517,8 @@ def upkeep_job(settings: Settings, source: str, open_site: OpenUpkeep) -> dg.Job
         progress = LoggedProgress(context.log)
         with failing(), open_site() as adapters:
             work = adapters.workplace(source, progress)
-            lake, policy = adapters.lake().upkeep, settings.upkeep()
-            report = upkeep(work, lake, policy, holder("upkeep"))
+            lake, policy = adapters.lake().upkeep, settings.upkeep_policy()
+            report = upkeep(work, lake, policy, holder_name("upkeep"))
         for line in _upkeep_lines(report):
             context.log.info(line)
         context.add_output_metadata(_upkeep_metadata(report))

@@ -54,7 +54,7 @@ def trouble_sentence(source: str, trouble: Verdict) -> str:
 def notify_people(settings: Settings, site: Site, sources: Iterable[str], note: Note) -> None:
     """Notify the addresses of `[notify]` whose last notification about one of these
     sources is outdated. Raise nothing: errors become notes."""
-    if not settings.notify:
+    if not settings.notify_references:
         return
     for name in sources:
         try:
@@ -70,7 +70,7 @@ def tell(settings: Settings, source: str, verdict: Verdict, note: Note) -> None:
     """Notify each address of a source's trouble, or of its end, if the address does not
     know yet. Send nothing while a run has the source, because the run may end the
     trouble."""
-    if not settings.notify or verdict.state is State.BUSY:
+    if not settings.notify_references or verdict.state is State.BUSY:
         return
     try:
         # The file is locked until all is sent, so that a run that ends meanwhile does
@@ -96,7 +96,7 @@ def _notify(
     else:
         title, body = f"Lockstep: {source} is well again", f"{source}: {verdict.sentence}."
     after = {}
-    for reference in settings.notify:
+    for reference in settings.notify_references:
         before = troubles.get(reference, "")
         arrived = before == trouble or _send(settings, reference, title, body, note)
         after[reference] = trouble if arrived else before

@@ -114,7 +114,7 @@ class RunEvents:
             self._namespace,
             source.name,
             source.host(),
-            source.part.port,
+            source.section.port,
             lake.bucket.url if isinstance(lake, ObjectPath) else "file",
             lake.key if isinstance(lake, ObjectPath) else str(lake.absolute()),
         )

@@ -71,8 +71,8 @@ from lockstep.pipeline.values.errors import ConfigurationError, LockstepError
 from lockstep.pipeline.values.places import Place, parse_end
 from lockstep.pipeline.values.table import TableName
 from lockstep.resources.config import Settings
-from lockstep.resources.full_disk import disk_full
-from lockstep.resources.holders import holder
+from lockstep.resources.full_disk import disk_full_error
+from lockstep.resources.holders import holder_name
 
 SESSIONS = "lockstep_sessions"
 """The name of the resource that provides the run's sessions."""
@@ -125,7 +125,7 @@ def run_assets(
         names.log,
         kinds={"mysql"},
         description=f"The binlog of {names.source}, which its server writes.",
-        metadata={"tables": ", ".join(source.part.tables)},
+        metadata={"tables": ", ".join(source.section.tables)},
     )
 
     pause = pause_from_now(source.schedule)
@@ -370,7 +370,7 @@ def sessions_resource(
             return RunSession(
                 adapters=adapters,
                 source=source,
-                holder=holder(),
+                holder=holder_name(),
                 run_id=run.run_id,
                 progress=progress,
                 pause=time.sleep,
@@ -378,7 +378,7 @@ def sessions_resource(
                 record=run_record,
                 until=_until(run.tags),
                 in_dagster=True,
-                translate_error=lambda error: disk_full(error, [Path(tempfile.gettempdir())]),
+                translate_error=lambda error: disk_full_error(error, [Path(tempfile.gettempdir())]),
                 on_wait=on_wait,
                 on_release=on_release,
                 on_captured=on_captured(run_record),

@@ -271,7 +271,7 @@ def why_busy(source: str, lease: LeaseView | None) -> str | None:
 def traffic_sensor(source: SourceSettings, open_site: OpenSite) -> dg.SensorDefinition:
     """Return the sensor that starts the source's job once the unread log exceeds the
     limits of `trigger`."""
-    name, trigger = source.name, source.part.trigger
+    name, trigger = source.name, source.section.trigger
     assert trigger is not None, "the source has a trigger"
 
     def look(context: dg.SensorEvaluationContext) -> dg.RunRequest | dg.SkipReason:

@@ -64,10 +64,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         except KeyboardInterrupt:
             outcome = _interrupted(signals.last, streams, log)
         except (Exception, TableError) as error:  # noqa: BLE001 - the last line of defence
-            from lockstep.resources.full_disk import disk_full
+            from lockstep.resources.full_disk import disk_full_error
 
             state_folder = (config.parent if config else Path.cwd()) / ".lockstep"
-            full = disk_full(error, [state_folder, Path(tempfile.gettempdir())])
+            full = disk_full_error(error, [state_folder, Path(tempfile.gettempdir())])
             if full is not None:
                 outcome = _refused(full, streams, log)
             else:

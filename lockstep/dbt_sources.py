@@ -84,7 +84,7 @@ def _sources(
     from lockstep.assets.declared import names_as_loaded
 
     settings, lake = context.settings, context.settings.lake_path().absolute()
-    shared, mirrored = len(settings.sources) > 1, settings.source(source).mirrors()
+    shared, mirrored = len(settings.sources) > 1, settings.source(source).mirror_names()
     states = [
         state
         for table, state in sorted(adapters.ledger().table_states(source).items())
@@ -118,7 +118,7 @@ def _tables(
 ) -> list[DbtTable]:
     lake, catalog = context.settings.lake_path().absolute(), context.settings.file.catalog
     policies_of = context.settings.source(source).plan().policies_of
-    mirrored = context.settings.source(source).mirrors()
+    mirrored = context.settings.source(source).mirror_names()
     column_comments, table_comments = _comments(
         context, adapters, source, [state.table for state in states]
     )

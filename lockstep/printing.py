@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lockstep.context import CommandContext
-from lockstep.pipeline.model.json_values import parts
+from lockstep.pipeline.model.json_values import attributes
 from lockstep.pipeline.model.table_state import STOPPED_BY, Extent, StoppedTable
 from lockstep.pipeline.values.shown import NAMED, listed, shown
 
@@ -131,7 +131,7 @@ def origin_values(origin: ChangelogOrigin) -> dict[str, Any]:
     the number of row images in them."""
     names = "mirror", "delta_version", "last_batch as batch"
     return {
-        "base": origin.base and parts(origin.base, *names),
+        "base": origin.base and attributes(origin.base, *names),
         "batches": [part.batch for part in origin.parts],
         "row_images": origin.images,
     }

@@ -71,13 +71,13 @@ class Adapters:
     def ledger(self) -> Ledger:
         """Return the ledger, opened at the first call. If that fails, raise
         `LedgerUnavailable`, `LedgerNewer` or `ConfigurationError`."""
-        return self._opened_ledger()
+        return self._postgres_ledger()
 
     def consumers(self) -> Consumers:
         """Return the port for the named readers of changelogs, whom the ledger records."""
-        return self._opened_ledger().consumers
+        return self._postgres_ledger().consumers
 
-    def _opened_ledger(self) -> PostgresLedger:
+    def _postgres_ledger(self) -> PostgresLedger:
         with self._lock:
             if self._ledger is None:
                 from lockstep.resources.postgres.ledger import open_ledger
@@ -103,17 +103,17 @@ class Adapters:
         settings = self._settings.source(source)
         primary = ConnectionSettings(
             host=settings.host(),
-            port=settings.part.port,
+            port=settings.section.port,
             user=settings.user(),
             password=settings.password().reveal(),
-            tls=settings.part.tls,
+            tls=settings.section.tls,
             tls_ca=settings.tls_ca(),
-            connect_timeout=settings.part.connect_timeout,
-            read_timeout=settings.part.read_timeout,
+            connect_timeout=settings.section.connect_timeout,
+            read_timeout=settings.section.read_timeout,
         )
-        address = settings.read_from()
+        address = settings.replica_address()
         replica = None if address is None else replace(primary, host=address[0], port=address[1])
-        standby_address = settings.standby()
+        standby_address = settings.standby_address()
         standby = None
         if standby_address is not None:
             standby = replace(primary, host=standby_address[0], port=standby_address[1])
@@ -136,15 +136,15 @@ class Adapters:
                     staging=self._settings.state_folder / "staging",
                     spark_conf=self._settings.spark_conf(),
                     on_warning=self._on_warning,
-                    keep=self._settings.keep(),
+                    keep=self._settings.version_retention(),
                 )
             return self._lake
 
     def registry(self) -> Registry | None:
         """Return the catalog in which mirrors are registered, or None if lockstep.toml
         has no [catalog]. No connection to it is opened."""
-        part = self._settings.file.catalog
-        if part is None:
+        section = self._settings.file.catalog
+        if section is None:
             return None
         lake = self._settings.lake_path()
         root = lake.absolute()
@@ -152,7 +152,7 @@ class Adapters:
         def locate(mirror: str) -> str:
             return (root / mirror if mirror else root).as_uri()
 
-        return Registry(self._catalog(part.kind, locate), part.schemas)
+        return Registry(self._catalog(section.kind, locate), section.schemas)
 
     def _catalog(self, kind: CatalogKind, locate: Callable[[str], str]) -> Catalog:
         uri, name, token = self._settings.catalog_address()

@@ -12,69 +12,69 @@ from pathlib import Path
 from threading import Timer
 from typing import Final
 
-SILENT_SECONDS: Final = 2.0
+MESSAGE_AFTER_SECONDS: Final = 2.0
 """Seconds after which a process that waits for a lock prints a message."""
 
 
 @contextmanager
-def exclusive_lock(lock: Path) -> Iterator[None]:
+def exclusive_lock(path: Path) -> Iterator[None]:
     """Hold the lock of a file, which is created if it is missing; other processes wait."""
-    descriptor = open_lock(lock)
+    descriptor = open_lock(path)
     try:
-        wait_for_lock(descriptor, fcntl.LOCK_EX, lock)
+        wait_for_lock(descriptor, fcntl.LOCK_EX, path)
         yield
     finally:
         os.close(descriptor)
 
 
-def open_lock(lock: Path) -> int:
+def open_lock(path: Path) -> int:
     """Open a lock's file and return its descriptor. Only this account may open the
     file, because whoever can open it can make others wait."""
-    return os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
 
-def wait_for_lock(descriptor: int, kind: int, lock: Path) -> None:
-    """Wait for a lock of a kind (`fcntl.LOCK_EX` or `LOCK_SH`); after `SILENT_SECONDS`
-    print on standard error which processes hold it."""
+def wait_for_lock(descriptor: int, operation: int, path: Path) -> None:
+    """Wait for a lock (`operation`: `fcntl.LOCK_EX` or `LOCK_SH`); after
+    `MESSAGE_AFTER_SECONDS` print on standard error which processes hold it."""
     try:
-        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+        fcntl.flock(descriptor, operation | fcntl.LOCK_NB)
     except BlockingIOError:
         pass
     else:
         return
-    timer = Timer(SILENT_SECONDS, _report, (descriptor, lock))
+    timer = Timer(MESSAGE_AFTER_SECONDS, _report_holders, (descriptor, path))
     timer.daemon = True
     timer.start()
     try:
-        fcntl.flock(descriptor, kind)
+        fcntl.flock(descriptor, operation)
     finally:
         timer.cancel()
 
 
-def _report(descriptor: int, lock: Path) -> None:
-    holders = ", ".join(_holders(descriptor)) or "another process"
-    sys.stderr.write(f"Waiting for {holders}, which holds the lock {lock}.\n")
+def _report_holders(descriptor: int, path: Path) -> None:
+    names = ", ".join(_holders(descriptor)) or "another process"
+    sys.stderr.write(f"Waiting for {names}, which holds the lock {path}.\n")
     sys.stderr.flush()
 
 
 def _holders(descriptor: int) -> list[str]:
-    """Return the processes that hold a lock of the file. Linux lists locks with kind,
-    process and file (device and inode), see proc_locks(5)."""
+    """Return descriptions of the processes that hold a lock of the file. Linux lists
+    locks with kind, process and file (device and inode), see proc_locks(5)."""
     inode = os.fstat(descriptor).st_ino
     holders = []
     with suppress(OSError):
         for line in Path("/proc/locks").read_text().splitlines():
             words = line.split()
             if words[1] == "FLOCK" and words[5].rpartition(":")[2] == str(inode):
-                holders.append(_description(words[4]))
+                holders.append(_process_description(words[4]))
     return holders
 
 
-def _description(process: str) -> str:
-    """Return a process with its command line, if this account may see it."""
+def _process_description(pid: str) -> str:
+    """Return a process's id and, if this account may see it, its command line."""
     with suppress(OSError):
-        command = Path("/proc", process, "cmdline").read_bytes().decode(errors="replace")
+        command = Path("/proc", pid, "cmdline").read_bytes().decode(errors="replace")
         words = " ".join(command.replace("\0", " ").split())
         if words:
-            return f"process {process} ({words[:120]})"
-    return f"process {process}"
+            return f"process {pid} ({words[:120]})"
+    return f"process {pid}"

@@ -13,23 +13,23 @@ from typing import Final
 
 from lockstep.pipeline.values.errors import DiskFull
 
-_FULL_DISK: Final = (errno.ENOSPC, errno.EDQUOT)
-_ENOUGH: Final = 1 << 20
+_FULL_DISK_NUMBERS: Final = (errno.ENOSPC, errno.EDQUOT)
+_LEAST_FREE_BYTES: Final = 1 << 20
 """A file system with at least this many free bytes is not full."""
 
 
-def disk_full(error: BaseException, folders: Iterable[Path]) -> DiskFull | None:
+def disk_full_error(error: BaseException, folders: Iterable[Path]) -> DiskFull | None:
     """Return the error to show if a full disk caused this one, else None. `folders`:
     where the disk may be full, for errors without a file name, such as those of SQLite
     and of open files."""
     for cause in _causes(error):
-        if isinstance(cause, OSError) and cause.errno in _FULL_DISK:
+        if isinstance(cause, OSError) and cause.errno in _FULL_DISK_NUMBERS:
             files = [] if cause.filename is None else [os.fsdecode(cause.filename)]
         elif isinstance(cause, sqlite3.OperationalError) and "disk is full" in str(cause):
             files = []
         else:
             continue
-        places = ", ".join(files or map(str, _full(folders))) or "this machine"
+        places = ", ".join(files or map(str, _full_folders(folders))) or "this machine"
         return DiskFull(f"No space left on {places}.", hint="free some space there, then run again")
     return None
 
@@ -38,19 +38,19 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
     """Yield an error and its causes. SQLAlchemy keeps the driver's error in the
     attribute `orig`."""
     causes: list[BaseException] = []
-    waiting: list[BaseException | None] = [error]
-    while waiting:
-        cause = waiting.pop()
+    unvisited: list[BaseException | None] = [error]
+    while unvisited:
+        cause = unvisited.pop()
         if cause is None or cause in causes:
             continue
         causes.append(cause)
         yield cause
-        waiting += [cause.__context__, cause.__cause__, getattr(cause, "orig", None)]
+        unvisited += [cause.__context__, cause.__cause__, getattr(cause, "orig", None)]
 
 
-def _full(folders: Iterable[Path]) -> Iterator[Path]:
+def _full_folders(folders: Iterable[Path]) -> Iterator[Path]:
     for folder in folders:
         with suppress(OSError):
             status = os.statvfs(folder)
-            if status.f_bavail * status.f_frsize < _ENOUGH:
+            if status.f_bavail * status.f_frsize < _LEAST_FREE_BYTES:
                 yield folder

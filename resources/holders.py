@@ -7,20 +7,20 @@ import re
 import socket
 from typing import Final
 
-_HOLDER: Final = re.compile(r"(?P<host>.+), process (?P<process>\d+)(?: \(.*\))?")
+_HOLDER_NAME: Final = re.compile(r"(?P<host>.+), process (?P<process>\d+)(?: \(.*\))?")
 
 
-def holder(command: str = "") -> str:
+def holder_name(command: str = "") -> str:
     """Return this process's name as a holder: its host, its pid and the command that it
     performs."""
     suffix = f" ({command})" if command else ""
     return f"{socket.gethostname()}, process {os.getpid()}{suffix}"
 
 
-def is_gone(name: str) -> bool:
+def is_dead_holder(name: str) -> bool:
     """Return whether the holder was a process of this host that no longer exists.
     Return False for a process of another host, because nothing is known of it here."""
-    match = _HOLDER.fullmatch(name)
+    match = _HOLDER_NAME.fullmatch(name)
     if match is None or match["host"] != socket.gethostname():
         return False
     try:

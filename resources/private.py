@@ -8,12 +8,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-_ACL: Final = "system.posix_acl_default"
-_OWNER, _GROUP, _OTHERS, _NOBODY_NAMED = 0x01, 0x04, 0x20, 0xFFFFFFFF
+_DEFAULT_ACL: Final = "system.posix_acl_default"
+_OWNER, _GROUP, _OTHERS, _NO_ID = 0x01, 0x04, 0x20, 0xFFFFFFFF
 _ENTRIES: Final = ((_OWNER, 7), (_GROUP, 0), (_OTHERS, 0))
 
-_OWNER_ALONE: Final = struct.pack("<I", 2) + b"".join(
-    struct.pack("<HHI", tag, allowed, _NOBODY_NAMED) for tag, allowed in _ENTRIES
+_OWNER_ONLY_ACL: Final = struct.pack("<I", 2) + b"".join(
+    struct.pack("<HHI", tag, allowed, _NO_ID) for tag, allowed in _ENTRIES
 )
 """A default ACL in Linux's binary form: version 2, then each entry's tag, permissions
 and id (`linux/posix_acl_xattr.h`). It limits the modes of everything that is created in
@@ -32,4 +32,4 @@ def make_private(folder: Path) -> None:
         # Some systems and file systems have no ACLs; the mode alone protects the folder
         # there.
         with suppress(OSError, AttributeError):
-            os.setxattr(path, _ACL, _OWNER_ALONE)
+            os.setxattr(path, _DEFAULT_ACL, _OWNER_ONLY_ACL)

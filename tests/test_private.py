@@ -24,7 +24,7 @@ from lockstep.assets.run_page import keep_page, page_path
 from lockstep.cli import write_report
 from lockstep.pipeline.values.errors import LockstepError, Recovery
 from lockstep.resources import file_lock
-from lockstep.resources.full_disk import disk_full
+from lockstep.resources.full_disk import disk_full_error
 from lockstep.resources.lake.changelog.spool import FileSpool
 from lockstep.resources.lake.store.staging import Staging
 from lockstep.resources.postgres.ledger import open_ledger
@@ -118,7 +118,7 @@ def test_a_full_disk_is_told_with_its_place(
     error = raised.value
     if not isinstance(error, LockstepError):
         with full_disk(state):
-            told = disk_full(error, [state])
+            told = disk_full_error(error, [state])
         assert told is not None, repr(error)
         error = told
     assert error.recovery is Recovery.RETRY, error.message
@@ -177,7 +177,7 @@ def test_a_lock_that_is_waited_for_names_its_holder(
     """After a while, by its process and what was typed: no command hangs without a word."""
     screen = _Screen()
     monkeypatch.setattr(sys, "stderr", screen)
-    monkeypatch.setattr(file_lock, "SILENT_SECONDS", 0.01)
+    monkeypatch.setattr(file_lock, "MESSAGE_AFTER_SECONDS", 0.01)
     path = tmp_path / "ledger" / lock
     make_private(path.parent)
     path.touch()

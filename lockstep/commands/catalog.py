@@ -12,7 +12,7 @@ from lockstep.context import CommandContext, Outcome
 from lockstep.pipeline.model.json_values import to_json
 from lockstep.pipeline.run.catalog import CatalogReport, CatalogStep, differences, register
 from lockstep.pipeline.values.errors import ConfigurationError
-from lockstep.resources.holders import holder
+from lockstep.resources.holders import holder_name
 
 _WOULD: Final = {
     CatalogStep.REGISTERED: "not registered",
@@ -37,7 +37,7 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
             with context.watch(source.name) as progress:
                 work = adapters.workplace(source.name, progress)
                 if arguments.yes:
-                    with work.ledger.lock(source.name, holder("catalog"), None) as lease:
+                    with work.ledger.lock(source.name, holder_name("catalog"), None) as lease:
                         report = register(work, lease, registry, every=True)
                 else:
                     report = differences(work, registry)

@@ -70,13 +70,13 @@ def machine_findings(adapters: Adapters, settings: Settings) -> list[Finding]:
     Spark elsewhere, and the configured services."""
     lake = settings.lake_path()
     findings = [_tried("lake", lambda: _lake(lake))]
-    if not settings.spark_server:
+    if not settings.has_spark_server:
         findings = [_tried("java", _java), _tried("delta", lambda: _jars(lake)), *findings]
-    if settings.spark_server or settings.spark_cluster:
+    if settings.has_spark_server or settings.has_spark_cluster:
         findings.append(_tried("spark", lambda: _spark(adapters, settings)))
     if settings.file.lineage is not None:
         findings.append(_tried("lineage", lambda: _lineage(settings)))
-    if settings.notify:
+    if settings.notify_references:
         findings.append(_tried("notify", lambda: _notify(settings)))
     if settings.file.catalog is not None:
         findings.append(_catalog(adapters))
@@ -124,7 +124,7 @@ def _preflight(
         pause=pause_from_now(source.schedule),
         partial=partial,
         mirrors=list(_mirrors(adapters, states.values())),
-        keep=settings.keep(),
+        keep=settings.version_retention(),
         reading=plan.snapshot,
         passes=plan.allowed_statements,
         policies_of=plan.policies_of,
@@ -199,7 +199,7 @@ def _spark(adapters: Adapters, settings: Settings) -> str:
     sentence = (
         f"{adapters.lake().prove()}; it sees the lake, and refuses a second and an outdated commit"
     )
-    if settings.spark_server and isinstance(settings.lake_path(), ObjectPath):
+    if settings.has_spark_server and isinstance(settings.lake_path(), ObjectPath):
         sentence += "; uploads that a killed run began remain: let the store expire them"
     return sentence
 
@@ -245,9 +245,9 @@ def _notify(settings: Settings) -> str:
     """Check that apprise understands each address, without sending anything."""
     from lockstep.resources.apprise.sending import require_address
 
-    for reference in settings.notify:
+    for reference in settings.notify_references:
         require_address(settings.notify_url(reference), reference)
-    return f"what needs a person is sent to {', '.join(settings.notify)}"
+    return f"what needs a person is sent to {', '.join(settings.notify_references)}"
 
 
 def _lineage(settings: Settings) -> str:

@@ -10,10 +10,10 @@ from lockstep import exits
 from lockstep.commands import check
 from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import UsageError
-from lockstep.pipeline.model.json_values import parts
+from lockstep.pipeline.model.json_values import attributes
 from lockstep.pipeline.values.errors import ConfigurationError
 from lockstep.pipeline.values.survey import is_loopback
-from lockstep.resources.config.example import default_password, file_of_source
+from lockstep.resources.config.example import default_password, text_of_new_file
 from lockstep.streams import writing
 
 Ask = Callable[[str, str], str]
@@ -71,14 +71,14 @@ def configuration(arguments: argparse.Namespace, ask: Ask | None) -> str:
     )
     if not tables:
         raise UsageError("--tables must be given.", hint="`lockstep init --help`")
-    return file_of_source(
+    return text_of_new_file(
         name=name,
         host=host,
         user=user,
         password=password,
         tls=tls,
         tables=tables,
-        **parts(arguments, "port", "exclude", "start", "schedule", "lake", "ledger"),
+        **attributes(arguments, "port", "exclude", "start", "schedule", "lake", "ledger"),
     )
 
 

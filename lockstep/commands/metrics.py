@@ -25,7 +25,7 @@ from lockstep import exits
 from lockstep.assets.notices import look_at
 from lockstep.assets.run_page import seconds_of
 from lockstep.context import CommandContext, Outcome
-from lockstep.pipeline.model.json_values import parts
+from lockstep.pipeline.model.json_values import attributes
 from lockstep.pipeline.model.table_state import TableCondition, TableState
 from lockstep.pipeline.ports.mirrors import Mirrors
 from lockstep.pipeline.proof.proven import open_differences, proven_since
@@ -206,7 +206,7 @@ def _proofs(standing: Standing, now: datetime) -> Iterator[Sample]:
 
 
 def _last(report: SpanReport) -> Iterator[Sample]:
-    rows = parts(report.counts, "inserted, updated, deleted")
+    rows = attributes(report.counts, "inserted, updated, deleted")
     rows["read"] = sum(total.read for total in report.totals)
     description = "rows of the last run, by operation"
     for operation, number in rows.items():
@@ -215,7 +215,7 @@ def _last(report: SpanReport) -> Iterator[Sample]:
     yield "last_run_log_bytes", "bytes of log that the last run read", {}, size
     transactions = sum(batch.transactions for batch in report.batches)
     yield "last_run_transactions", "transactions of the last run", {}, transactions
-    for client, requests in parts(report.requests, "own as lockstep, spark").items():
+    for client, requests in attributes(report.requests, "own as lockstep, spark").items():
         description = "requests of the last run to the object store, by client, without delta-rs"
         if requests is not None:
             yield "last_run_requests", description, {"client": client}, requests

@@ -12,7 +12,7 @@ from typing import Any
 from lockstep import exits
 from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import UsageError, author, place_argument, reason, table_name
-from lockstep.pipeline.model.json_values import parts
+from lockstep.pipeline.model.json_values import attributes
 from lockstep.pipeline.model.table_state import OrderKind
 from lockstep.pipeline.run.context import SilentProgress
 from lockstep.pipeline.run.status.plan import Choice, choose_start
@@ -25,7 +25,7 @@ from lockstep.pipeline.run.status.table_commands import (
 from lockstep.pipeline.schema.model import schema_to_json
 from lockstep.pipeline.values.decisions import Continuity
 from lockstep.pipeline.values.errors import LockstepError
-from lockstep.resources.holders import holder
+from lockstep.resources.holders import holder_name
 
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
@@ -45,7 +45,7 @@ def _order(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
             forecast = plan_resume(work, asked)
             context.say(f"{source}: {forecast.next}\n  nothing is recorded (--dry-run)")
             return Outcome(exits.DONE, {"source": source, **_values(forecast), "order": None})
-        with work.ledger.lock(source, holder(kind), None) as lease:
+        with work.ledger.lock(source, holder_name(kind), None) as lease:
             ordered = give_order(
                 work, lease, kind, asked, lambda sentence: context.say(f"{source}: {sentence}")
             )
@@ -100,11 +100,11 @@ def _values(ordered: RecordedOrder) -> dict[str, Any]:
     order = ordered.order
     return {
         "order": {
-            **parts(order, "id", "table", "kind", "author", "reason", "ordered_at"),
+            **attributes(order, "id", "table", "kind", "author", "reason", "ordered_at"),
             "schema": order.schema and schema_to_json(order.schema),
             "renames": dict(order.renames),
         },
-        **parts(ordered, "order.stopped.at as stopped", "next"),
+        **attributes(ordered, "order.stopped.at as stopped", "next"),
     }
 
 
@@ -120,13 +120,13 @@ def _choose_start(arguments: argparse.Namespace, context: CommandContext) -> Out
     try:
         with (
             context.work_on(source) as (_, work),
-            work.ledger.lock(source, holder("start-at"), None) as lease,
+            work.ledger.lock(source, holder_name("start-at"), None) as lease,
         ):
             choice = choose_start(work, lease, place, text, author(arguments))
     except LockstepError as error:
         return Outcome.of_sources({source: context.refused(source, error)})
     context.say(*_start_lines(source, choice))
-    next_start = choice.position and parts(  # None if the server could not be asked
+    next_start = choice.position and attributes(  # None if the server could not be asked
         choice, "position as start, follows, continuity, gap_tables, abandoned as abandons"
     )
     values = {"override": choice.override, "next": next_start, "trouble": choice.trouble}

@@ -10,7 +10,7 @@ from typing import Any, Final, assert_never
 from lockstep import exits
 from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import place_option
-from lockstep.pipeline.model.json_values import parts
+from lockstep.pipeline.model.json_values import attributes
 from lockstep.pipeline.model.table_state import OrderKind, TableOrder
 from lockstep.pipeline.run.status.plan import PlannedShape, PlannedStart, RunPlan, make_plan
 from lockstep.pipeline.run.status.plan_reading import PlannedReading
@@ -72,11 +72,11 @@ def plan_values(plan: RunPlan) -> dict[str, Any]:
     """Return the plan's values for `--json`. If the run would fail, `error` is the one
     that `lockstep run` would print."""
     return {
-        **parts(plan, "abandoned", "waiting"),
+        **attributes(plan, "abandoned", "waiting"),
         "supplies": supplies(plan.tables),
-        **parts(plan, "loads_take", "start", "seconds"),
+        **attributes(plan, "loads_take", "start", "seconds"),
         **(_reading_values(plan.reading) if plan.reading else {"end": None}),
-        **parts(plan, "quarantined as already_quarantined", "busy.holder as busy"),
+        **attributes(plan, "quarantined as already_quarantined", "busy.holder as busy"),
         **({"settings": dict(plan.settings)} if plan.settings else {}),
         **({"shapes": dict(plan.shapes)} if plan.shapes else {}),
         **({"error": plan.refusal} if plan.refusal else {}),
@@ -92,13 +92,13 @@ def supplies(plans: TablePlans) -> list[dict[str, Any]]:
     return [
         {
             "table": table,
-            **parts(stopped.get(table), "stopped.at as from"),
+            **attributes(stopped.get(table), "stopped.at as from"),
             "to": plans.cursor and plans.cursor.position.at,
             "steps": [
                 {
                     "from": _SUPPLIES[type(step.supply)],
-                    **parts(step, "reason"),
-                    **parts(step.price, "rows", "bytes", "log_bytes"),
+                    **attributes(step, "reason"),
+                    **attributes(step.price, "rows", "bytes", "log_bytes"),
                     **_origin(step.supply),
                 }
                 for step in plan.steps
@@ -125,20 +125,20 @@ _SUPPLIES: Final[Mapping[type[Supply], str]] = {
 
 def _reading_values(reading: PlannedReading) -> dict[str, Any]:
     return {
-        **parts(
+        **attributes(
             reading, "end", "why as ends_because", "runs", "transactions", "log_bytes as bytes"
         ),
         "tables": {
             table: {
-                **parts(tally.counts, "inserted", "updated", "deleted"),
-                **parts(tally, "events as row_events", "size as bytes"),
+                **attributes(tally.counts, "inserted", "updated", "deleted"),
+                **attributes(tally, "events as row_events", "size as bytes"),
                 "merge": reading.merges.get(table),
             }
             for table, tally in reading.tables.items()
         },
-        "not_captured": parts(reading, "foreign as transactions", "foreign_bytes as bytes"),
-        **parts(reading, "statements", "more_statements", "largest as largest_transaction"),
-        **parts(reading, "passed as passed_statements", "rereads", "quarantined"),
+        "not_captured": attributes(reading, "foreign as transactions", "foreign_bytes as bytes"),
+        **attributes(reading, "statements", "more_statements", "largest as largest_transaction"),
+        **attributes(reading, "passed as passed_statements", "rereads", "quarantined"),
     }
 
 
@@ -151,7 +151,7 @@ def show_plan(context: CommandContext, source: str, plan: RunPlan) -> None:
     if reading is None:
         return
     counts = "counts.inserted, counts.updated, counts.deleted, size"
-    rows = [(table, *parts(tally, counts).values()) for table, tally in reading.tables.items()]
+    rows = [(table, *attributes(tally, counts).values()) for table, tally in reading.tables.items()]
     show_table(context, ("table", "inserted", "updated", "deleted", "bytes"), rows)
     for table, sentence in sorted(reading.merges.items()):
         context.say(f"  {table} {sentence}")

@@ -12,7 +12,7 @@ from lockstep import exits
 from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import UsageError, place_argument, table_name
 from lockstep.pipeline.mirror.layout import rebuilt_path
-from lockstep.pipeline.model.json_values import parts
+from lockstep.pipeline.model.json_values import attributes
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.rebuild import RebuildOrigin, RebuildReport, origin_at, rebuild_as_of
 from lockstep.printing import counted, origin_values
@@ -92,7 +92,7 @@ def _values(report: RebuildReport) -> dict[str, Any]:
     fields = "at as position, gtid, committed_at, batch.id as batch, whole as whole_batch"
     return {
         "table": report.table,
-        "as_of": parts(report.cut, fields),
+        "as_of": attributes(report.cut, fields),
         **origin_values(report.origin.changes),
-        **parts(report, "into", "rows", "seconds"),
+        **attributes(report, "into", "rows", "seconds"),
     }

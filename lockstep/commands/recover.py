@@ -18,7 +18,7 @@ from lockstep import exits
 from lockstep.commands.plan import supplies, supply_lines
 from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import author, reason
-from lockstep.pipeline.model.json_values import parts
+from lockstep.pipeline.model.json_values import attributes
 from lockstep.pipeline.ports.ledger import Ledger
 from lockstep.pipeline.recovery import Case, RecoveryPlan
 from lockstep.pipeline.run.agreement.changelog_files import correct_changelogs
@@ -36,7 +36,7 @@ from lockstep.pipeline.supply.plan import RowsRead
 from lockstep.pipeline.values.consumers import Consumer
 from lockstep.pipeline.values.errors import ConfigurationError, LockstepError
 from lockstep.printing import counted
-from lockstep.resources.holders import holder
+from lockstep.resources.holders import holder_name
 from lockstep.resources.postgres.embedded import move_away
 
 
@@ -51,7 +51,7 @@ def _recover(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     text, name = reason(arguments), author(arguments)
     with context.work_on(source) as (adapters, work):
         if arguments.yes:
-            with work.ledger.lock(source, holder("recover"), None) as lease:
+            with work.ledger.lock(source, holder_name("recover"), None) as lease:
                 outcome = recover(
                     work,
                     lease,
@@ -73,10 +73,10 @@ def _recover(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     payload = {
         "source": source,
         "done": recorded,
-        **parts(outcome, "case, disagreement, moved_to"),
+        **attributes(outcome, "case, disagreement, moved_to"),
         **recovery_values(outcome),
         "changelogs": {
-            folder: parts(files, "removed, added, lost") for folder, files in outcome.restated
+            folder: attributes(files, "removed, added, lost") for folder, files in outcome.restated
         },
         "consumers": {consumer.name: consumer.cursor for consumer in consumers},
     }
@@ -178,11 +178,13 @@ def recovery_values(outcome: RecoveryOutcome) -> dict[str, Any]:
     if plan is None:
         return {"position": None, "tables": {}, **then, "cut": (), "doubts": ()}
     adopted = {
-        adoption.mirror.table: parts(adoption, "mirror.folder as mirror", "version", "restored")
+        adoption.mirror.table: attributes(
+            adoption, "mirror.folder as mirror", "version", "restored"
+        )
         for adoption in plan.adopted
     }
     return {
-        **parts(
+        **attributes(
             plan, "lake_end.at as position", "lake_end.batch as batch", "batch as highest_batch"
         ),
         "tables": adopted,
@@ -248,7 +250,7 @@ def _undo(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
         assert outcome.plan is not None, "this ledger holds the source"
         if arguments.yes:
             _require_embedded_alone(context, source, work.ledger, undone.before)
-            with work.ledger.lock(source, holder("undo"), None) as lease:
+            with work.ledger.lock(source, holder_name("undo"), None) as lease:
                 # The new ledger is made from the lake's logs, so they must list what
                 # this ledger acknowledged before it is moved away.
                 tuple(correct_changelogs(work, lease))
@@ -287,7 +289,7 @@ def _carry_out(
     move_away(folder, former)
     with (
         context.work_on(source) as (_, work),
-        work.ledger.lock(source, holder("undo"), None) as lease,
+        work.ledger.lock(source, holder_name("undo"), None) as lease,
     ):
         recover(work, lease, author=author(arguments), after_batch=undone.before)
     context.say(f"  done. Next: `lockstep run --source {source}`, then `lockstep verify`")

@@ -11,7 +11,7 @@ from lockstep import exits
 from lockstep.commands.run import run_sources
 from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import UsageError, author, reason, table_name
-from lockstep.pipeline.model.json_values import parts
+from lockstep.pipeline.model.json_values import attributes
 from lockstep.pipeline.model.table_state import Supplier, TableCondition
 from lockstep.pipeline.run.context import SilentProgress, Workplace
 from lockstep.pipeline.run.dump.logged_statements import dialect_of
@@ -32,7 +32,7 @@ from lockstep.pipeline.values.errors import NothingMatches
 from lockstep.pipeline.values.table import TableName, TablePatterns
 from lockstep.printing import counted, origin_values
 from lockstep.resources.adapters import Adapters
-from lockstep.resources.holders import holder
+from lockstep.resources.holders import holder_name
 
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
@@ -50,7 +50,7 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
             reloads = _foreseen(arguments, context, work)
             show_foreseen(context, work, reloads)
         else:
-            with work.ledger.lock(source, holder("reload"), None) as lease:
+            with work.ledger.lock(source, holder_name("reload"), None) as lease:
                 reloads = record_reloads(context, work, lease, _foreseen(arguments, context, work))
     return Outcome(
         exits.DONE,
@@ -61,9 +61,9 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
 def reload_values(reload: Reload) -> dict[str, Any]:
     """Return the values of a reload, recorded or only planned, for `--json`."""
     if reload.part is not None:
-        return parts(reload, "part.condition.text as where, rows as estimated_rows")
+        return attributes(reload, "part.condition.text as where, rows as estimated_rows")
     return {
-        **parts(reload, "order.id as order, load, next, rows as estimated_rows"),
+        **attributes(reload, "order.id as order, load, next, rows as estimated_rows"),
         **(origin_values(reload.origin) if reload.origin else {}),
     }
 

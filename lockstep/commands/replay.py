@@ -11,7 +11,7 @@ from typing import Any, Final
 from lockstep import exits
 from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import UsageError, place_argument, table_name
-from lockstep.pipeline.model.json_values import parts
+from lockstep.pipeline.model.json_values import attributes
 from lockstep.pipeline.replay.spans import Span
 from lockstep.pipeline.run.replay.heal import MirrorCorrection
 from lockstep.pipeline.run.replay.replay import ReplayReport, plan_replay, replay
@@ -19,7 +19,7 @@ from lockstep.pipeline.run.replay.segment_comparison import SegmentResult, Segme
 from lockstep.pipeline.run.replay.waiting import wait_for_lock
 from lockstep.pipeline.values.table import TableName
 from lockstep.printing import counted, row_lines
-from lockstep.resources.holders import holder
+from lockstep.resources.holders import holder_name
 
 _SIDES: Final = {"the log says": "told", "the lake has": "shown"}
 _RIGHT: Final = (SegmentStanding.SAME, SegmentStanding.UNTOLD)
@@ -40,7 +40,9 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
         if arguments.dry_run:
             report = plan_replay(work, Span(since, until), only)
         else:
-            with wait_for_lock(work.ledger, source.name, holder("replay"), context.note) as lease:
+            with wait_for_lock(
+                work.ledger, source.name, holder_name("replay"), context.note
+            ) as lease:
                 report = replay(
                     work,
                     lease,
@@ -142,17 +144,17 @@ def replay_values(report: ReplayReport) -> dict[str, Any]:
     return {
         "from": str(report.span.since),
         "to": str(report.span.until),
-        **parts(report, "committed", "early as ends_at", "seconds"),
-        "batches": [parts(batch, _BATCH) for batch in report.batches],
+        **attributes(report, "committed", "early as ends_at", "seconds"),
+        "batches": [attributes(batch, _BATCH) for batch in report.batches],
         "tables": {
             table: {**_segment_values(report, table), "mirror": mirrors.get(table)}
             for table in report.tables
         },
         "changelogs": [
             {
-                **parts(agreement, _CHANGELOG),
+                **attributes(agreement, _CHANGELOG),
                 "not_listed": [file.path for file in agreement.found.lacking],
-                **parts(agreement, "righted as set_right", "left as why_not"),
+                **attributes(agreement, "righted as set_right", "left as why_not"),
             }
             for agreement in report.changelogs
         ],

@@ -14,7 +14,7 @@ from lockstep.commands.versions import version_set_values
 from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import UsageError, place_argument
 from lockstep.pipeline.model.batch import Batch
-from lockstep.pipeline.model.json_values import parts
+from lockstep.pipeline.model.json_values import attributes
 from lockstep.pipeline.replay.spans import Span
 from lockstep.pipeline.run.status.span_report import SpanReport, report_of_run, report_of_span
 from lockstep.printing import counted
@@ -91,17 +91,19 @@ _WRITE: Final = (
 
 def _values(report: SpanReport, lake: LakePath) -> dict[str, Any]:
     return {
-        **parts(report, "about", "made_at"),
+        **attributes(report, "about", "made_at"),
         "batches": [_batch_values(batch, report) for batch in report.batches],
         "tables": {
             total.table: {
-                **parts(total.counts, "inserted", "updated", "deleted"),
-                **parts(total, "read", "size as bytes", "written.delta_version as delta_version"),
+                **attributes(total.counts, "inserted", "updated", "deleted"),
+                **attributes(
+                    total, "read", "size as bytes", "written.delta_version as delta_version"
+                ),
             }
             for total in report.totals
         },
-        "structures": [parts(change, _CHANGE) for change in report.changes],
-        "writes": [parts(write, _WRITE) for write in report.writes],
+        "structures": [attributes(change, _CHANGE) for change in report.changes],
+        "writes": [attributes(write, _WRITE) for write in report.writes],
         "stopped": report.stopped,
         "proofs": proof_values(report.proofs, report.made_at),
         "versions": report.shown and version_set_values(report.shown, lake),
@@ -111,9 +113,9 @@ def _values(report: SpanReport, lake: LakePath) -> dict[str, Any]:
 def _batch_values(batch: Batch, report: SpanReport) -> dict[str, Any]:
     rows = [row for row in report.rows if row.batch == batch.id]
     return {
-        **parts(batch, "id as batch", "dagster_run as run", "state", "start", "end"),
-        **parts(batch, "transactions", "log_bytes as bytes", "requests"),
+        **attributes(batch, "id as batch", "dagster_run as run", "state", "start", "end"),
+        **attributes(batch, "transactions", "log_bytes as bytes", "requests"),
         "rows": sum(row.counts.total for row in rows),
         "read": sum(row.read for row in rows),
-        **parts(batch, "created_at", "captured_at", "merged_at", "acknowledged_at"),
+        **attributes(batch, "created_at", "captured_at", "merged_at", "acknowledged_at"),
     }

@@ -13,7 +13,7 @@ from uuid import uuid4
 from lockstep import exits
 from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import place_option
-from lockstep.pipeline.model.json_values import parts
+from lockstep.pipeline.model.json_values import attributes
 from lockstep.pipeline.values.errors import LockstepError
 from lockstep.pipeline.values.segment import RowCounts
 from lockstep.pipeline.values.shown import NAMED
@@ -24,7 +24,7 @@ from lockstep.printing import (
     show_stopped,
     show_table,
 )
-from lockstep.resources.holders import holder
+from lockstep.resources.holders import holder_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -55,7 +55,7 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
         ready = [source.name for source in sources if source.name not in outcomes]
         if ready:
             outcomes |= run_sources(ready, adapters, until, context)
-        if context.settings.notify:
+        if context.settings.notify_references:
             from lockstep.assets.notices import notify_people
 
             names = [source.name for source in sources]
@@ -96,7 +96,7 @@ def run_source(
     """Carry out one run and write its page. The last OpenLineage event is sent after
     the source's lock is released, so that a slow backend cannot delay the next run."""
     from lockstep.pipeline.run.run import RunRecord, RunSession, run
-    from lockstep.resources.full_disk import disk_full
+    from lockstep.resources.full_disk import disk_full_error
 
     record, run_id = RunRecord(source), str(uuid4())
     events: RunEvents | None = None
@@ -116,7 +116,7 @@ def run_source(
     session = RunSession(
         adapters=site,
         source=source,
-        holder=holder("run"),
+        holder=holder_name("run"),
         run_id=run_id,
         progress=progress,
         pause=time.sleep,
@@ -124,7 +124,7 @@ def run_source(
         record=record,
         until=until,
         reread=part,
-        translate_error=lambda error: disk_full(error, [Path(tempfile.gettempdir())]),
+        translate_error=lambda error: disk_full_error(error, [Path(tempfile.gettempdir())]),
         on_captured=lambda: None if events is None else events.captured(),
     )
     try:
@@ -199,12 +199,12 @@ def _values(record: RunRecord, lake: str) -> dict[str, Any]:
     loading, loaded = (captured.unfinished_loads, captured.finished_loads) if captured else ((), ())
     refreshed = captured.reread_counts if captured else None
     return {
-        **parts(record, "capture_report.batch as batch, capture_report.start as start"),
-        **parts(record, "capture_report.end as end"),
-        **parts(record, "acknowledge_report.position as acknowledged"),
-        **{name: count or 0 for name, count in parts(record, _COUNTS).items()},
+        **attributes(record, "capture_report.batch as batch, capture_report.start as start"),
+        **attributes(record, "capture_report.end as end"),
+        **attributes(record, "acknowledge_report.position as acknowledged"),
+        **{name: count or 0 for name, count in attributes(record, _COUNTS).items()},
         "requests": record.request_counts,
-        "seconds": parts(record, _SECONDS),
+        "seconds": attributes(record, _SECONDS),
         "tables": _table_values(merged, lake) if merged else {},
         "stopped": done.quarantined if done else (),
         "partial": done.partial_tables if done else (),
@@ -220,8 +220,8 @@ def _values(record: RunRecord, lake: str) -> dict[str, Any]:
 def _table_values(merged: MergeReport, lake: str) -> dict[str, dict[str, Any]]:
     tables: dict[str, dict[str, Any]] = {
         str(last.table): {
-            **parts(counts, "inserted", "updated", "deleted"),
-            **parts(last, "delta_version", "reason"),
+            **attributes(counts, "inserted", "updated", "deleted"),
+            **attributes(last, "delta_version", "reason"),
             "path": f"{lake}/{last.mirror}",
             "state": "following",
         }

@@ -10,7 +10,7 @@ from typing import Any
 from lockstep import exits
 from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import UsageError, place_option, table_name
-from lockstep.pipeline.model.json_values import parts
+from lockstep.pipeline.model.json_values import attributes
 from lockstep.pipeline.run.context import SilentProgress, Workplace
 from lockstep.pipeline.run.proof.verify_schema import SchemaVerification, verify_schema
 from lockstep.pipeline.run.status.schema_history import (
@@ -121,7 +121,7 @@ def schema_values(source: str, shown: ShownSchema, at: str | None) -> dict[str, 
         "schema": schema and schema_to_json(schema),
         # Which rows the lake has, and the fingerprint of the key that values are hashed
         # with.
-        **({} if shown_as is None else parts(shown_as, "rows", "key")),
+        **({} if shown_as is None else attributes(shown_as, "rows", "key")),
         "versions": [_version_values(each, shown.table) for each in shown.versions],
     }
 
@@ -129,12 +129,14 @@ def schema_values(source: str, shown: ShownSchema, at: str | None) -> dict[str, 
 def _version_values(shown: ShownVersion, table: TableName) -> dict[str, Any]:
     version, statement = shown.version, shown.statement
     return {
-        **parts(version, "version", "since", "knowledge as state", "reason", "origin", "batch"),
+        **attributes(
+            version, "version", "since", "knowledge as state", "reason", "origin", "batch"
+        ),
         "changelog_generation": version.generation,
         "statement": statement
         and {
             "text": first_words(statement.text),
-            **parts(statement, "gtid", "committed_at", "outcome"),
+            **attributes(statement, "gtid", "committed_at", "outcome"),
             "effects": statement.effects_on(table),
         },
         "changes": shown.changes,
@@ -229,10 +231,12 @@ def _state(version: ShownVersion) -> str:
 
 def verification_values(verification: SchemaVerification) -> dict[str, Any]:
     return {
-        **parts(verification, "at", "equal", "statements", "versions", "compared as tables"),
-        **parts(verification, "folded as folded_otherwise", "differing as otherwise_on_the_server"),
+        **attributes(verification, "at", "equal", "statements", "versions", "compared as tables"),
+        **attributes(
+            verification, "folded as folded_otherwise", "differing as otherwise_on_the_server"
+        ),
         "not_known": {version.table: version.reason for version in verification.unknown},
-        **parts(verification, "unseen as not_shown_by_the_server", "seconds"),
+        **attributes(verification, "unseen as not_shown_by_the_server", "seconds"),
     }
 
 

@@ -15,7 +15,7 @@ from lockstep.context import CommandContext, Outcome
 from lockstep.pipeline.check import pause_from_now
 from lockstep.pipeline.check.log import spoken
 from lockstep.pipeline.model.batch import Cursor
-from lockstep.pipeline.model.json_values import parts, to_json
+from lockstep.pipeline.model.json_values import attributes, to_json
 from lockstep.pipeline.model.table_state import OrderKind, TableCondition, TableOrder, TableState
 from lockstep.pipeline.proof.proven import TableProof, open_differences, proven_since
 from lockstep.pipeline.run.catalog import CatalogStanding
@@ -54,13 +54,13 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
             tables = inactive(states, orders)
             decisions = ledger.decisions(source.name)
             code = exit_code(standing, now, pause_from_now(source.schedule))
-            catalog = catalog_standing(adapters, source.mirrors())
+            catalog = catalog_standing(adapters, source.mirror_names())
             consumers = adapters.consumers().consumers(source.name)
             settings = settings_in_words(filter(plan.patterns.matches, states), plan.tables)
             values = {
                 **status_values(standing, judged, now, decisions),
                 "tables": inactive_values(tables),
-                "consumers": [parts(consumer, _CONSUMER) for consumer in consumers],
+                "consumers": [attributes(consumer, _CONSUMER) for consumer in consumers],
                 "catalog": catalog,
                 **({"settings": settings} if settings else {}),
             }
@@ -125,14 +125,14 @@ def status_values(
     facts, room, lease = standing.facts, standing.headroom, standing.lease
     failures = standing.failures
     return {
-        **parts(judged, "state", "sentence", "hint"),
+        **attributes(judged, "state", "sentence", "hint"),
         "captured": _cursor_values(standing, standing.captured),
         "acknowledged": _cursor_values(standing, standing.acknowledged),
-        "lag": parts(standing.lag, "seconds", "log_bytes as bytes", "transactions"),
-        "headroom": room and parts(room, _HEADROOM),
+        "lag": attributes(standing.lag, "seconds", "log_bytes as bytes", "transactions"),
+        "headroom": room and attributes(room, _HEADROOM),
         "server": facts
         and {
-            **parts(facts, _SERVER),
+            **attributes(facts, _SERVER),
             "another_than_read_last": standing.other_server,
             "standby": facts.standby,
         },
@@ -141,23 +141,25 @@ def status_values(
             {**to_json(batch.batch), "waits_for": batch.tables} for batch in standing.waiting
         ],
         "batches": standing.batches[:_BATCHES],
-        "failures": failures and parts(failures, "count", "first", "last.hint as hint"),
+        "failures": failures and attributes(failures, "count", "first", "last.hint as hint"),
         "lease": lease if lease is not None and lease.live else None,
         "override": standing.override,
         "gaps": [
             {
-                **parts(gap, "begin", "end", "tables", "open_tables as open", "closed", "author"),
-                **parts(gap, "reason", "decided_at", "batch"),
+                **attributes(
+                    gap, "begin", "end", "tables", "open_tables as open", "closed", "author"
+                ),
+                **attributes(gap, "reason", "decided_at", "batch"),
             }
             for gap in standing.gaps
         ],
-        **parts(standing, "overlaps", "quarantined as stopped", "partial"),
+        **attributes(standing, "overlaps", "quarantined as stopped", "partial"),
         "reading": {progress.table: progress for progress in standing.loading},
         "proofs": proof_values(standing.proofs, now),
         "unproven": standing.unproven,
-        "in_clear": [parts(note, _UNCLEARED) for note in standing.uncleared_values],
+        "in_clear": [attributes(note, _UNCLEARED) for note in standing.uncleared_values],
         "former_mirrors": standing.former,
-        "decisions": [parts(recorded, _DECISION) for recorded in decisions],
+        "decisions": [attributes(recorded, _DECISION) for recorded in decisions],
         "trouble": standing.trouble,
     }
 
@@ -167,7 +169,7 @@ def _cursor_values(standing: Standing, cursor: Cursor | None) -> dict[str, Any] 
         return None
     return {
         **to_json(cursor.position),
-        **parts(cursor, "batch", "position.server_uuid as server_uuid", "by_gtid"),
+        **attributes(cursor, "batch", "position.server_uuid as server_uuid", "by_gtid"),
         "why_not_by_gtid": why_not_by_gtid(cursor, standing.facts),
     }
 
@@ -177,9 +179,9 @@ def proof_values(proofs: Iterable[TableProof], now: datetime) -> list[dict[str, 
     proven equal."""
     return [
         {
-            **parts(proof, "table", "whole", "compared_at", "differing", "proven_at"),
+            **attributes(proof, "table", "whole", "compared_at", "differing", "proven_at"),
             "age_seconds": proof.proven_at and now - proof.proven_at,
-            **parts(proof, _PROVEN),
+            **attributes(proof, _PROVEN),
         }
         for proof in proofs
     ]
@@ -363,12 +365,12 @@ def inactive_values(tables: Iterable[Inactive]) -> list[dict[str, Any]]:
     back."""
     return [
         {
-            **parts(state, "table, condition as state, stopped_by"),
+            **attributes(state, "table, condition as state, stopped_by"),
             "position": state.place or None,
-            **parts(state, "reason, hint"),
+            **attributes(state, "reason, hint"),
             "order": order
             and {
-                **parts(order, "kind, author, reason, ordered_at"),
+                **attributes(order, "kind, author, reason, ordered_at"),
                 "with_structure": order.schema is not None,
             },
         }

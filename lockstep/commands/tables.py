@@ -8,7 +8,7 @@ from typing import Any
 
 from lockstep import exits
 from lockstep.context import CommandContext, Outcome
-from lockstep.pipeline.model.json_values import parts
+from lockstep.pipeline.model.json_values import attributes
 from lockstep.pipeline.ports.ledger import Ledger
 from lockstep.pipeline.ports.source import SourceServer
 from lockstep.pipeline.run.dump.table_extents import partial_tables
@@ -68,12 +68,12 @@ def table_values(
                 "captured": why_not is None,
                 "why_not": why_not,
                 "primary_key": table.primary_key if table else (),
-                **parts(table, "rows, engine"),
-                **parts(state, "condition as state"),
-                **parts(partial.get(name) if table else None, "begins"),
-                **parts(state, "reason, hint"),
+                **attributes(table, "rows, engine"),
+                **attributes(state, "condition as state"),
+                **attributes(partial.get(name) if table else None, "begins"),
+                **attributes(state, "reason, hint"),
                 "position": place,
-                **parts(state, "mirror"),
+                **attributes(state, "mirror"),
             }
         )
     return tables

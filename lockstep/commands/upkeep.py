@@ -11,7 +11,7 @@ from lockstep import exits
 from lockstep.assets.run_page import size
 from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import table_name
-from lockstep.pipeline.model.json_values import parts
+from lockstep.pipeline.model.json_values import attributes
 from lockstep.pipeline.run.clear import clearable
 from lockstep.pipeline.run.upkeep.changes import plan_changes
 from lockstep.pipeline.run.upkeep.upkeep import (
@@ -27,7 +27,7 @@ from lockstep.pipeline.upkeep.decide import FileTotal, StepKind
 from lockstep.pipeline.values.table import TableName
 from lockstep.printing import counted
 from lockstep.resources.adapters import Adapters
-from lockstep.resources.holders import holder
+from lockstep.resources.holders import holder_name
 
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
@@ -52,7 +52,7 @@ def _report(
     only: frozenset[TableName] | None,
 ) -> UpkeepReport:
     """Carry out the upkeep, or with `--dry-run` plan it."""
-    policy = context.settings.upkeep(purge=arguments.purge)
+    policy = context.settings.upkeep_policy(purge=arguments.purge)
     with context.watch(source) as progress:
         work, lake = adapters.workplace(source, progress), adapters.lake().upkeep
         if arguments.dry_run:
@@ -64,7 +64,7 @@ def _report(
             former = plan_former(work, lake.keep)
             cleared = tuple(clearable(work))
             return UpkeepReport(tables, 0.0, changes, cleared, logs, former)
-        return upkeep(work, lake, policy, holder("upkeep"), only)
+        return upkeep(work, lake, policy, holder_name("upkeep"), only)
 
 
 def _lines(report: UpkeepReport, *, planned: bool) -> Iterator[str]:
@@ -142,8 +142,10 @@ _DONE: Final = (
 def _values(report: UpkeepReport, *, planned: bool) -> dict[str, Any]:
     return {
         "dry_run": planned,
-        **parts(report, "seconds, logs.files as checkpoint_files, logs.bytes as checkpoint_bytes"),
-        "changes": parts(report.changes, _CHANGES),
+        **attributes(
+            report, "seconds, logs.files as checkpoint_files, logs.bytes as checkpoint_bytes"
+        ),
+        "changes": attributes(report.changes, _CHANGES),
         "cleared": [note.table for note in report.cleared],
         "former_mirrors": report.former,
         "tables": {table.table: _table_values(table) for table in report.tables},
@@ -153,10 +155,10 @@ def _values(report: UpkeepReport, *, planned: bool) -> dict[str, Any]:
 def _table_values(upkeep: TableUpkeep) -> dict[str, Any]:
     files = upkeep.files
     return {
-        **parts(upkeep, "mirror", "why as left_alone"),
+        **attributes(upkeep, "mirror", "why as left_alone"),
         "files": None if files is None else len(files.sizes),
         "bytes": None if files is None else sum(files.sizes),
-        "planned": [parts(step, _PLANNED) for step in upkeep.planned],
-        "done": [parts(step, _DONE) for step in upkeep.done],
+        "planned": [attributes(step, _PLANNED) for step in upkeep.planned],
+        "done": [attributes(step, _DONE) for step in upkeep.done],
         "left": upkeep.left,
     }

@@ -12,7 +12,7 @@ from lockstep import exits
 from lockstep.commands.reload import read_parts, record_reloads, reload_values, show_foreseen
 from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import UsageError, table_name
-from lockstep.pipeline.model.json_values import parts
+from lockstep.pipeline.model.json_values import attributes
 from lockstep.pipeline.model.table_state import Supplier
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.dump.table_extents import now_whole, record_whole
@@ -25,7 +25,7 @@ from lockstep.pipeline.values.table import TableName
 from lockstep.printing import counted, difference_lines, show_stopped, show_table
 from lockstep.resources.adapters import Adapters
 from lockstep.resources.config import SourceSettings
-from lockstep.resources.holders import holder
+from lockstep.resources.holders import holder_name
 
 _GTIDS: Final = 200
 """Largest number of characters of a GTID set that are printed."""
@@ -52,7 +52,7 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
                     _note_equal(work, report, context)
             show_verify(context, source.name, report)
             values = {
-                **parts(report, "position", "seconds"),
+                **attributes(report, "position", "seconds"),
                 "tables": {table.table: table for table in report.tables},
                 "not_compared": {table.table: table for table in report.not_compared},
                 "not_proven": {table.table: table for table in report.not_proven},
@@ -89,7 +89,7 @@ def show_verify(context: CommandContext, source: str, report: VerifyReport) -> N
     show_table(
         context,
         ("table", "rows", "in the lake", "missing", "too many", "different", "proven"),
-        [(*parts(table, _COLUMNS).values(), _proven(table)) for table in report.tables],
+        [(*attributes(table, _COLUMNS).values(), _proven(table)) for table in report.tables],
     )
     for difference in report.tables:
         if difference.kept:
@@ -118,7 +118,7 @@ def _note_equal(work: Workplace, report: VerifyReport, context: CommandContext) 
     if not now_whole(work, report):
         return
     try:
-        with work.ledger.lock(work.source.name, holder("verify"), None) as lease:
+        with work.ledger.lock(work.source.name, holder_name("verify"), None) as lease:
             record_whole(work, lease, report)
     except SourceBusy:
         context.note(
@@ -151,7 +151,7 @@ def _repaired(
         for repair in repairs
         if str(repair.table) not in read
     ]
-    with work.ledger.lock(work.source.name, holder("verify"), None) as lease:
+    with work.ledger.lock(work.source.name, holder_name("verify"), None) as lease:
         given = record_reloads(context, work, lease, whole)
     for repair in given:
         context.say(f"  then `lockstep verify {repair.table}`")

@@ -11,7 +11,7 @@ from typing import Any, Final
 from lockstep import exits
 from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import UsageError, place_option
-from lockstep.pipeline.model.json_values import parts
+from lockstep.pipeline.model.json_values import attributes
 from lockstep.pipeline.run.status.version_sets import ShownVersions, newest_sets, version_set_at
 from lockstep.pipeline.values.gtid import GtidSet
 from lockstep.printing import lines, show_table
@@ -50,11 +50,11 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
 
 def version_set_values(shown: ShownVersions, lake: LakePath) -> dict[str, Any]:
     return {
-        **parts(shown, _ABOUT),
+        **attributes(shown, _ABOUT),
         "tables": {
             entry.table: {
                 "path": str(lake / entry.mirror),
-                **parts(entry, "delta_version", "table_id"),
+                **attributes(entry, "delta_version", "table_id"),
             }
             for entry in shown.entries
         },
@@ -64,7 +64,7 @@ def version_set_values(shown: ShownVersions, lake: LakePath) -> dict[str, Any]:
 
 def _listed_values(shown: ShownVersions) -> dict[str, Any]:
     missing = [gap.table for gap in shown.missing]
-    return {**parts(shown, _ABOUT), "tables": len(shown.entries), "missing": missing}
+    return {**attributes(shown, _ABOUT), "tables": len(shown.entries), "missing": missing}
 
 
 def _listed_row(shown: ShownVersions) -> tuple[object, ...]:

@@ -57,18 +57,18 @@ def to_json(value: Any) -> Any:
     return {name.rstrip("_"): to_json(getattr(value, name)) for name in _keys(type(value))}
 
 
-def parts(value: object, *names: str) -> dict[str, Any]:
+def attributes(value: object, *names: str) -> dict[str, Any]:
     """Return these attributes of the value, by their names. One text may hold several
     names, separated by ", ". "end.at as place" returns the attribute `at` of the
     attribute `end` under the name `place`; it is None if `end` is None."""
-    attributes = {}
+    values = {}
     for name in ", ".join(names).split(", "):
         path, _, key = name.partition(" as ")
         part: Any = value
         for step in path.split("."):
             part = None if part is None else getattr(part, step)
-        attributes[key or path] = part
-    return attributes
+        values[key or path] = part
+    return values
 
 
 def _keys(kind: type) -> tuple[str, ...]:

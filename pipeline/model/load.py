@@ -27,6 +27,7 @@ from lockstep.pipeline.schema.model import TableSchema
 from lockstep.pipeline.snapshot.bounds import Range
 from lockstep.pipeline.snapshot.keys import chunk_key
 from lockstep.pipeline.snapshot.progress import LoadProgress
+from lockstep.pipeline.values.errors import TableError
 from lockstep.pipeline.values.position import Coordinates
 from lockstep.pipeline.values.segment import SegmentFile
 from lockstep.pipeline.values.table import TableName
@@ -203,3 +204,32 @@ def why_void(
     if state is None or not state.loading:
         return "it was stopped or dropped while it was read"
     return None
+
+
+@dataclass(frozen=True, slots=True)
+class SourceReading:
+    """The result of reading a table from the source, completely or in part.
+
+    - `reason`: the reason for the reading.
+    - `schema`: the table's structure; None if the table was dropped at the source.
+    - `low`, `high`: watermarks, the places of the log before and after the reading.
+    - `error`: says why the table cannot be read; None if it was read.
+    - `columns`: the columns that were read besides the key, by their names in `version` of the
+      structure; None if all columns were read.
+    - `load`: the load that reads the rows in chunks; None if they were read at once.
+    """
+
+    table: TableName
+    reason: str
+    schema: TableSchema | None
+    low: Coordinates
+    high: Coordinates
+    files: tuple[SegmentFile, ...] = ()
+    error: TableError | None = None
+    columns: tuple[str, ...] | None = None
+    version: int = 0
+    load: Load | None = None
+
+    @property
+    def complete(self) -> bool:
+        return self.load is None or self.load.complete

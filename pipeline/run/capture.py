@@ -15,6 +15,7 @@ from time import perf_counter
 from lockstep.pipeline.check import require_ready
 from lockstep.pipeline.model.batch import Batch, BatchState
 from lockstep.pipeline.model.json_values import to_json
+from lockstep.pipeline.model.load import SourceReading
 from lockstep.pipeline.ports.ledger import unproven
 from lockstep.pipeline.run.agreement.claim import require_agreement, require_claim
 from lockstep.pipeline.run.begin import RunStart, begin
@@ -44,7 +45,7 @@ from lockstep.pipeline.run.mirror_places import collisions
 from lockstep.pipeline.run.repair import abandon, repair
 from lockstep.pipeline.run.reports import CaptureReport, RereadCounts, softened_lines
 from lockstep.pipeline.run.reshaping import reshape
-from lockstep.pipeline.run.stop_errors import SourceReading, collision_error, engine_hint
+from lockstep.pipeline.run.stop_errors import collision_error, engine_hint
 from lockstep.pipeline.run.table_plans import TablePlans, open_orders, plan_readings, plan_returns
 from lockstep.pipeline.schema.model import TableSchema
 from lockstep.pipeline.source_plan import RereadRows

@@ -25,7 +25,7 @@ from lockstep.pipeline.binlog.stream.framing import FIRST_OFFSET
 from lockstep.pipeline.binlog.stream.ring import Block, TransactionGroup
 from lockstep.pipeline.binlog.transactions.buffer import TransactionBuffer
 from lockstep.pipeline.model.batch import Batch, Cursor
-from lockstep.pipeline.model.load import Load, LoadBegin
+from lockstep.pipeline.model.load import Load, LoadBegin, SourceReading
 from lockstep.pipeline.model.table_state import OrderKind, StoppedTable, Supplier, TableOrder
 from lockstep.pipeline.ports.source import ServerFacts
 from lockstep.pipeline.run.begin import RunStart, read_anchor_of, start_of_reading_again
@@ -40,7 +40,7 @@ from lockstep.pipeline.run.dump.log_reader import LogReading
 from lockstep.pipeline.run.find_place import boundary_at
 from lockstep.pipeline.run.repair import discard
 from lockstep.pipeline.run.reports import CaptureReport
-from lockstep.pipeline.run.stop_errors import SourceReading, reread_error
+from lockstep.pipeline.run.stop_errors import reread_error
 from lockstep.pipeline.run.table_plans import ReadingReach, TablePlans
 from lockstep.pipeline.schema.consequences import consequences
 from lockstep.pipeline.schema.effects import FollowedStatement, LoggedStatement

@@ -1,23 +1,18 @@
-"""Errors and hints for tables that stop, and the value for a table that was read from
-the source (MySQL)."""
+"""Errors and hints for tables that stop."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Final
 
 import pyarrow as pa
 
-from lockstep.pipeline.model.load import Load
 from lockstep.pipeline.model.table_state import StoppedTable, TableState
 from lockstep.pipeline.schema.model import TableSchema
 from lockstep.pipeline.schema.table_effects import why_versioned
 from lockstep.pipeline.values.engines import why_refused
 from lockstep.pipeline.values.errors import Need, StoppedBy, TableBusy, TableError
-from lockstep.pipeline.values.position import Coordinates
-from lockstep.pipeline.values.segment import SegmentFile
 from lockstep.pipeline.values.table import TableName
 
 
@@ -76,35 +71,6 @@ _HINTS: Final = {
     Need.ROWS: "the next run reads it from the source",
     Need.COLUMNS: "the next run reads its new columns from the source",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class SourceReading:
-    """The result of reading a table from the source, completely or in part.
-
-    - `reason`: the reason for the reading.
-    - `schema`: the table's structure; None if the table was dropped at the source.
-    - `low`, `high`: watermarks, the places of the log before and after the reading.
-    - `error`: says why the table cannot be read; None if it was read.
-    - `columns`: the columns that were read besides the key, by their names in `version` of the
-      structure; None if all columns were read.
-    - `load`: the load that reads the rows in chunks; None if they were read at once.
-    """
-
-    table: TableName
-    reason: str
-    schema: TableSchema | None
-    low: Coordinates
-    high: Coordinates
-    files: tuple[SegmentFile, ...] = ()
-    error: TableError | None = None
-    columns: tuple[str, ...] | None = None
-    version: int = 0
-    load: Load | None = None
-
-    @property
-    def complete(self) -> bool:
-        return self.load is None or self.load.complete
 
 
 def reread_error(reason: str, need: Need = Need.ROWS) -> TableError:

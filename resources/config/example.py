@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from typing import Final
 
-_OPENING: Final = (
+_FIRST_LINE: Final = (
     "# Written from the example: it has every key that exists; those after a # are optional"
 )
 _HEADER: Final = re.compile(r"(?:# )?\[{1,2}(?P<name>[a-z.]+)\]{1,2} ")
@@ -20,7 +20,7 @@ def default_password(name: str) -> str:
     return f"env:{name.upper()}_PASSWORD"
 
 
-def file_of_source(
+def text_of_new_file(
     *,
     name: str,
     host: str,
@@ -54,25 +54,27 @@ def file_of_source(
     example = (
         files("lockstep.resources.config").joinpath("example.toml").read_text(encoding="utf-8")
     )
-    return filled(example, {"lake": {"path": lake}, "ledger": {"dsn": ledger}, "sources": source})
+    return fill_example(
+        example, {"lake": {"path": lake}, "ledger": {"dsn": ledger}, "sources": source}
+    )
 
 
-def filled(example: str, values: Mapping[str, Mapping[str, object]]) -> str:
+def fill_example(example: str, values: Mapping[str, Mapping[str, object]]) -> str:
     """Return the example with these values of its keys, by section. Its comments are
     kept."""
-    lines, section = [_OPENING], ""
+    lines, section = [_FIRST_LINE], ""
     for line in example.splitlines()[1:]:
         if header := _HEADER.match(line):
             section = header["name"]
         key = _KEY.match(line)
         if key is not None and key["name"] in values.get(section, {}):
-            assignment = f"{key['name']} = {_toml(values[section][key['name']])}"
+            assignment = f"{key['name']} = {_toml_value(values[section][key['name']])}"
             line = f"{assignment:<39} {key['comment']}"
         lines.append(line)
     return "\n".join(lines) + "\n"
 
 
-def _toml(value: object) -> str:
+def _toml_value(value: object) -> str:
     """Return a value in TOML, whose numbers, strings and lists can be written as in
     JSON, except that DEL must be escaped."""
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -14,11 +14,10 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from lockstep.pipeline.values.errors import ConfigurationError, LockstepError, NotYet
-from lockstep.resources.config.locate import KeyPath, key_lines, line_of
 from lockstep.resources.config.model import (
     CatalogSection,
+    ConfigFile,
     DagsterSection,
-    File,
     LakeSection,
     LedgerSection,
     LineageSection,
@@ -36,6 +35,8 @@ from lockstep.resources.config.sources import (
     TriggerSection,
 )
 from lockstep.resources.config.values import KeyMistake, NotBuiltYet
+
+KeyPath = tuple[str | int, ...]
 
 
 def load_settings(path: Path) -> Settings:
@@ -70,15 +71,15 @@ def parse_settings(text: str, path: Path) -> Settings:
             hint="put texts in quotes and names of tables in [brackets]; see https://toml.io",
         ) from error
     try:
-        return Settings(File.model_validate(data), path)
+        return Settings(ConfigFile.model_validate(data), path)
     except ValidationError as error:
         # The validation error contains the file's values, so it must not become the
         # cause.
-        problems = problems_of(error, key_lines(text))
-    raise refusal(path.name, problems)
+        problems = problems_in(error, key_lines(text))
+    raise error_of(path.name, problems)
 
 
-_PARTS: Mapping[str, type[BaseModel]] = {
+_SECTIONS: Mapping[str, type[BaseModel]] = {
     "lake": LakeSection,
     "ledger": LedgerSection,
     "dagster": DagsterSection,
@@ -97,9 +98,9 @@ _PARTS: Mapping[str, type[BaseModel]] = {
 """The file's tables by the last parts of their names; those from `bounds` on belong to
 a source."""
 
-_OF_A_SOURCE = tuple(_PARTS)[tuple(_PARTS).index("bounds") :]
+_SOURCE_SECTIONS = tuple(_SECTIONS)[tuple(_SECTIONS).index("bounds") :]
 
-_PATTERNS: Mapping[str, str] = {
+_PATTERN_RULES: Mapping[str, str] = {
     "name": "must be a lower-case name such as shop (a letter, then letters, digits or _, 32 at "
     "most)",
     "server_uuid": "must be what the server shows for SELECT @@server_uuid, in lower case, or "
@@ -107,7 +108,7 @@ _PATTERNS: Mapping[str, str] = {
 }
 """Key → what its value must be, for keys with a pattern."""
 
-_EXPECTED: Mapping[str, str] = {
+_EXPECTATIONS: Mapping[str, str] = {
     "string_type": "must be a text in quotes",
     "string_too_short": "must not be empty",
     "int_type": "must be a number without quotes",
@@ -130,30 +131,30 @@ _EXPECTED: Mapping[str, str] = {
 @dataclass(frozen=True, slots=True, order=True)
 class Problem:
     """A mistake in lockstep.toml. `line`: counted from 1, None if no line has the key;
-    `not_yet`: the value is planned for a later version."""
+    `is_planned`: the value is planned for a later version."""
 
     line: int | None
     sentence: str
-    not_yet: bool = False
+    is_planned: bool = False
 
     def __str__(self) -> str:
         return f"line {self.line}: {self.sentence}" if self.line else self.sentence
 
 
-def problems_of(error: ValidationError, lines: Mapping[KeyPath, int]) -> list[Problem]:
+def problems_in(error: ValidationError, lines: Mapping[KeyPath, int]) -> list[Problem]:
     """Return the mistakes that pydantic found: first those with a line, in the order of
     the file, then those without."""
-    items = error.errors(include_url=False)
+    details = error.errors(include_url=False)
     # If all members of a list are wrong, pydantic also reports the list as too short.
     problems = [
-        _problem(item, lines)
-        for item in items
-        if not (item["type"] == "too_short" and _has_parts(item, items))
+        _problem(detail, lines)
+        for detail in details
+        if not (detail["type"] == "too_short" and _has_inner_error(detail, details))
     ]
     return sorted(problems, key=lambda problem: (problem.line is None, problem.line or 0))
 
 
-def refusal(file: str, problems: Sequence[Problem]) -> LockstepError:
+def error_of(file: str, problems: Sequence[Problem]) -> LockstepError:
     """Return one error with all mistakes of a file."""
     listed: Sequence[str] = ()
     if len(problems) == 1:
@@ -161,76 +162,205 @@ def refusal(file: str, problems: Sequence[Problem]) -> LockstepError:
         message += "" if message.endswith("?") else "."
     else:
         message, listed = f"{file} has {len(problems)} mistakes:", [*map(str, problems)]
-    if all(problem.not_yet for problem in problems):
+    if all(problem.is_planned for problem in problems):
         hint = f"remove from {file} what is not built yet"
         return NotYet(message, hint=hint, listed=listed)
     hint = f"correct {file}, then: `lockstep check`"
     return ConfigurationError(message, hint=hint, listed=listed)
 
 
-def _has_parts(item: Any, items: Sequence[Any]) -> bool:
+def _has_inner_error(detail: Any, details: Sequence[Any]) -> bool:
     """Return whether another of pydantic's errors is about a part of this error's
     value."""
-    path = item["loc"]
-    return any(other is not item and other["loc"][: len(path)] == path for other in items)
+    path = detail["loc"]
+    return any(other is not detail and other["loc"][: len(path)] == path for other in details)
 
 
-def _problem(item: Any, lines: Mapping[KeyPath, int]) -> Problem:
-    path: KeyPath = tuple(item["loc"])
+def _problem(detail: Any, lines: Mapping[KeyPath, int]) -> Problem:
+    path: KeyPath = tuple(detail["loc"])
     line = line_of(lines, path)
-    kind = item["type"]
+    error_type = detail["type"]
     key = next((str(part) for part in reversed(path) if isinstance(part, str)), "the file")
-    if kind == "extra_forbidden":
-        return _unknown(path, key, line)
-    if kind == "missing":
-        return Problem(line, _missing(path, key))
-    if kind == "value_error":
-        cause = item["ctx"]["error"]
+    if error_type == "extra_forbidden":
+        return _unknown_key(path, key, line)
+    if error_type == "missing":
+        return Problem(line, _missing_key(path, key))
+    if error_type == "value_error":
+        cause = detail["ctx"]["error"]
         if isinstance(cause, KeyMistake):
             # A key with dots may be written with or without quotes.
             paths = ((*path, cause.key), (*path, *cause.key.split(".")))
-            line = next((lines[path] for path in paths if path in lines), line)
+            line = next((lines[candidate] for candidate in paths if candidate in lines), line)
         return Problem(line, str(cause), isinstance(cause, NotBuiltYet))
-    if kind in ("literal_error", "enum"):
-        return Problem(line, f"{key!r} must be {item['ctx']['expected']}")
-    if kind == "string_pattern_mismatch":
-        return Problem(line, f"{key!r} {_PATTERNS[key]}")
-    if kind == "greater_than_equal" and item["ctx"]["ge"] == 0:
+    if error_type in ("literal_error", "enum"):
+        return Problem(line, f"{key!r} must be {detail['ctx']['expected']}")
+    if error_type == "string_pattern_mismatch":
+        return Problem(line, f"{key!r} {_PATTERN_RULES[key]}")
+    if error_type == "greater_than_equal" and detail["ctx"]["ge"] == 0:
         return Problem(line, f"{key!r} must not be less than zero")
-    return Problem(line, f"{key!r} {_EXPECTED.get(kind, item['msg'])}")
+    return Problem(line, f"{key!r} {_EXPECTATIONS.get(error_type, detail['msg'])}")
 
 
-def _missing(path: KeyPath, key: str) -> str:
+def _missing_key(path: KeyPath, key: str) -> str:
     if path == ("sources",):
         return "there is no [[sources]] table"
     if path[0] != "sources":
         return f"{key!r} is missing"
-    part = _part(path)
-    return f"the source's {part} lacks {key!r}" if part else f"the source lacks {key!r}"
+    section = _section_of(path)
+    return f"the source's {section} lacks {key!r}" if section else f"the source lacks {key!r}"
 
 
-def _part(path: KeyPath) -> str | None:
+def _section_of(path: KeyPath) -> str | None:
     """Return the table within a source that the key is in; None if it is in the source
     itself."""
-    return next((str(part) for part in path[1:-1] if part in _PARTS), None)
+    return next((str(part) for part in path[1:-1] if part in _SECTIONS), None)
 
 
-def _unknown(path: KeyPath, key: str, line: int | None) -> Problem:
+def _unknown_key(path: KeyPath, key: str, line: int | None) -> Problem:
     top_level = len(path) == 1
-    model = File if top_level else _PARTS.get(_part(path) or str(path[0]), File)
-    homes = [_header(name) for name, part in _PARTS.items() if key in part.model_fields]
-    if homes == ["[[sources]]"] and _part(path) == "table":
+    model = (
+        ConfigFile if top_level else _SECTIONS.get(_section_of(path) or str(path[0]), ConfigFile)
+    )
+    headers = [
+        _header_of(name) for name, section in _SECTIONS.items() if key in section.model_fields
+    ]
+    if headers == ["[[sources]]"] and _section_of(path) == "table":
         applies = f"{key!r} applies to a source as a whole, not to some of its tables"
-        return Problem(line, f"{applies}; it belongs under {homes[0]}")
-    if homes:
-        return Problem(line, f"unknown key {key!r} here; it belongs under {' or '.join(homes)}")
+        return Problem(line, f"{applies}; it belongs under {headers[0]}")
+    if headers:
+        return Problem(line, f"unknown key {key!r} here; it belongs under {' or '.join(headers)}")
     nearest = difflib.get_close_matches(key, model.model_fields, n=1, cutoff=0.0)
     return Problem(line, f"unknown key {key!r}; did you mean {nearest[0]!r}?")
 
 
-def _header(part: str) -> str:
-    if part == "sources":
+def _header_of(section: str) -> str:
+    if section == "sources":
         return "[[sources]]"
-    if part == "table":
+    if section == "table":
         return "[[sources.table]]"
-    return f"[sources.{part}]" if part in _OF_A_SOURCE else f"[{part}]"
+    return f"[sources.{section}]" if section in _SOURCE_SECTIONS else f"[{section}]"
+
+
+# -- the lines of keys -------------------------------------------------------------------------
+
+# `tomllib` returns values without their lines, so this scanner finds the lines of keys. It
+# follows TOML 1.0's grammar as far as keys need it: headers, dotted and quoted keys, and the
+# places where an `=` may be no assignment: multi-line strings, arrays and comments. Keys of
+# inline tables have their parent's line.
+
+_KEY_PART = re.compile(
+    r"""\s*(?:"(?P<basic>(?:[^"\\]|\\.)*)"|'(?P<literal>[^']*)'|(?P<bare>[\w-]+))\s*"""
+)
+
+
+def key_lines(text: str) -> Mapping[KeyPath, int]:
+    """Return the line, from 1, of each key path and header of a valid TOML text. Tables
+    in arrays are numbered from 0: `("sources", 0, "name")`."""
+    lines: dict[KeyPath, int] = {}
+    arrays: dict[KeyPath, int] = {}
+    header: KeyPath = ()
+    open_value = _OpenValue()
+    for number, line in enumerate(text.splitlines(), 1):
+        if open_value.continues(line):
+            continue
+        stripped = line.strip()
+        if stripped.startswith("[["):
+            array = _indexed_path(_split_key(stripped[2:])[0], arrays)
+            arrays[array] = arrays.get(array, -1) + 1
+            header = (*array, arrays[array])
+            lines.setdefault(array, number)
+            lines[header] = number
+        elif stripped.startswith("["):
+            header = _indexed_path(_split_key(stripped[1:])[0], arrays)
+            for length in range(1, len(header) + 1):
+                lines.setdefault(header[:length], number)
+        elif stripped and not stripped.startswith("#"):
+            keys, rest = _split_key(stripped)
+            for length in range(1, len(keys) + 1):
+                lines.setdefault((*header, *keys[:length]), number)
+            open_value.scan_value(rest.removeprefix("="))
+    return lines
+
+
+def line_of(lines: Mapping[KeyPath, int], path: KeyPath) -> int | None:
+    """Return the line of the path, or of its nearest parent that has one."""
+    for length in range(len(path), 0, -1):
+        if path[:length] in lines:
+            return lines[path[:length]]
+    return None
+
+
+def _split_key(text: str) -> tuple[tuple[str, ...], str]:
+    """Return the parts of the dotted key at the beginning of the text, and the rest of
+    the text."""
+    keys: list[str] = []
+    at = 0
+    while match := _KEY_PART.match(text, at):
+        basic = match["basic"]
+        keys.append(
+            re.sub(r"\\(.)", r"\1", basic)
+            if basic is not None
+            else match["literal"]
+            if match["literal"] is not None
+            else match["bare"]
+        )
+        at = match.end()
+        if not text.startswith(".", at):
+            break
+        at += 1
+    return tuple(keys), text[at:]
+
+
+def _indexed_path(keys: tuple[str, ...], arrays: Mapping[KeyPath, int]) -> KeyPath:
+    """Return the path of a header's keys. After each array of tables, except at the
+    end, it has the number of the array's newest table."""
+    path: KeyPath = ()
+    for place, key in enumerate(keys, 1):
+        path = (*path, key)
+        if place < len(keys) and path in arrays:
+            path = (*path, arrays[path])
+    return path
+
+
+class _OpenValue:
+    """Tracks whether a value that began on an earlier line continues."""
+
+    def __init__(self) -> None:
+        self._depth = 0
+        self._quote = ""
+
+    def scan_value(self, text: str) -> None:
+        """Scan the rest of the line on which a value begins."""
+        self._depth, self._quote = 0, ""
+        self._scan(text)
+
+    def continues(self, line: str) -> bool:
+        """Scan the line if the value is still open, and return whether it was."""
+        if not self._depth and not self._quote:
+            return False
+        self._scan(line)
+        return True
+
+    def _scan(self, text: str) -> None:
+        at = 0
+        while at < len(text):
+            if self._quote:
+                at = self._inside_string(text, at)
+            elif text[at] == "#":
+                return
+            elif text[at] in "\"'":
+                triple = text[at] * 3
+                self._quote = triple if text.startswith(triple, at) else text[at]
+                at += len(self._quote)
+            else:
+                self._depth += {"[": 1, "{": 1, "]": -1, "}": -1}.get(text[at], 0)
+                at += 1
+
+    def _inside_string(self, text: str, at: int) -> int:
+        if text[at] == "\\" and self._quote[0] == '"':
+            return at + 2
+        if text.startswith(self._quote, at):
+            at += len(self._quote)
+            self._quote = ""
+            return at
+        return at + 1

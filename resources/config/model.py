@@ -30,16 +30,16 @@ from lockstep.resources.config.values import (
     KeyMistake,
     Section,
     Text,
-    address_reference,
-    cron_expression,
+    check_cron,
     duration_in_seconds,
-    secret_reference,
+    refuse_literal_secrets,
+    require_address_reference,
+    require_secret_reference,
     size_in_bytes,
-    without_literal_secrets,
 )
 
-_AUTHORIZES: Final = re.compile(r"authorization|cookie", re.IGNORECASE)
-_ABOUT_A_SECRET: Final = re.compile(r"(endpoint|path|fields?|buffer|type)$", re.IGNORECASE)
+_AUTHORIZING_NAME: Final = re.compile(r"authorization|cookie", re.IGNORECASE)
+_HARMLESS_NAME_END: Final = re.compile(r"(endpoint|path|fields?|buffer|type)$", re.IGNORECASE)
 """Ends of key names such as `token_endpoint`, whose values tell where to get a secret
 but are not secret themselves."""
 
@@ -53,10 +53,10 @@ class LineageSection(Section):
 
     @field_validator("transport")
     @classmethod
-    def _usable(cls, transport: dict[str, Any]) -> dict[str, Any]:
+    def _check_transport(cls, transport: dict[str, Any]) -> dict[str, Any]:
         if transport and not isinstance(transport.get("type"), str):
             raise ValueError('transport needs a type: "http", "file" or another of the client\'s')
-        for name, value in _texts(transport):
+        for name, value in _named_texts(transport):
             if not is_reference(value) and _may_be_a_secret(name, value):
                 raise ValueError(
                     f"a literal value of {name!r} is refused (it may be a secret); write env:NAME "
@@ -83,14 +83,14 @@ def _resolved(value: Any, folder: Path) -> Any:
     return resolve(value, folder) if isinstance(value, str) else value
 
 
-def _texts(value: Any, name: str = "transport") -> Iterator[tuple[str, str]]:
+def _named_texts(value: Any, name: str = "transport") -> Iterator[tuple[str, str]]:
     """Yield all texts at any depth, each after the name of its key."""
     if isinstance(value, dict):
         for key, item in value.items():
-            yield from _texts(item, key)
+            yield from _named_texts(item, key)
     elif isinstance(value, list):
         for item in value:
-            yield from _texts(item, name)
+            yield from _named_texts(item, name)
     elif isinstance(value, str):
         yield name, value
 
@@ -98,9 +98,9 @@ def _texts(value: Any, name: str = "transport") -> Iterator[tuple[str, str]]:
 def _may_be_a_secret(name: str, value: str) -> bool:
     if "://" in value and urlsplit(value).password:
         return True
-    if is_sensitive(name) and not _ABOUT_A_SECRET.search(name):
+    if is_sensitive(name) and not _HARMLESS_NAME_END.search(name):
         return True
-    return _AUTHORIZES.search(name) is not None
+    return _AUTHORIZING_NAME.search(name) is not None
 
 
 _OBJECT_STORE = re.compile(r"([a-z][a-z0-9+.-]*)://", re.IGNORECASE)
@@ -119,7 +119,7 @@ class LakeSection(Section):
 
     @field_validator("path")
     @classmethod
-    def _a_known_store(cls, path: str) -> str:
+    def _require_known_store(cls, path: str) -> str:
         scheme = _OBJECT_STORE.match(path)
         if scheme is not None and scheme[1].lower() not in _SCHEMES:
             raise ValueError(
@@ -130,8 +130,8 @@ class LakeSection(Section):
 
     @field_validator("options")
     @classmethod
-    def _no_literal_secrets(cls, options: dict[str, str]) -> dict[str, str]:
-        return without_literal_secrets(options)
+    def _refuse_literal_secrets(cls, options: dict[str, str]) -> dict[str, str]:
+        return refuse_literal_secrets(options)
 
 
 class LedgerSection(Section):
@@ -142,20 +142,20 @@ class LedgerSection(Section):
 
     @field_validator("dsn")
     @classmethod
-    def _without_password(cls, dsn: str) -> str:
+    def _refuse_password(cls, dsn: str) -> str:
         if not is_reference(dsn) and has_password(dsn):
             raise ValueError("a DSN with a password in the file is refused; write env:NAME")
         return dsn
 
 
-_UPKEEP = UpkeepPolicy()
+_UPKEEP_DEFAULTS = UpkeepPolicy()
 
 
 class NotifySection(Section):
     """`urls`: references to addresses in apprise's form."""
 
     urls: Annotated[
-        tuple[Annotated[Text, AfterValidator(address_reference)], ...],
+        tuple[Annotated[Text, AfterValidator(require_address_reference)], ...],
         Field(min_length=1, strict=False),
     ]
 
@@ -165,7 +165,7 @@ class PrivacySection(Section):
     and hosts that write to one lake need the same. `replaces`: the fingerprint of an
     earlier key, which this one replaces."""
 
-    key: Annotated[str, AfterValidator(secret_reference)]
+    key: Annotated[str, AfterValidator(require_secret_reference)]
     replaces: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{16}$")] | None = None
 
 
@@ -176,9 +176,11 @@ class UpkeepSection(Section):
     are kept."""
 
     schedule: Text | None = None
-    small_files: Annotated[int, Field(ge=2)] = _UPKEEP.small_files
+    small_files: Annotated[int, Field(ge=2)] = _UPKEEP_DEFAULTS.small_files
     file_size: Annotated[int, Field(ge=1 << 20), BeforeValidator(size_in_bytes)] | None = None
-    deleted_share: Annotated[float, Field(gt=0, le=1, strict=False)] = _UPKEEP.deleted_share
+    deleted_share: Annotated[float, Field(gt=0, le=1, strict=False)] = (
+        _UPKEEP_DEFAULTS.deleted_share
+    )
     keep_changes: Annotated[int, Field(ge=86_400), BeforeValidator(duration_in_seconds)] | None = (
         None
     )
@@ -188,8 +190,8 @@ class UpkeepSection(Section):
 
     @field_validator("schedule")
     @classmethod
-    def _cron(cls, schedule: str | None) -> str | None:
-        return None if schedule is None else cron_expression(schedule)
+    def _check_schedule(cls, schedule: str | None) -> str | None:
+        return None if schedule is None else check_cron(schedule)
 
 
 class CatalogKind(StrEnum):
@@ -199,7 +201,7 @@ class CatalogKind(StrEnum):
 
 
 _CATALOG_SCHEMES = {CatalogKind.UNITY: ("http", "https"), CatalogKind.HIVE: ("thrift",)}
-_KEYS = {
+_KEYS_OF_KIND = {
     CatalogKind.UNITY: ({"uri", "name"}, {"token"}),
     CatalogKind.HIVE: ({"uri"}, set[str]()),
     CatalogKind.SPARK: ({"name"}, set[str]()),
@@ -213,12 +215,12 @@ class CatalogSection(Section):
     kind: Annotated[CatalogKind, Field(strict=False)]
     uri: Text | None = None
     name: Text | None = None
-    token: Annotated[str, AfterValidator(secret_reference)] | None = None
+    token: Annotated[str, AfterValidator(require_secret_reference)] | None = None
     schemas: Text = DATABASE
 
     @field_validator("schemas")
     @classmethod
-    def _by_database(cls, schemas: str) -> str:
+    def _require_database(cls, schemas: str) -> str:
         if DATABASE not in schemas:
             raise ValueError(
                 f"{schemas!r} has no {DATABASE} in it: tables of two databases may have one name"
@@ -226,22 +228,22 @@ class CatalogSection(Section):
         return schemas
 
     @model_validator(mode="after")
-    def _keys_of_the_kind(self) -> CatalogSection:
-        required, allowed = _KEYS[self.kind]
+    def _require_keys_of_kind(self) -> CatalogSection:
+        required, optional = _KEYS_OF_KIND[self.kind]
         keys = {key for key in ("uri", "name", "token") if getattr(self, key) is not None}
         for key in sorted(required - keys):
             raise ValueError(f"kind = {str(self.kind)!r} needs {key}")
-        for key in sorted(keys - required - allowed):
+        for key in sorted(keys - required - optional):
             raise ValueError(f"kind = {str(self.kind)!r} has no {key}")
         return self
 
     @model_validator(mode="after")
-    def _an_address(self) -> CatalogSection:
+    def _check_address(self) -> CatalogSection:
         if self.uri is not None and not is_reference(self.uri):
-            self.address(self.uri)
+            self.check_uri(self.uri)
         return self
 
-    def address(self, uri: str) -> str:
+    def check_uri(self, uri: str) -> str:
         """Return the address. Raise ValueError if it is no address of this kind of
         catalog, or if the token would be sent unencrypted."""
         schemes, parts = _CATALOG_SCHEMES[self.kind], urlsplit(uri)
@@ -273,21 +275,21 @@ class DagsterSection(Section):
 
     @field_validator("webserver")
     @classmethod
-    def _an_address(cls, address: str | None) -> str | None:
+    def _check_address(cls, address: str | None) -> str | None:
         if address is None or is_reference(address):
             return address
-        return page_address(address)
+        return check_page_address(address)
 
     @field_validator("owners")
     @classmethod
-    def _people_or_teams(cls, owners: tuple[str, ...]) -> tuple[str, ...]:
+    def _check_owners(cls, owners: tuple[str, ...]) -> tuple[str, ...]:
         for owner in owners:
             if not _OWNER.fullmatch(owner):
                 raise ValueError(f"{owner!r} is neither an e-mail address nor team:NAME")
         return owners
 
 
-def page_address(text: str) -> str:
+def check_page_address(text: str) -> str:
     """Return the text if it is the address of Dagster's web server. Raise ValueError if
     it is no address, or contains an account."""
     parts = urlsplit(text)
@@ -298,10 +300,10 @@ def page_address(text: str) -> str:
     return text
 
 
-_OF_THE_LOG_STORE = ("spark.delta.logStore.", "delta.logStore.", "spark.lockstep.")
+_LOG_STORE_PREFIXES = ("spark.delta.logStore.", "delta.logStore.", "spark.lockstep.")
 
 
-class File(Section):
+class ConfigFile(Section):
     """A whole lockstep.toml."""
 
     lake: LakeSection = LakeSection()
@@ -317,18 +319,18 @@ class File(Section):
 
     @field_validator("spark", mode="before")
     @classmethod
-    def _flat(cls, spark: Any) -> Any:
-        return dict(_flattened(spark)) if isinstance(spark, dict) else spark
+    def _flatten(cls, spark: Any) -> Any:
+        return dict(_flat_pairs(spark)) if isinstance(spark, dict) else spark
 
     @field_validator("spark")
     @classmethod
-    def _no_literal_secrets(cls, spark: dict[str, str]) -> dict[str, str]:
-        return without_literal_secrets(spark)
+    def _refuse_literal_secrets(cls, spark: dict[str, str]) -> dict[str, str]:
+        return refuse_literal_secrets(spark)
 
     @field_validator("spark")
     @classmethod
-    def _own_log_store(cls, spark: dict[str, str]) -> dict[str, str]:
-        reserved = sorted(key for key in spark if key.startswith(_OF_THE_LOG_STORE))
+    def _refuse_log_store_keys(cls, spark: dict[str, str]) -> dict[str, str]:
+        reserved = sorted(key for key in spark if key.startswith(_LOG_STORE_PREFIXES))
         if reserved:
             raise KeyMistake(
                 reserved[0],
@@ -338,7 +340,7 @@ class File(Section):
         return spark
 
     @model_validator(mode="after")
-    def _replays_have_changes(self) -> File:
+    def _require_changes_of_replays(self) -> ConfigFile:
         keep = self.upkeep.keep_changes
         for source in self.sources:
             if keep is not None and source.replay is not None and source.replay.span > keep:
@@ -349,7 +351,7 @@ class File(Section):
         return self
 
     @model_validator(mode="after")
-    def _keys_differ(self) -> File:
+    def _require_different_keys(self) -> ConfigFile:
         if len(self.sources) > 1 and "{source}" not in self.dagster.key_prefix:
             raise ValueError(
                 "key_prefix under [dagster] is the same for all sources, so tables of two sources "
@@ -358,15 +360,15 @@ class File(Section):
         return self
 
     @model_validator(mode="after")
-    def _names_differ(self) -> File:
+    def _require_different_names(self) -> ConfigFile:
         names = [source.name for source in self.sources]
-        doubled = sorted({name for name in names if names.count(name) > 1})
-        if doubled:
-            raise ValueError(f"two sources have the name {doubled[0]!r}; each needs its own")
+        repeated = sorted({name for name in names if names.count(name) > 1})
+        if repeated:
+            raise ValueError(f"two sources have the name {repeated[0]!r}; each needs its own")
         return self
 
 
-def _flattened(table: dict[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
+def _flat_pairs(table: dict[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
     """Return Spark's settings in nested TOML tables as pairs of a dotted name and a
     value. TOML nests a dotted key without quotes; Spark writes booleans in lower
     case."""
@@ -374,7 +376,7 @@ def _flattened(table: dict[str, Any], prefix: str = "") -> list[tuple[str, Any]]
     for key, value in table.items():
         name = f"{prefix}.{key}" if prefix else key
         if isinstance(value, dict):
-            pairs.extend(_flattened(value, name))
+            pairs.extend(_flat_pairs(value, name))
         elif isinstance(value, bool):
             pairs.append((name, "true" if value else "false"))
         elif isinstance(value, int | float):

@@ -23,14 +23,14 @@ from lockstep.pipeline.values.mirror_names import Into, MirrorNames
 from lockstep.pipeline.values.places import Place
 from lockstep.pipeline.values.policies import LakePolicies, StartPolicies
 from lockstep.pipeline.values.table import NamePatterns, TablePatterns
-from lockstep.resources.config.model import File, page_address, resolved_transport
+from lockstep.resources.config.model import ConfigFile, check_page_address, resolved_transport
 from lockstep.resources.config.secrets import Secret, is_sensitive, resolve
 from lockstep.resources.config.sources import SourceSection
 from lockstep.resources.config.values import (
+    check_table_pattern,
     host_and_port,
-    refuse_plain_text,
-    start_place,
-    table_pattern,
+    parse_start,
+    refuse_plaintext,
 )
 from lockstep.resources.lake.spark.settings import is_local
 from lockstep.resources.lake.store.paths import LakePath, lake_path
@@ -40,30 +40,30 @@ Value = TypeVar("Value")
 
 @dataclass(frozen=True, slots=True)
 class SourceSettings:
-    """One [[sources]] table of lockstep.toml. `part`: its keys; `folder`: the folder of
-    that file; relative paths begin there."""
+    """One [[sources]] table of lockstep.toml. `section`: its keys; `folder`: the folder
+    of that file; relative paths begin there."""
 
-    part: SourceSection
+    section: SourceSection
     folder: Path
 
     @property
     def name(self) -> str:
-        return self.part.name
+        return self.section.name
 
     @property
     def schedule(self) -> str | None:
         """A cron expression of five fields."""
-        return self.part.schedule
+        return self.section.schedule
 
     def host(self) -> str:
-        return self._allowed(resolve(self.part.host, self.folder))
+        return self._check_host(resolve(self.section.host, self.folder))
 
-    def _allowed(self, host: str) -> str:
+    def _check_host(self, host: str) -> str:
         """Return the host. Raise `ConfigurationError` if passwords would be sent to
         another machine without TLS."""
-        if self.part.tls == "off" and not self.part.tls_force:
+        if self.section.tls == "off" and not self.section.tls_force:
             try:
-                refuse_plain_text(host)
+                refuse_plaintext(host)
             except ValueError as error:
                 raise ConfigurationError(
                     f"{error}.", hint=f"correct tls of source {self.name!r} in lockstep.toml"
@@ -71,53 +71,53 @@ class SourceSettings:
         return host
 
     def user(self) -> str:
-        return resolve(self.part.user, self.folder)
+        return resolve(self.section.user, self.folder)
 
     def password(self) -> Secret:
-        return Secret(resolve(self.part.password, self.folder))
+        return Secret(resolve(self.section.password, self.folder))
 
     def tls_ca(self) -> str | None:
         """Return the CA file's absolute path, if one is configured."""
-        if self.part.tls_ca is None:
+        if self.section.tls_ca is None:
             return None
-        return str(self.folder / Path(resolve(self.part.tls_ca, self.folder)).expanduser())
+        return str(self.folder / Path(resolve(self.section.tls_ca, self.folder)).expanduser())
 
-    def standby(self) -> tuple[str, int] | None:
+    def standby_address(self) -> tuple[str, int] | None:
         """Return host and port of the standby, if one is configured."""
-        part = self.part.standby
-        if part is None:
+        section = self.section.standby
+        if section is None:
             return None
-        return self._allowed(resolve(part.host, self.folder)), part.port
+        return self._check_host(resolve(section.host, self.folder)), section.port
 
-    def read_from(self) -> tuple[str, int] | None:
+    def replica_address(self) -> tuple[str, int] | None:
         """Return host and port of the replica that tables are read from, if one is
         configured."""
-        text = self.part.snapshot.read_from
+        text = self.section.snapshot.read_from
         if text is None:
             return None
         host, port = self._parse_reference(host_and_port, text, ": read_from")
-        return self._allowed(host), port
+        return self._check_host(host), port
 
     def plan(self, *, until: Place | None = None) -> SourcePlan:
         """Return what the steps of a run need to know about the source. `until`: the
         place where the run ends at the latest; its limits may end it before."""
-        standby = self.part.standby
+        standby = self.section.standby
         return SourcePlan(
             name=self.name,
             patterns=TablePatterns(
-                include=tuple(self._pattern(text) for text in self.part.tables),
-                exclude=tuple(self._pattern(text) for text in self.part.exclude),
+                include=tuple(self._pattern(text) for text in self.section.tables),
+                exclude=tuple(self._pattern(text) for text in self.section.exclude),
             ),
-            start=self._place(self.part.start),
-            budget=Budget(**self.part.bounds.model_dump()),
+            start=self._place(self.section.start),
+            budget=Budget(**self.section.bounds.model_dump()),
             policies=StartPolicies(
-                on_position_lost=self.part.on_position_lost,
-                on_source_changed=self.part.on_source_changed,
-                fallback_interval=timedelta(seconds=self.part.fallback_interval),
+                on_position_lost=self.section.on_position_lost,
+                on_source_changed=self.section.on_source_changed,
+                fallback_interval=timedelta(seconds=self.section.fallback_interval),
             ),
             lake=LakePolicies(
                 **{
-                    field.name: getattr(self.part, field.name)
+                    field.name: getattr(self.section, field.name)
                     for field in fields(LakePolicies)
                     if field.name in SourceSection.model_fields
                 }
@@ -126,43 +126,45 @@ class SourceSettings:
             if standby is None
             else StandbyPlan(self._place(standby.start), standby.server_uuid),
             until=until,
-            snapshot=self._snapshot(),
-            prove_rows=self.part.prove_rows,
-            allowed_statements=NamePatterns(tuple(map(self._pattern, self.part.passed_statements))),
+            snapshot=self._snapshot_plan(),
+            prove_rows=self.section.prove_rows,
+            allowed_statements=NamePatterns(
+                tuple(map(self._pattern, self.section.passed_statements))
+            ),
             tables=tuple(
                 TableSettings(
-                    TablePatterns(tuple(map(self._pattern, part.match))),
-                    part.policies,
-                    part.shape,
-                    None if part.into is None else Into.parse(part.into),
+                    TablePatterns(tuple(map(self._pattern, section.match))),
+                    section.policies,
+                    section.shape_rules,
+                    None if section.into is None else Into.parse(section.into),
                 )
-                for part in self.part.table
+                for section in self.section.table
             ),
         )
 
-    def mirrors(self) -> MirrorNames:
+    def mirror_names(self) -> MirrorNames:
         """Return the rules that name the source's mirrors (the Delta tables with the
         current rows). Only references in patterns are resolved."""
         rules = [
-            (TablePatterns(tuple(map(self._pattern, part.match))), Into.parse(part.into))
-            for part in self.part.table
-            if part.into is not None
+            (TablePatterns(tuple(map(self._pattern, section.match))), Into.parse(section.into))
+            for section in self.section.table
+            if section.into is not None
         ]
         return MirrorNames(self.name, tuple(rules))
 
-    def _snapshot(self) -> SnapshotPlan:
-        part = self.part.snapshot
+    def _snapshot_plan(self) -> SnapshotPlan:
+        section = self.section.snapshot
         limits = LoadLimits(
-            threads_running=part.max_threads_running, replica_lag=part.max_replica_lag
+            threads_running=section.max_threads_running, replica_lag=section.max_replica_lag
         )
-        pace = Pace(seconds=part.chunk_seconds)
-        return SnapshotPlan(part.max_seconds, part.connections, pace, limits)
+        pace = Pace(seconds=section.chunk_seconds)
+        return SnapshotPlan(section.max_seconds, section.connections, pace, limits)
 
     def _pattern(self, text: str) -> str:
-        return self._parse_reference(table_pattern, text)
+        return self._parse_reference(check_table_pattern, text)
 
     def _place(self, start: str | None) -> Place | None:
-        return None if start is None else self._parse_reference(start_place, start)
+        return None if start is None else self._parse_reference(parse_start, start)
 
     def _parse_reference(self, parse: Callable[[str], Value], text: str, key: str = "") -> Value:
         return parse_reference(parse, text, self.folder, f"Source {self.name!r}{key}")
@@ -179,7 +181,7 @@ def parse_reference(parse: Callable[[str], Value], text: str, folder: Path, subj
         ) from error
 
 
-SHORTEST_KEY: Final = 16
+SHORTEST_KEY_BYTES: Final = 16
 """Smallest allowed number of bytes of a privacy key: a shorter key can be guessed."""
 
 
@@ -187,7 +189,7 @@ SHORTEST_KEY: Final = 16
 class Settings:
     """A lockstep.toml. `file`: its keys; `path`: its absolute path."""
 
-    file: File
+    file: ConfigFile
     path: Path
 
     @property
@@ -226,11 +228,11 @@ class Settings:
                 f"lake: {error}.", hint="correct path and options under [lake]"
             ) from error
 
-    def keep(self) -> timedelta:
+    def version_retention(self) -> timedelta:
         """Return how long each version of a mirror stays readable."""
         return timedelta(seconds=self.file.lake.keep)
 
-    def upkeep(self, *, purge: bool = False) -> UpkeepPolicy:
+    def upkeep_policy(self, *, purge: bool = False) -> UpkeepPolicy:
         """Return when upkeep compacts a mirror's files and deletes old changes.
         `purge`: also rewrite every file that still contains deleted rows."""
         section = self.file.upkeep
@@ -246,9 +248,9 @@ class Settings:
         if section is None:
             return None
         secret = resolve(section.key, self.folder)
-        if len(secret.encode()) < SHORTEST_KEY:
+        if len(secret.encode()) < SHORTEST_KEY_BYTES:
             raise ConfigurationError(
-                f"the key under [privacy] has fewer than {SHORTEST_KEY} bytes",
+                f"the key under [privacy] has fewer than {SHORTEST_KEY_BYTES} bytes",
                 hint="make one with `openssl rand -base64 32`",
             )
         return PrivacyKey(secret.encode(), replaces=section.replaces)
@@ -262,7 +264,7 @@ class Settings:
         address = self.file.dagster.webserver
         if address is None:
             return None
-        return parse_reference(page_address, address, self.folder, "dagster.webserver")
+        return parse_reference(check_page_address, address, self.folder, "dagster.webserver")
 
     def lineage_transport(self) -> dict[str, Any]:
         """Return the transport for the OpenLineage client; an empty one if the client
@@ -271,7 +273,7 @@ class Settings:
         return {} if section is None else resolved_transport(section.transport, self.folder)
 
     @property
-    def notify(self) -> tuple[str, ...]:
+    def notify_references(self) -> tuple[str, ...]:
         """References to the addresses that are notified of failed runs and stopped
         tables; none by default."""
         return () if self.file.notify is None else self.file.notify.urls
@@ -289,7 +291,7 @@ class Settings:
         if section is None:
             return "", "", ""
         uri = (
-            parse_reference(section.address, section.uri, self.folder, "catalog")
+            parse_reference(section.check_uri, section.uri, self.folder, "catalog")
             if section.uri
             else ""
         )
@@ -297,12 +299,12 @@ class Settings:
         return uri, name, token
 
     @property
-    def spark_server(self) -> bool:
+    def has_spark_server(self) -> bool:
         """True if Spark is a Spark Connect server, which needs no Java on this host."""
         return "remote" in self.file.spark
 
     @property
-    def spark_cluster(self) -> bool:
+    def has_spark_cluster(self) -> bool:
         """True if Spark's driver runs on this host and its executors elsewhere."""
         return not is_local(self.file.spark)
 

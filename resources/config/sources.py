@@ -38,21 +38,21 @@ from lockstep.resources.config.values import (
     NotBuiltYet,
     Pattern,
     Section,
+    ServerUuid,
     Text,
-    Uuid,
-    address_text,
     as_list,
-    cron_expression,
+    check_cron,
+    check_host_and_port,
+    check_mirror_name,
+    check_start,
     duration_in_seconds,
     host_and_port,
-    mirror_text,
-    refuse_plain_text,
-    secret_reference,
+    refuse_plaintext,
+    require_secret_reference,
     size_in_bytes,
-    start_text,
 )
 
-_NOT_YET_POLICIES = {
+_PLANNED_POLICIES = {
     "follow": "tables that a foreign key changed unseen are quarantined, or read again",
 }
 """Policies that are planned for a later version → a sentence about what this version
@@ -67,7 +67,7 @@ class BoundsSection(Section):
     max_seconds: Annotated[float, Field(gt=0, strict=False)] | None = None
 
 
-_SNAPSHOT, _LIMITS = SnapshotPlan(), LoadLimits()
+_SNAPSHOT_DEFAULTS, _LIMIT_DEFAULTS = SnapshotPlan(), LoadLimits()
 
 
 class TriggerSection(Section):
@@ -80,7 +80,7 @@ class TriggerSection(Section):
     ) = None
 
     @model_validator(mode="after")
-    def _sets_a_limit(self) -> TriggerSection:
+    def _require_limit(self) -> TriggerSection:
         if self.bytes is None and self.seconds is None:
             raise ValueError("trigger has neither bytes nor seconds")
         return self
@@ -95,8 +95,8 @@ class ReplaySection(Section):
 
     @field_validator("schedule")
     @classmethod
-    def _cron(cls, schedule: str) -> str:
-        return cron_expression(schedule)
+    def _check_schedule(cls, schedule: str) -> str:
+        return check_cron(schedule)
 
 
 class SnapshotSection(Section):
@@ -107,14 +107,14 @@ class SnapshotSection(Section):
 
     max_seconds: Annotated[
         float, Field(gt=0, strict=False), BeforeValidator(duration_in_seconds)
-    ] = _SNAPSHOT.seconds
-    connections: Annotated[int, Field(ge=1, le=64)] = _SNAPSHOT.connections
-    chunk_seconds: Annotated[float, Field(gt=0, strict=False)] = _SNAPSHOT.pace.seconds
-    max_threads_running: Annotated[int, Field(ge=1)] | None = _LIMITS.threads_running
+    ] = _SNAPSHOT_DEFAULTS.seconds
+    connections: Annotated[int, Field(ge=1, le=64)] = _SNAPSHOT_DEFAULTS.connections
+    chunk_seconds: Annotated[float, Field(gt=0, strict=False)] = _SNAPSHOT_DEFAULTS.pace.seconds
+    max_threads_running: Annotated[int, Field(ge=1)] | None = _LIMIT_DEFAULTS.threads_running
     max_replica_lag: (
         Annotated[float, Field(gt=0, strict=False), BeforeValidator(duration_in_seconds)] | None
-    ) = _LIMITS.replica_lag
-    read_from: Annotated[Text, AfterValidator(address_text)] | None = None
+    ) = _LIMIT_DEFAULTS.replica_lag
+    read_from: Annotated[Text, AfterValidator(check_host_and_port)] | None = None
 
 
 class StandbySection(Section):
@@ -124,18 +124,18 @@ class StandbySection(Section):
 
     host: Text
     port: Annotated[int, Field(ge=1, le=65535)] = 3306
-    start: Annotated[Text, AfterValidator(start_text)] | None = None
-    server_uuid: Uuid | None = None
+    start: Annotated[Text, AfterValidator(check_start)] | None = None
+    server_uuid: ServerUuid | None = None
 
 
-_START, _LAKE = StartPolicies(), LakePolicies()
+_START_DEFAULTS, _LAKE_DEFAULTS = StartPolicies(), LakePolicies()
 _BY_WORD = Field(strict=False)
 """Accepts a string in place of an enum's member, although validation is strict."""
 
 
-def _built(policy: object) -> object:
-    if isinstance(policy, str) and policy in _NOT_YET_POLICIES:
-        raise NotBuiltYet(f"{policy!r} is not built yet; {_NOT_YET_POLICIES[policy]}")
+def _refuse_unbuilt(policy: object) -> object:
+    if isinstance(policy, str) and policy in _PLANNED_POLICIES:
+        raise NotBuiltYet(f"{policy!r} is not built yet; {_PLANNED_POLICIES[policy]}")
     return policy
 
 
@@ -145,21 +145,21 @@ ColumnPatterns = Annotated[
 """Shell patterns of column names; a single one may be written without a list."""
 
 
-def _hashed_as(value: object) -> object:
+def _hashes_by_column(value: object) -> object:
     """Return a TOML table of column names and hashes. A list of names means that their
     exact values are hashed."""
     names = as_list(value)
     return dict.fromkeys(names, Hash.EXACT) if isinstance(names, list) else names
 
 
-def _mask(value: object) -> object:
+def _parse_mask(value: object) -> object:
     return read_mask(value) if isinstance(value, str) else value
 
 
 _Stamp = Literal["_committed_at", "_sequence", "_gtid"]
 
 
-def _each_once(names: tuple[str, ...]) -> tuple[str, ...]:
+def _refuse_repeated(names: tuple[str, ...]) -> tuple[str, ...]:
     """Refuse repeated names. MySQL's column names are case-insensitive."""
     repeated = [name for name, count in Counter(map(str.lower, names)).items() if count > 1]
     if repeated:
@@ -176,7 +176,7 @@ class TableSection(Section):
     on_rewrite: Annotated[OnRewrite, _BY_WORD] | None = None
     dropped_columns: Annotated[DroppedColumns, _BY_WORD] | None = None
     dropped_tables: Annotated[DroppedTables, _BY_WORD] | None = None
-    foreign_keys: Annotated[ForeignKeys, _BY_WORD, BeforeValidator(_built)] | None = None
+    foreign_keys: Annotated[ForeignKeys, _BY_WORD, BeforeValidator(_refuse_unbuilt)] | None = None
     deletes: Annotated[Deletes, _BY_WORD] | None = None
     truncates: Annotated[Truncates, _BY_WORD] | None = None
     readers: Annotated[Readers, _BY_WORD] | None = None
@@ -185,23 +185,26 @@ class TableSection(Section):
     exclude_columns: ColumnPatterns | None = None
     hash_columns: (
         Annotated[
-            dict[Text, Annotated[Hash, _BY_WORD]], BeforeValidator(_hashed_as), Field(min_length=1)
+            dict[Text, Annotated[Hash, _BY_WORD]],
+            BeforeValidator(_hashes_by_column),
+            Field(min_length=1),
         ]
         | None
     ) = None
     mask_columns: (
-        Annotated[dict[Text, Annotated[Mask, BeforeValidator(_mask)]], Field(min_length=1)] | None
+        Annotated[dict[Text, Annotated[Mask, BeforeValidator(_parse_mask)]], Field(min_length=1)]
+        | None
     ) = None
     types: Annotated[dict[Text, Annotated[Conversion, _BY_WORD]], Field(min_length=1)] | None = None
     rows: Text | None = None
-    into: Annotated[Text, AfterValidator(mirror_text)] | None = None
+    into: Annotated[Text, AfterValidator(check_mirror_name)] | None = None
     stamps: (
-        Annotated[tuple[_Stamp, ...], AfterValidator(_each_once), Field(strict=False)] | None
+        Annotated[tuple[_Stamp, ...], AfterValidator(_refuse_repeated), Field(strict=False)] | None
     ) = None
     cluster_by: (
         Annotated[
             tuple[Text, ...],
-            AfterValidator(_each_once),
+            AfterValidator(_refuse_repeated),
             Field(max_length=MOST_CLUSTERING_COLUMNS, strict=False),
         ]
         | None
@@ -209,7 +212,7 @@ class TableSection(Section):
     keep_clear: Text | None = None
 
     @model_validator(mode="after")
-    def _sets_a_key(self) -> TableSection:
+    def _require_setting(self) -> TableSection:
         if not self.model_dump(exclude={"match"}, exclude_none=True):
             raise ValueError("it sets nothing for its tables; add a setting besides match")
         return self
@@ -221,14 +224,14 @@ class TableSection(Section):
         return self.model_dump(include=names, exclude_none=True)
 
     @property
-    def shape(self) -> ShapeRules:
+    def shape_rules(self) -> ShapeRules:
         """The rules for columns and rows of these tables: which are left out, hashed,
         masked or converted."""
         return ShapeRules(**{field.name: getattr(self, field.name) for field in fields(ShapeRules)})
 
     @field_validator("rows")
     @classmethod
-    def _condition(cls, rows: str | None) -> str | None:
+    def _check_condition(cls, rows: str | None) -> str | None:
         if rows is not None:
             # Importing sqlglot takes a fifth of a second, so it is imported only for a
             # condition.
@@ -247,14 +250,14 @@ class SourceSection(Section):
     host: Text
     port: Annotated[int, Field(ge=1, le=65535)] = 3306
     user: Text
-    password: Annotated[Text, AfterValidator(secret_reference)]
+    password: Annotated[Text, AfterValidator(require_secret_reference)]
     tls: Literal["verify", "required", "off"] = "verify"
     tls_ca: Text | None = None
     tls_force: bool = False
     tables: Annotated[tuple[Pattern, ...], Field(min_length=1, strict=False)]
     exclude: Annotated[tuple[Pattern, ...], Field(strict=False)] = ()
     passed_statements: Annotated[tuple[Pattern, ...], Field(strict=False)] = ()
-    start: Annotated[Text, AfterValidator(start_text)] | None = None
+    start: Annotated[Text, AfterValidator(check_start)] | None = None
     schedule: Text | None = None
     connect_timeout: Annotated[float, Field(gt=0, strict=False)] = 10.0
     read_timeout: Annotated[float, Field(gt=0, strict=False)] = 60.0
@@ -264,32 +267,34 @@ class SourceSection(Section):
     snapshot: SnapshotSection = SnapshotSection()
     standby: StandbySection | None = None
     table: Annotated[tuple[TableSection, ...], Field(strict=False)] = ()
-    on_position_lost: Annotated[OnPositionLost, _BY_WORD] = _START.on_position_lost
-    on_source_changed: Annotated[OnSourceChanged, _BY_WORD] = _START.on_source_changed
-    on_rewrite: Annotated[OnRewrite, _BY_WORD] = _LAKE.on_rewrite
-    dropped_columns: Annotated[DroppedColumns, _BY_WORD] = _LAKE.dropped_columns
-    dropped_tables: Annotated[DroppedTables, _BY_WORD] = _LAKE.dropped_tables
-    foreign_keys: Annotated[ForeignKeys, _BY_WORD, BeforeValidator(_built)] = _LAKE.foreign_keys
-    deletes: Annotated[Deletes, _BY_WORD] = _LAKE.deletes
-    truncates: Annotated[Truncates, _BY_WORD] = _LAKE.truncates
-    readers: Annotated[Readers, _BY_WORD] = _LAKE.readers
-    updated_columns: bool = _LAKE.updated_columns
+    on_position_lost: Annotated[OnPositionLost, _BY_WORD] = _START_DEFAULTS.on_position_lost
+    on_source_changed: Annotated[OnSourceChanged, _BY_WORD] = _START_DEFAULTS.on_source_changed
+    on_rewrite: Annotated[OnRewrite, _BY_WORD] = _LAKE_DEFAULTS.on_rewrite
+    dropped_columns: Annotated[DroppedColumns, _BY_WORD] = _LAKE_DEFAULTS.dropped_columns
+    dropped_tables: Annotated[DroppedTables, _BY_WORD] = _LAKE_DEFAULTS.dropped_tables
+    foreign_keys: Annotated[ForeignKeys, _BY_WORD, BeforeValidator(_refuse_unbuilt)] = (
+        _LAKE_DEFAULTS.foreign_keys
+    )
+    deletes: Annotated[Deletes, _BY_WORD] = _LAKE_DEFAULTS.deletes
+    truncates: Annotated[Truncates, _BY_WORD] = _LAKE_DEFAULTS.truncates
+    readers: Annotated[Readers, _BY_WORD] = _LAKE_DEFAULTS.readers
+    updated_columns: bool = _LAKE_DEFAULTS.updated_columns
     prove_rows: Annotated[int, Field(ge=0)] = 0
     fallback_interval: Annotated[int, Field(ge=0), BeforeValidator(duration_in_seconds)] = int(
-        _START.fallback_interval.total_seconds()
+        _START_DEFAULTS.fallback_interval.total_seconds()
     )
 
     @field_validator("schedule")
     @classmethod
-    def _cron(cls, schedule: str | None) -> str | None:
-        return None if schedule is None else cron_expression(schedule)
+    def _check_schedule(cls, schedule: str | None) -> str | None:
+        return None if schedule is None else check_cron(schedule)
 
     @model_validator(mode="after")
-    def _no_plain_text_to_others(self) -> SourceSection:
+    def _refuse_plaintext(self) -> SourceSection:
         if self.tls == "off" and not self.tls_force and not is_reference(self.host):
-            refuse_plain_text(self.host)
+            refuse_plaintext(self.host)
             if self.standby is not None and not is_reference(self.standby.host):
-                refuse_plain_text(self.standby.host)
+                refuse_plaintext(self.standby.host)
             if (replica := self.snapshot.read_from) is not None and not is_reference(replica):
-                refuse_plain_text(host_and_port(replica)[0])
+                refuse_plaintext(host_and_port(replica)[0])
         return self

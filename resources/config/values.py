@@ -35,7 +35,7 @@ class KeyMistake(ValueError):
         self.key = key
 
 
-def start_place(text: str) -> Place:
+def parse_start(text: str) -> Place:
     """Return the place in the log that the text names, from which a source is first
     captured."""
     place = parse_place(text)
@@ -47,34 +47,34 @@ def start_place(text: str) -> Place:
     return place
 
 
-def table_pattern(text: str) -> str:
+def check_table_pattern(text: str) -> str:
     """Return the text if it is a pattern for tables, or a reference to one."""
     if not is_reference(text) and not all(text.partition(".")):
         raise ValueError(f"{text!r} is not a pattern such as shop.* (database.table)")
     return text
 
 
-def mirror_text(text: str) -> str:
+def check_mirror_name(text: str) -> str:
     """Return the text if it is a valid value of `into`, the name of mirrors."""
     Into.parse(text)
     return text
 
 
-def start_text(text: str) -> str:
+def check_start(text: str) -> str:
     """Return the text if it names a place in the log, or is a reference."""
     if not is_reference(text):
-        start_place(text)
+        parse_start(text)
     return text
 
 
-def secret_reference(text: str) -> str:
+def require_secret_reference(text: str) -> str:
     """Return the text if it is a reference; a literal password is refused."""
     if not is_reference(text):
         raise ValueError("a password in the file is refused; write env:NAME or file:PATH")
     return text
 
 
-def address_reference(text: str) -> str:
+def require_address_reference(text: str) -> str:
     """Return the text if it is a reference; a literal address is refused."""
     if not is_reference(text):
         raise ValueError(
@@ -84,7 +84,7 @@ def address_reference(text: str) -> str:
     return text
 
 
-Pattern = Annotated[Text, AfterValidator(table_pattern)]
+Pattern = Annotated[Text, AfterValidator(check_table_pattern)]
 """A pattern for tables, `database.table` with wildcards, or a reference to one."""
 
 
@@ -94,7 +94,7 @@ def as_list(value: object) -> object:
 
 
 _DURATION = re.compile(r"(?P<number>\d+)\s*(?P<unit>s|m|h|d)?")
-_SECONDS = {None: 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}
+_SECONDS_OF_UNIT = {None: 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}
 
 
 def duration_in_seconds(value: object) -> object:
@@ -104,10 +104,10 @@ def duration_in_seconds(value: object) -> object:
     match = _DURATION.fullmatch(value.strip())
     if match is None:
         raise ValueError(f"{value!r} is not a duration such as 60s or 5m")
-    return int(match["number"]) * _SECONDS[match["unit"]]
+    return int(match["number"]) * _SECONDS_OF_UNIT[match["unit"]]
 
 
-def without_literal_secrets(options: dict[str, str]) -> dict[str, str]:
+def refuse_literal_secrets(options: dict[str, str]) -> dict[str, str]:
     """Return the options. Raise `KeyMistake` if one has a literal value and a name that
     suggests a secret."""
     literal = sorted(
@@ -123,7 +123,7 @@ def without_literal_secrets(options: dict[str, str]) -> dict[str, str]:
 
 
 _SIZE = re.compile(r"(?P<number>\d+)\s*(?P<unit>B|KiB|MiB|GiB|TiB)?")
-_UNITS = {None: 1, "B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
+_BYTES_OF_UNIT = {None: 1, "B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
 
 
 def size_in_bytes(value: object) -> object:
@@ -133,10 +133,10 @@ def size_in_bytes(value: object) -> object:
     match = _SIZE.fullmatch(value.strip())
     if match is None:
         raise ValueError(f"{value!r} is not a size such as 512MiB or 4GiB")
-    return int(match["number"]) * _UNITS[match["unit"]]
+    return int(match["number"]) * _BYTES_OF_UNIT[match["unit"]]
 
 
-def cron_expression(text: str) -> str:
+def check_cron(text: str) -> str:
     """Return the text if it is a cron expression of five fields."""
     from croniter import croniter  # imported only for files with a schedule
 
@@ -157,20 +157,20 @@ def host_and_port(text: str) -> tuple[str, int]:
     return match["host"].strip("[]"), port
 
 
-def address_text(text: str) -> str:
+def check_host_and_port(text: str) -> str:
     """Return the text if it is a host, with or without a port, or a reference."""
     if not is_reference(text):
         host_and_port(text)
     return text
 
 
-Uuid = Annotated[
+ServerUuid = Annotated[
     str, StringConstraints(pattern=r"^([0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|server-id:\d+)$")
 ]
 """A server's UUID, or `server-id:` and the server's id for MariaDB, which has no UUID."""
 
 
-def refuse_plain_text(host: str) -> None:
+def refuse_plaintext(host: str) -> None:
     """Raise `KeyMistake` unless the host is this machine (a loopback address)."""
     if not is_loopback(host):
         raise KeyMistake(

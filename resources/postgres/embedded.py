@@ -40,7 +40,7 @@ from lockstep.pipeline.values.errors import (
 )
 from lockstep.pipeline.values.retries import EMBEDDED_LEDGER
 from lockstep.resources.file_lock import exclusive_lock, open_lock, wait_for_lock
-from lockstep.resources.full_disk import disk_full
+from lockstep.resources.full_disk import disk_full_error
 from lockstep.resources.postgres.become import FOLDER
 from lockstep.resources.private import make_private
 
@@ -87,7 +87,7 @@ class EmbeddedServer:
             make_private(self._folder)
             self._users: IO[bytes] | None = os.fdopen(open_lock(self._folder / "users"), "r+b")
         except OSError as error:
-            raise disk_full(error, [self._folder]) or ConfigurationError(
+            raise disk_full_error(error, [self._folder]) or ConfigurationError(
                 f"The ledger's folder cannot be written: {self._folder}.",
                 hint="Make it writable, or set [ledger] dsn to a Postgres of your own.",
             ) from error

@@ -17,7 +17,7 @@ from lockstep.pipeline.values.decisions import Lease, LeaseView
 from lockstep.pipeline.values.errors import SourceBusy
 from lockstep.pipeline.values.retries import LOCK
 from lockstep.pipeline.values.table import TableName
-from lockstep.resources.holders import is_gone
+from lockstep.resources.holders import is_dead_holder
 from lockstep.resources.postgres.connection import connect, is_lost, translated
 from lockstep.resources.postgres.migrate import LOCK_NAMESPACE
 from lockstep.resources.postgres.session import Subject, query
@@ -107,7 +107,7 @@ class PostgresLeases(Subject):
         is released a moment later, when Postgres has finished its last statement and
         finds the connection closed."""
         lease = self.lease(source)
-        return lease is not None and is_gone(lease.holder)
+        return lease is not None and is_dead_holder(lease.holder)
 
     def _lose(self, lease: Lease) -> None:
         self._session.lose(lease)

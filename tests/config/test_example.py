@@ -50,6 +50,6 @@ def test_what_is_commented_out_can_be_used() -> None:
     """With every `# ` before a key or a section taken away the file is valid, and every key
     is set in it."""
     text = re.sub(r'^# (?=\[|"?[a-z_.]+"? = )', "", EXAMPLE.read_text(), flags=re.MULTILINE)
-    source = parse_settings(text, EXAMPLE).source("shop").part
+    source = parse_settings(text, EXAMPLE).source("shop").section
     assert source.model_fields_set == set(sources.SourceSection.model_fields)
     assert tomllib.loads(text)["spark"].keys() == {"spark.driver.memory", *KEYS}

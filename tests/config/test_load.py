@@ -348,7 +348,7 @@ def test_a_valid_file_becomes_settings(monkeypatch: pytest.MonkeyPatch, tmp_path
     plan = source.plan()
     assert plan.patterns == TablePatterns(("shop.*",), ("shop.tmp_*",))
     assert plan.start == AtCoordinates(Coordinates(LogFile("binlog", 12), 4567))
-    assert (source.host(), source.part.port, source.user(), source.part.tls) == (
+    assert (source.host(), source.section.port, source.user(), source.section.tls) == (
         "127.0.0.1",
         3306,
         "lockstep",

@@ -16,7 +16,7 @@ from lockstep.assets.catalogue import update_catalogue
 from lockstep.assets.component import SourceParams, SourceScaffolder
 from lockstep.grammar import make_parser
 from lockstep.resources.config import load_settings
-from lockstep.resources.config.example import file_of_source
+from lockstep.resources.config.example import text_of_new_file
 from tests.dagster.place import entry
 
 pytestmark = pytest.mark.acceptance
@@ -92,7 +92,7 @@ def test_dg_scaffolds_a_source(
         f"crm/{step}" for step in ("captured", "merged", "acknowledged", "log")
     }
     settings = load_settings(project / "lockstep.toml")
-    source = settings.source("crm").part
+    source = settings.source("crm").section
     assert (source.tables, source.exclude) == (("crm.*", "old.*"), ("crm.tmp_*",))
     assert source.password == "env:CRM_PASSWORD"
     for place in (Path(str(settings.lake_path())), settings.state_folder):
@@ -151,7 +151,7 @@ def test_a_component_translates_mirrors(
     """By `translation` in its YAML, or by a subclass's method."""
     folder = project / "src/ours/defs/crm"
     folder.mkdir()
-    text = file_of_source(name="crm", host="db", user="u", tables=["crm.*"])
+    text = text_of_new_file(name="crm", host="db", user="u", tables=["crm.*"])
     (folder / "lockstep.toml").write_text(text)
     update_catalogue(folder / ".lockstep", "crm", [entry("crm", "people")], complete=True)
     (project / "src/ours/mirrors.py").write_text(SUBCLASS)

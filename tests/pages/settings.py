@@ -21,7 +21,7 @@ from tests.pages.made import MadePart, row
 EXAMPLE: Final = Path(__file__).resolve().parents[2] / "lockstep.toml"
 
 SECTIONS: Final[dict[str, type[BaseModel]]] = {
-    "": model.File,
+    "": model.ConfigFile,
     "lake": model.LakeSection,
     "ledger": model.LedgerSection,
     "dagster": model.DagsterSection,

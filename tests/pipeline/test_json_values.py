@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import pytest
 
 from lockstep import pipeline
-from lockstep.pipeline.model.json_values import parts, to_json
+from lockstep.pipeline.model.json_values import attributes, to_json
 from lockstep.pipeline.model.table_state import OrderKind
 from lockstep.pipeline.values.errors import LockstepError, NothingMatches
 from lockstep.pipeline.values.gtid import GtidSet
@@ -99,14 +99,14 @@ def test_what_has_no_rule_is_refused(value: Any) -> None:
 def test_parts_are_attributes_by_names_of_their_own() -> None:
     """Of attributes too; None where one on the way to them is, and for no value at all."""
     whole = Whole(ORDERS, ())
-    assert parts(whole, "table.database as schema, kinds", "table as of") == {
+    assert attributes(whole, "table.database as schema, kinds", "table as of") == {
         "schema": "shop",
         "kinds": (),
         "of": ORDERS,
     }
     nothing = SimpleNamespace(table=None)
-    assert parts(nothing, "table.database.name as schema") == {"schema": None}
-    assert parts(None, "kinds") == {"kinds": None}
+    assert attributes(nothing, "table.database.name as schema") == {"schema": None}
+    assert attributes(None, "kinds") == {"kinds": None}
 
 
 def test_what_a_class_shows_it_has() -> None:

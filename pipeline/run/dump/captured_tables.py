@@ -26,7 +26,7 @@ from lockstep.pipeline.mirror.layout import (
     scratch_path,
 )
 from lockstep.pipeline.mirror.marks import changelog_rows, file_schema
-from lockstep.pipeline.model.load import LoadFollowed, LoadJoined
+from lockstep.pipeline.model.load import LoadFollowed, LoadJoined, SourceReading
 from lockstep.pipeline.model.table_state import (
     SnapshotPart,
     StoppedTable,
@@ -37,7 +37,7 @@ from lockstep.pipeline.model.table_state import (
     TableState,
 )
 from lockstep.pipeline.ports.segments import SegmentStore, SegmentWriter
-from lockstep.pipeline.run.stop_errors import SourceReading, collision_error, unsupported_error
+from lockstep.pipeline.run.stop_errors import collision_error, unsupported_error
 from lockstep.pipeline.schema.consequences import Consequence, PoliciesOf
 from lockstep.pipeline.schema.history import Knowledge, SchemaVersion
 from lockstep.pipeline.snapshot.progress import LoadProgress

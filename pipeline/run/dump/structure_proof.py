@@ -35,13 +35,13 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from lockstep.pipeline.binlog.search.log_scan import log_between
+from lockstep.pipeline.model.load import SourceReading
 from lockstep.pipeline.ports.source import CurrentSchemas
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.dump.batch_capture import BatchCapture
 from lockstep.pipeline.run.dump.initial_schemas import statements_between
 from lockstep.pipeline.run.dump.logged_statements import with_view_noted
 from lockstep.pipeline.run.dump.segment_builder import Segmenter
-from lockstep.pipeline.run.stop_errors import SourceReading
 from lockstep.pipeline.schema.code import changes_code, with_code
 from lockstep.pipeline.schema.compare import aligned, comparable, differences
 from lockstep.pipeline.schema.effects import LoggedStatement

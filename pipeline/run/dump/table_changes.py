@@ -18,7 +18,7 @@ from typing import Final
 
 from lockstep.pipeline.binlog.transactions.buffer import TransactionBuffer
 from lockstep.pipeline.mirror.merging import ChangelogOrigin
-from lockstep.pipeline.model.load import LoadFollowed, LoadJoined
+from lockstep.pipeline.model.load import LoadFollowed, LoadJoined, SourceReading
 from lockstep.pipeline.model.table_state import SnapshotPart, TableEventKind
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.dump.captured_tables import CapturedTable, CapturedTables
@@ -26,7 +26,6 @@ from lockstep.pipeline.run.dump.cascade_watch import UnloggedLoss
 from lockstep.pipeline.run.dump.renames import DecideCopies, with_copies
 from lockstep.pipeline.run.dump.table_extents import PartialTables
 from lockstep.pipeline.run.stop_errors import (
-    SourceReading,
     engine_hint,
     reread_error,
     resume_hint,

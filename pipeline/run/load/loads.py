@@ -22,11 +22,11 @@ from dataclasses import dataclass, field, replace
 from time import perf_counter
 
 from lockstep.pipeline.mirror.layout import snapshot_path
-from lockstep.pipeline.model.load import Chunk, ChunkRows, Load, LoadBegin
+from lockstep.pipeline.model.load import Chunk, ChunkRows, Load, LoadBegin, SourceReading
 from lockstep.pipeline.ports.source import Baseline
 from lockstep.pipeline.run.begin import RunStart
 from lockstep.pipeline.run.context import Workplace, load_progress
-from lockstep.pipeline.run.stop_errors import SourceReading, reread_error, unsupported_error
+from lockstep.pipeline.run.stop_errors import reread_error, unsupported_error
 from lockstep.pipeline.run.table_plans import TablePlans, lost_tables
 from lockstep.pipeline.schema.model import TableSchema
 from lockstep.pipeline.schema.rows import merge_key, row_structure

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lockstep.resources.config.locate import key_lines, line_of
+from lockstep.resources.config.load import key_lines, line_of
 
 TEXT = '''# a comment with = and [brackets]
 [lake]
