@@ -25,10 +25,10 @@ LOCATION: Final = "lockstep"
 _REPOSITORY: Final = "__repository__"
 """Dagster's name for the repository of a location that is one `Definitions`."""
 
-_PATIENCE: Final = 120
-"""Seconds until the page answers."""
+_MAX_SECONDS: Final = 120
+"""Longest time until the page answers."""
 
-_PAUSE: Final = 0.2
+_POLL_SECONDS: Final = 0.2
 
 
 @contextmanager
@@ -38,39 +38,39 @@ def dagster_dev(config: Path, home: Path) -> Iterator[DagsterGraphQLClient]:
     port, log = free_port(), home / "dev.log"
     command = [sys.executable, "-m", "dagster", "dev", "--host", "127.0.0.1"]
     command += ["--port", str(port), "--workspace", str(WORKSPACE)]
-    with log.open("wb") as said:
+    with log.open("wb") as output:
         process = subprocess.Popen(
             command,
             cwd=WORKSPACE.parents[1],
             env={**os.environ, "LOCKSTEP_CONFIG": str(config), "DAGSTER_HOME": str(home)},
             stdin=subprocess.DEVNULL,
-            stdout=said,
-            stderr=said,
-            process_group=0,  # Ctrl-C ends the demo, which ends it
+            stdout=output,
+            stderr=output,
+            process_group=0,  # Ctrl-C ends the demo, which then ends Dagster
         )
     try:
-        yield _answering(process, port, log)
+        yield _client_of(process, port, log)
     finally:
         process.send_signal(signal.SIGINT)
         process.wait()
 
 
-def _answering(process: subprocess.Popen[bytes], port: int, log: Path) -> DagsterGraphQLClient:
+def _client_of(process: subprocess.Popen[bytes], port: int, log: Path) -> DagsterGraphQLClient:
     from dagster_graphql import DagsterGraphQLClient
 
     address = f"http://127.0.0.1:{port}/server_info"
-    for _ in range(int(_PATIENCE / _PAUSE)):
+    for _ in range(int(_MAX_SECONDS / _POLL_SECONDS)):
         if process.poll() is not None:
             break
         with suppress(OSError), urlopen(address, timeout=5):
             return DagsterGraphQLClient("127.0.0.1", port_number=port)
-        sleep(_PAUSE)
+        sleep(_POLL_SECONDS)
     raise ConfigurationError("`dagster dev` does not answer", hint=f"see {log}")
 
 
-def launch(client: DagsterGraphQLClient, job: str) -> str:
-    """Start a run of a job, wait for its end and return its id. `ConfigurationError` if it
-    fails."""
+def run_job(client: DagsterGraphQLClient, job: str) -> str:
+    """Start a run of a job, wait for its end and return its id. Raise `ConfigurationError` if the
+    run fails."""
     run = client.submit_job_execution(
         job, repository_location_name=LOCATION, repository_name=_REPOSITORY
     )
@@ -82,4 +82,4 @@ def launch(client: DagsterGraphQLClient, job: str) -> str:
             raise ConfigurationError(
                 f"Dagster's run {run} did not succeed", hint="`lockstep status` says why"
             )
-        sleep(_PAUSE)
+        sleep(_POLL_SECONDS)

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from time import perf_counter, sleep
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from demo import shop
-from demo.dagster_dev import dagster_dev, launch
+from demo.dagster_dev import dagster_dev, run_job
 from demo.mysql_search import find_mysql
 from demo.mysqld import RunningMySql, mysql_server
 from lockstep.pipeline.run.context import SilentProgress
@@ -27,15 +27,15 @@ if TYPE_CHECKING:
 
 RUNS_UNDER_TRAFFIC = 3
 WORKERS = 4
-PAUSE = 0.02
-"""Seconds between two transactions of a customer: about 100 transactions a second in all."""
+PAUSE_SECONDS = 0.02
+"""Pause of a customer between two transactions: about 100 transactions a second in all."""
 
 SEED = 20_260_101
 SECONDS_OF_TRAFFIC = 2.0
-SECONDS_BEFORE = 1.0
+SECONDS_OF_PAST_TRAFFIC = 1.0
 SOURCE = "shop"
 
-_ACCOUNT = (
+_CREATE_ACCOUNT = (
     "create user if not exists lockstep identified by '{password}'",
     "grant replication slave, replication client on *.* to lockstep",
     "grant select on shop.* to lockstep",
@@ -43,8 +43,8 @@ _ACCOUNT = (
 
 
 @dataclass(frozen=True, slots=True)
-class Ran:
-    """A run of the demo: the ledger's report of it, and the seconds that it took."""
+class DemoRun:
+    """A run: the ledger's report of it, and the seconds that it took, with its start by Dagster."""
 
     report: SpanReport
     seconds: float
@@ -55,12 +55,12 @@ class Ran:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class DemoResult:
     """The results that the summary prints."""
 
-    runs: tuple[Ran, ...]
-    verified: VerifyReport
-    traffic: shop.Counts
+    runs: tuple[DemoRun, ...]
+    comparison: VerifyReport
+    traffic: shop.TransactionCounts
     config: Path
 
 
@@ -82,14 +82,16 @@ def running_shop(folder: Path, say: Callable[[str], None]) -> Iterator[RunningMy
         with root.cursor() as cursor:
             cursor.execute("drop database if exists shop")
             cursor.execute("reset binary logs and gtids")
-            for statement in _ACCOUNT:
+            for statement in _CREATE_ACCOUNT:
                 cursor.execute(statement.format(password=password))
             cursor.execute(f"alter user lockstep identified by '{password}'")
         shop.create(root)
         say("the shop has been open for a while, and its server has purged the log of that time")
-        with shop.Traffic(_connector(server), WORKERS, SEED, pause=0, first=WORKERS) as traffic:
-            sleep(SECONDS_BEFORE)
-            traffic.check()
+        with shop.Traffic(
+            _connector(server), WORKERS, SEED, pause=0, first_customer=WORKERS
+        ) as traffic:
+            sleep(SECONDS_OF_PAST_TRAFFIC)
+            traffic.raise_error()
         with root.cursor() as cursor:
             cursor.execute("flush binary logs")
             cursor.execute("show binary logs")
@@ -111,8 +113,8 @@ def _root(server: RunningMySql) -> ConnectionSettings:
     return ConnectionSettings(server.host, server.port, server.user, server.password, tls="off")
 
 
-CUSTOMERS = "e-mails are hashed, and whoever lives in no city is left out"
-_SHAPE = """
+SHOWN_CUSTOMERS = "e-mails are hashed, and whoever lives in no city is left out"
+_CUSTOMERS_SETTINGS = """
 [[sources.table]]
 match = "shop.customers"
 hash_columns = ["email"]
@@ -133,26 +135,26 @@ def write_configuration(folder: Path, example: Path, server: RunningMySql) -> Pa
     (folder / "privacy-key").touch(mode=0o600)
     (folder / "privacy-key").write_text(secrets.token_urlsafe(32))
     path = folder / "lockstep.toml"
-    path.write_text(text + _SHAPE, encoding="utf-8")
+    path.write_text(text + _CUSTOMERS_SETTINGS, encoding="utf-8")
     return path
 
 
-def perform(
+def run_demo(
     settings: Settings,
     server: RunningMySql,
     say: Callable[[str], None],
-    show: Callable[[Ran], None],
-) -> Told:
+    show_run: Callable[[DemoRun], None],
+) -> DemoResult:
     """Have Dagster carry out three runs while the shop writes and its tables are altered, then
-    compare MySQL with the lake while it goes on writing."""
+    compare MySQL with the lake while the shop goes on writing."""
     from lockstep.assets.home import dagster_home
     from lockstep.assets.names import job_name
     from lockstep.pipeline.run.proof.verify_rows import verify
     from lockstep.resources.adapters import Adapters
 
     connect = _connector(server)
-    runs: list[Ran] = []
-    say(f"of the shop's customers the lake shows a part: {CUSTOMERS}")
+    runs: list[DemoRun] = []
+    say(f"of the shop's customers the lake shows a part: {SHOWN_CUSTOMERS}")
     say("starting Dagster, whose page will show the runs")
     home = dagster_home(settings.state_folder)
     with (
@@ -160,41 +162,33 @@ def perform(
         Adapters(settings, on_warning=say) as adapters,
     ):
 
-        def run() -> None:
-            clock = perf_counter()
-            run_id = launch(dagster, job_name(SOURCE))
-            seconds = perf_counter() - clock
+        def run_once() -> None:
+            begin = perf_counter()
+            run_id = run_job(dagster, job_name(SOURCE))
+            seconds = perf_counter() - begin
             report = report_of_run(adapters.ledger(), SOURCE, run_id, datetime.now(UTC))
-            runs.append(Ran(report, seconds))
-            show(runs[-1])
+            runs.append(DemoRun(report, seconds))
+            show_run(runs[-1])
 
         say(f"opening the shop: {WORKERS} people buy, pay, change their minds")
-        with shop.Traffic(connect, WORKERS, SEED, pause=PAUSE) as traffic:
+        with shop.Traffic(connect, WORKERS, SEED, pause=PAUSE_SECONDS) as traffic:
             for portion in range(RUNS_UNDER_TRAFFIC):
                 sleep(SECONDS_OF_TRAFFIC / 2)
-                for statement in _rebuild(connect, portion):
+                for statement in _alter_tables(connect, portion):
                     say(f"meanwhile: {statement}")
                 sleep(SECONDS_OF_TRAFFIC / 2)
-                traffic.check()
-                run()
+                traffic.raise_error()
+                run_once()
             say("MySQL and the lake are compared while the shop is open")
-            verified = verify(adapters.workplace(SOURCE, SilentProgress()))
-        return Told(tuple(runs), verified, traffic.counts, settings.path)
-
-
-def _rebuild(connect: Callable[[], shop.Connection], portion: int) -> tuple[str, ...]:
-    with closing(connect()) as connection:
-        cursor = connection.cursor()
-        done = rebuild(cursor, portion)
-        connection.commit()
-        return done
+            comparison = verify(adapters.workplace(SOURCE, SilentProgress()))
+        return DemoResult(tuple(runs), comparison, traffic.counts, settings.path)
 
 
 # -- schema changes between two runs, while people shop --------------------------------------------
 #
 # They do not touch what purchases use, so that no purchase fails.
 
-CHANGES: Final[Sequence[tuple[str, ...]]] = (
+_ALTERATIONS: Final[Sequence[tuple[str, ...]]] = (
     (
         "alter table customers add column tier varchar(10) not null default 'new'",
         "update customers set tier = 'old' where id % 3 = 0",
@@ -215,18 +209,15 @@ CHANGES: Final[Sequence[tuple[str, ...]]] = (
         "update prices set price = price + 1 where sku like '%1'",
     ),
 )
-"""Adds a column; renames and widens columns; replaces a table by a new one."""
+"""Three portions: add a column; rename and widen columns; replace a table by a new one."""
 
 
-class Cursor(Protocol):
-    """The part of DB-API 2.0's cursor that this module uses."""
-
-    def execute(self, statement: str) -> Any: ...
-
-
-def rebuild(cursor: Cursor, portion: int) -> tuple[str, ...]:
+def _alter_tables(connect: Callable[[], shop.Connection], portion: int) -> list[str]:
     """Execute a portion; return its statements that change a structure."""
-    for statement in CHANGES[portion]:
-        cursor.execute(statement)
-    changing = ("alter", "create", "rename", "drop")
-    return tuple(change for change in CHANGES[portion] if change.startswith(changing))
+    with closing(connect()) as connection:
+        cursor = connection.cursor()
+        for statement in _ALTERATIONS[portion]:
+            cursor.execute(statement)
+        connection.commit()
+    ddl = ("alter", "create", "rename", "drop")
+    return [statement for statement in _ALTERATIONS[portion] if statement.startswith(ddl)]

@@ -1,8 +1,8 @@
 """Servers from Debian's packages: MySQL from the rolling release, and others for the tests. They
 are unpacked into a cache folder, never installed.
 
-The host's own apt and mirror fetch them. The packages include their C library, so that a program is
-started by its own loader, and runs on a Debian (or a relative of it) of any age.
+The host's own apt fetches them from the host's mirror. They include a C library and its loader,
+which starts the program, so that it runs on a Debian (or a relative of it) of any age.
 """
 
 from __future__ import annotations
@@ -25,76 +25,79 @@ _MIRROR = re.compile(r"https?://[^\s\]]+/debian/?(?=\s|$)", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
-class DebianPackage:
-    """Packages of a Debian release, with everything that they depend on. `folder`: their name in
-    the cache; `title`, `cure`: their name in an error, and its hint; `packages`: names for apt,
-    separated by spaces."""
+class DebianPackages:
+    """Packages of a Debian release, with everything that they depend on.
+
+    `title`: what an error calls them. `folder`: their folder's name in the cache. `suite`: the
+    release. `names`: their names for apt, separated by spaces. `cure`: the error's hint.
+    """
 
     title: str
     folder: str
     suite: str
-    packages: str
+    names: str
     cure: str
 
 
-MYSQL = DebianPackage("MySQL", "mysql-debian", "sid", "mysql-server-core", CURE)
+MYSQL = DebianPackages("MySQL", "mysql-debian", "sid", "mysql-server-core", CURE)
 
 
-def packaged_mysqld(cache: Path) -> tuple[str, ...]:
+def packaged_mysqld_command(cache: Path) -> tuple[str, ...]:
     """Return the command that starts the unpacked `mysqld`, which is downloaded if it is not in
-    the cache. Raises `SetupIncomplete` as `unpacked` does."""
-    root = unpacked(MYSQL, cache)
+    the cache. Raises `SetupIncomplete` as `unpack` does."""
+    root = unpack(MYSQL, cache)
     return (
-        *through_own_loader(MYSQL, root, root / "usr/sbin/mysqld"),
+        *command_with_own_loader(MYSQL, root, root / "usr/sbin/mysqld"),
         "--no-defaults",
         f"--lc-messages-dir={root / 'usr/share/mysql'}",
         f"--plugin-dir={root / 'usr/lib/mysql/plugin'}",
     )
 
 
-def unpacked(package: DebianPackage, cache: Path) -> Path:
+def unpack(packages: DebianPackages, cache: Path) -> Path:
     """Return the folder with the package's files, laid out as under `/`. They are downloaded if
     they are missing, by one process at a time. `SetupIncomplete` if there is no apt or no Debian
     mirror, or if the download fails."""
-    root = cache / package.folder
+    root = cache / packages.folder
     cache.mkdir(parents=True, exist_ok=True)
-    with exclusive_lock(cache / f"{package.folder}.lock"):
+    with exclusive_lock(cache / f"{packages.folder}.lock"):
         if not root.exists():
-            _fetch(package, root)
+            _fetch(packages, root)
     return root
 
 
-def through_own_loader(package: DebianPackage, root: Path, program: Path) -> tuple[str, ...]:
+def command_with_own_loader(packages: DebianPackages, root: Path, program: Path) -> tuple[str, ...]:
     """Return the words that start the program with the loader and the libraries of `root` only.
     `SetupIncomplete` if one of them is missing."""
     # Releases before the merge of / and /usr have both folders.
-    libraries = sorted(
+    library_folders = sorted(
         f for p in ("lib/*-linux-gnu", "usr/lib/*-linux-gnu") for f in root.glob(p) if f.is_dir()
     )
-    loaders = [loader for folder in libraries for loader in folder.glob("ld-linux-*.so.*")]
+    loaders = [loader for folder in library_folders for loader in folder.glob("ld-linux-*.so.*")]
     if not (loaders and program.exists()):
         raise SetupIncomplete(
-            f"the unpacked {package.title} in {root} is incomplete",
+            f"the unpacked {packages.title} in {root} is incomplete",
             hint=f"delete {root} and start again",
         )
-    path = ":".join(str(folder) for folder in (*libraries, root / "usr/lib"))
+    path = ":".join(str(folder) for folder in (*library_folders, root / "usr/lib"))
     return (str(loaders[0]), "--library-path", path, str(program))
 
 
-def _fetch(package: DebianPackage, root: Path) -> None:
+def _fetch(packages: DebianPackages, root: Path) -> None:
     apt, dpkg = shutil.which("apt-get"), shutil.which("dpkg")
     mirror = debian_mirror(Path("/etc/apt"))
     keyrings = sorted(Path("/usr/share/keyrings").glob("debian-archive-keyring.[gp][pg][gp]"))
     if not (apt and dpkg and mirror and keyrings):
         raise SetupIncomplete(
-            f"no {package.title} was found, and Debian's cannot be fetched here", hint=package.cure
+            f"no {packages.title} was found, and Debian's cannot be fetched here",
+            hint=packages.cure,
         )
     with tempfile.TemporaryDirectory(dir=root.parent, prefix=".fetching-") as folder:
         work = Path(folder)
-        source = f"deb [signed-by={keyrings[0]}] {mirror} {package.suite} main\n"
-        _download(package, apt, work, source)
+        source = f"deb [signed-by={keyrings[0]}] {mirror} {packages.suite} main\n"
+        _download(packages, apt, work, source)
         for archive in sorted((work / "archives").glob("*.deb")):
-            _run(package, [dpkg, "-x", str(archive), str(work / "root")])
+            _run(packages, [dpkg, "-x", str(archive), str(work / "root")])
         # Rename at the end, so that the final name exists only if it is complete.
         (work / "root").rename(root)
 
@@ -115,7 +118,7 @@ def debian_mirror(etc_apt: Path) -> str | None:
     return None
 
 
-def _download(package: DebianPackage, apt: str, work: Path, source: str) -> None:
+def _download(packages: DebianPackages, apt: str, work: Path, source: str) -> None:
     for folder in ("lists/partial", "archives/partial", "root"):
         (work / folder).mkdir(parents=True)
     (work / "status").touch()
@@ -132,22 +135,22 @@ def _download(package: DebianPackage, apt: str, work: Path, source: str) -> None
         "APT::Sandbox::User": "root",
     }
     options = [part for key, value in settings.items() for part in ("-o", f"{key}={value}")]
-    _run(package, [apt, "-qq", *options, "update"])
+    _run(packages, [apt, "-qq", *options, "update"])
     install = [
         "--no-install-recommends",
         "--download-only",
         "-y",
         "install",
-        *package.packages.split(),
+        *packages.names.split(),
     ]
-    _run(package, [apt, "-qq", *options, *install])
+    _run(packages, [apt, "-qq", *options, *install])
 
 
-def _run(package: DebianPackage, command: list[str]) -> None:
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        last = (done.stderr or done.stdout).strip().splitlines()[-1:]
+def _run(packages: DebianPackages, command: list[str]) -> None:
+    process = subprocess.run(command, capture_output=True, text=True, check=False)
+    if process.returncode != 0:
+        last_line = (process.stderr or process.stdout).strip().splitlines()[-1:]
         raise SetupIncomplete(
-            f"fetching {package.title} failed at `{Path(command[0]).name}`: {' '.join(last)}",
-            hint=package.cure,
+            f"fetching {packages.title} failed at `{Path(command[0]).name}`: {' '.join(last_line)}",
+            hint=packages.cure,
         )

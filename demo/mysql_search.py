@@ -1,4 +1,4 @@
-"""Finds a MySQL for the demo and the tests. `mysqld` starts it."""
+"""Finds a MySQL for the demo and the tests, which the module `mysqld` then starts."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from demo.mysql_packages import packaged_mysqld
+from demo.mysql_packages import packaged_mysqld_command
 from lockstep.pipeline.values.errors import ConfigurationError
 
-VARIABLE = "LOCKSTEP_TEST_MYSQL"
+ADDRESS_VARIABLE = "LOCKSTEP_TEST_MYSQL"
 IMAGE = "mysql:8.4"
 _VERSION = re.compile(r"Ver (?P<major>\d+)\.\d+\.\d+")
 
@@ -38,7 +38,7 @@ class Program:
 
 @dataclass(frozen=True, slots=True)
 class DockerImage:
-    """A MySQL image for a Docker engine that answers."""
+    """The name of a MySQL image; the Docker engine of this host answers."""
 
     image: str
 
@@ -50,18 +50,18 @@ def find_mysql(environment: Mapping[str, str]) -> MySql:
     """Return the first of LOCKSTEP_TEST_MYSQL, `mysqld` on PATH, Docker and Debian's packages,
     which are downloaded once into the user's cache. `ConfigurationError` if LOCKSTEP_TEST_MYSQL
     is no address, `SetupIncomplete` if there is no MySQL."""
-    if environment.get(VARIABLE):
-        return given_server(environment[VARIABLE])
-    return _on_path(environment) or _docker() or _packaged(environment)
+    if environment.get(ADDRESS_VARIABLE):
+        return parse_given_server(environment[ADDRESS_VARIABLE])
+    return _program_on_path(environment) or _docker_image() or _packaged_program(environment)
 
 
-def given_server(dsn: str) -> GivenServer:
+def parse_given_server(dsn: str) -> GivenServer:
     """Parse `mysql://user:password@host:port`, whose port is 3306 by default."""
     parts = urlsplit(dsn)
     if parts.scheme != "mysql" or not parts.hostname or not parts.username:
         raise ConfigurationError(
-            f"{VARIABLE} is not a server's address",
-            hint=f"{VARIABLE}=mysql://root:password@127.0.0.1:3306",
+            f"{ADDRESS_VARIABLE} is not a server's address",
+            hint=f"{ADDRESS_VARIABLE}=mysql://root:password@127.0.0.1:3306",
         )
     password = unquote(parts.password or "")
     return GivenServer(parts.hostname, parts.port or 3306, unquote(parts.username), password)
@@ -73,34 +73,34 @@ def cache_folder(environment: Mapping[str, str]) -> Path:
     return (Path(base) if base else Path.home() / ".cache") / "lockstep"
 
 
-def suits(version: str) -> bool:
-    """Return whether the output of `mysqld --version` is that of MySQL 8.0 or newer, not of
-    MariaDB."""
+def is_suitable(version: str) -> bool:
+    """Return whether `version`, the output of `mysqld --version`, is that of MySQL 8.0 or newer,
+    not of MariaDB."""
     match = _VERSION.search(version)
     return "mariadb" not in version.lower() and match is not None and int(match["major"]) >= 8
 
 
 def _version(command: tuple[str, ...]) -> str:
-    done = subprocess.run([*command, "--version"], capture_output=True, text=True, check=False)
-    return done.stdout.strip()
+    process = subprocess.run([*command, "--version"], capture_output=True, text=True, check=False)
+    return process.stdout.strip()
 
 
-def _on_path(environment: Mapping[str, str]) -> Program | None:
+def _program_on_path(environment: Mapping[str, str]) -> Program | None:
     # Debian has servers in sbin, which is not on every account's PATH.
     path = environment.get("PATH", "") + ":/usr/sbin:/usr/local/sbin"
     program = shutil.which("mysqld", path=path)
     if program is None:
         return None
     version = _version((program,))
-    return Program((program, "--no-defaults"), version) if suits(version) else None
+    return Program((program, "--no-defaults"), version) if is_suitable(version) else None
 
 
-def _docker() -> DockerImage | None:
+def _docker_image() -> DockerImage | None:
     program = shutil.which("docker")
     if program is None:
         return None
     try:
-        done = subprocess.run(
+        process = subprocess.run(
             [program, "info", "--format", "{{.ServerVersion}}"],
             capture_output=True,
             check=False,
@@ -108,9 +108,9 @@ def _docker() -> DockerImage | None:
         )
     except subprocess.TimeoutExpired:
         return None
-    return DockerImage(IMAGE) if done.returncode == 0 else None
+    return DockerImage(IMAGE) if process.returncode == 0 else None
 
 
-def _packaged(environment: Mapping[str, str]) -> Program:
-    command = packaged_mysqld(cache_folder(environment))
+def _packaged_program(environment: Mapping[str, str]) -> Program:
+    command = packaged_mysqld_command(cache_folder(environment))
     return Program(command, _version(command))

@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import Protocol, Self, assert_never
 
 from demo.mysql_search import DockerImage, GivenServer, MySql, Program, cache_folder
-from demo.tcp import free_port, greets
+from demo.tcp import free_port, is_mysql_greeting
 from lockstep.pipeline.values.errors import ConfigurationError, SetupIncomplete
 from lockstep.resources.file_lock import exclusive_lock
 
@@ -42,16 +42,17 @@ SETTINGS = (
 )
 
 
-# Creates a missing data folder, given the program, the folder, the cache and the options.
-PrepareData = Callable[[Program, Path, Path, Sequence[str]], None]
+EnsureDataFolder = Callable[[Program, Path, Path, Sequence[str]], None]
+"""A function that creates a missing data folder, given the program, the folder, the cache and the
+options."""
 
 
 class RunningMySql(Protocol):
     """A server that is reached over TCP with an account that may do everything.
 
     `stop`, `kill` and `start` keep its data, host and port. As a context manager it is started on
-    entry, and removed at the end. A server that somebody else runs refuses all three, and is not
-    changed.
+    entry and ended on exit. A server that somebody else runs refuses `stop`, `kill` and `start`,
+    and the context neither starts nor ends it.
     """
 
     host: str
@@ -87,7 +88,7 @@ def mysql_server(
     picks a free one; `options`: mysqld's, which override ours."""
     match mysql:
         case GivenServer():
-            return SomebodysMySql(mysql)
+            return GivenMySql(mysql)
         case Program():
             return ProgramMySql(
                 mysql, folder, cache_folder(environment), port=port, options=options
@@ -97,8 +98,8 @@ def mysql_server(
     assert_never(mysql)
 
 
-class SomebodysMySql:
-    """The server in LOCKSTEP_TEST_MYSQL."""
+class GivenMySql:
+    """The server that LOCKSTEP_TEST_MYSQL names."""
 
     def __init__(self, given: GivenServer) -> None:
         self.host, self.port = given.host, given.port
@@ -132,7 +133,7 @@ class SomebodysMySql:
 # version of the program; each copy becomes a server with its own UUID.
 
 # Options that cannot change after a data folder is initialised.
-_INITIAL = (
+_INITIAL_OPTIONS = (
     "lower-case-table-names",
     "innodb-page-size",
     "innodb-data-file-path",
@@ -140,12 +141,12 @@ _INITIAL = (
 )
 
 
-def prepare_data(program: Program, data: Path, cache: Path, options: Sequence[str]) -> None:
+def ensure_data_folder(program: Program, data: Path, cache: Path, options: Sequence[str]) -> None:
     """Create `data` as a fresh data folder (root without a password) unless it exists."""
     if data.exists():
         return
-    initial_options = tuple(sorted(o for o in options if _option_name(o) in _INITIAL))
-    prepared = _prepared(program, cache, initial_options)
+    initial_options = tuple(sorted(o for o in options if _option_name(o) in _INITIAL_OPTIONS))
+    prepared = _prepared_folder(program, cache, initial_options)
     # Rename at the end, so that no later start uses a half-copied folder.
     with tempfile.TemporaryDirectory(dir=data.parent, prefix=".copying-") as folder:
         copy = Path(folder, "data")
@@ -153,7 +154,7 @@ def prepare_data(program: Program, data: Path, cache: Path, options: Sequence[st
         copy.rename(data)
 
 
-def account() -> tuple[str, ...]:
+def root_options() -> tuple[str, ...]:
     """Return the option that mysqld requires to run as root."""
     return ("--user=root",) if os.geteuid() == 0 else ()
 
@@ -162,12 +163,12 @@ def _option_name(option: str) -> str:
     return option.removeprefix("--").partition("=")[0].replace("_", "-")
 
 
-def _prepared(program: Program, cache: Path, initial_options: tuple[str, ...]) -> Path:
-    marks = (*program.command, program.version, *initial_options)
-    mark = hashlib.sha256("\0".join(marks).encode()).hexdigest()[:12]
-    prepared = cache / f"mysql-data-{mark}"
+def _prepared_folder(program: Program, cache: Path, initial_options: tuple[str, ...]) -> Path:
+    words = (*program.command, program.version, *initial_options)
+    digest = hashlib.sha256("\0".join(words).encode()).hexdigest()[:12]
+    prepared = cache / f"mysql-data-{digest}"
     cache.mkdir(parents=True, exist_ok=True)
-    with exclusive_lock(cache / f"mysql-data-{mark}.lock"):
+    with exclusive_lock(cache / f"mysql-data-{digest}.lock"):
         if not prepared.exists():
             _initialise(program, prepared, initial_options)
     return prepared
@@ -176,11 +177,11 @@ def _prepared(program: Program, cache: Path, initial_options: tuple[str, ...]) -
 def _initialise(program: Program, prepared: Path, initial_options: tuple[str, ...]) -> None:
     with tempfile.TemporaryDirectory(dir=prepared.parent, prefix=".initialising-") as folder:
         data = Path(folder, "data")
-        done = subprocess.run(
+        process = subprocess.run(
             [
                 *program.command,
                 "--initialize-insecure",
-                *account(),
+                *root_options(),
                 f"--datadir={data}",
                 "--loose-innodb-redo-log-capacity=64M",
                 "--secure-file-priv=",
@@ -190,10 +191,10 @@ def _initialise(program: Program, prepared: Path, initial_options: tuple[str, ..
             text=True,
             check=False,
         )
-        if done.returncode != 0:
-            last = " ".join(done.stderr.strip().splitlines()[-1:])
+        if process.returncode != 0:
+            last_line = " ".join(process.stderr.strip().splitlines()[-1:])
             raise SetupIncomplete(
-                f"mysqld could not make a data folder: {last}",
+                f"mysqld could not make a data folder: {last_line}",
                 hint="name a server: LOCKSTEP_TEST_MYSQL=mysql://root:password@host:3306",
             )
         data.rename(prepared)
@@ -219,7 +220,7 @@ class ProgramMySql:
         port: int,
         options: Sequence[str],
         settings: Sequence[str] = SETTINGS,
-        prepare: PrepareData = prepare_data,
+        prepare: EnsureDataFolder = ensure_data_folder,
     ) -> None:
         self.port = port or free_port()
         self.data = folder / "data"
@@ -245,7 +246,7 @@ class ProgramMySql:
         return None if self._process is None else self._process.pid
 
     @property
-    def crashed(self) -> bool:
+    def has_crashed(self) -> bool:
         """True if the server ended although nobody stopped it."""
         return self._process is not None and self._process.poll() is not None
 
@@ -255,7 +256,7 @@ class ProgramMySql:
         if self._process is not None:
             return
         self._folder.mkdir(parents=True, exist_ok=True)
-        end_leftover(self.data)
+        kill_leftover(self.data)
         # The number in a killed server's lock file may belong to another process now.
         (self.data / "mysqld.sock.lock").unlink(missing_ok=True)
         self._prepare(self._program, self.data, self._cache, self._options)
@@ -279,7 +280,7 @@ class ProgramMySql:
             return subprocess.Popen(
                 [
                     *self._program.command,
-                    *account(),
+                    *root_options(),
                     f"--datadir={self.data}",
                     f"--port={self.port}",
                     # Relative to the data folder: a socket's whole path may be too long.
@@ -298,21 +299,21 @@ class ProgramMySql:
 
     def _await_greeting(self, process: subprocess.Popen[bytes]) -> None:
         deadline = time.monotonic() + START_SECONDS
-        while not greets(self.host, self.port):
+        while not is_mysql_greeting(self.host, self.port):
             if process.poll() is not None:
-                raise self._not_started("ended at once")
+                raise self._start_error("ended at once")
             if time.monotonic() > deadline:
-                raise self._not_started(f"did not answer within {START_SECONDS:.0f} s")
+                raise self._start_error(f"did not answer within {START_SECONDS:.0f} s")
             time.sleep(0.05)
 
-    def _not_started(self, failure: str) -> SetupIncomplete:
+    def _start_error(self, failure: str) -> SetupIncomplete:
         return SetupIncomplete(f"mysqld {failure}", hint=f"its log says why: {self.log}")
 
-    def _end(self, how: signal.Signals) -> None:
+    def _end(self, end_signal: signal.Signals) -> None:
         process, self._process = self._process, None
         if process is None:
             return
-        process.send_signal(how)
+        process.send_signal(end_signal)
         try:
             process.wait(STOP_SECONDS)
         except subprocess.TimeoutExpired:
@@ -325,8 +326,9 @@ def _restore_interrupt() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
-def end_leftover(data: Path) -> None:
-    """End a server that an earlier process, which was killed, left on this data folder."""
+def kill_leftover(data: Path) -> None:
+    """Kill the server that still runs on this data folder because the process that started it was
+    killed."""
     try:
         pid = int((data / "mysqld.pid").read_text())
         command = Path(f"/proc/{pid}/cmdline").read_bytes()
@@ -363,7 +365,7 @@ class DockerMySql:
     ) -> None:
         self.port = port or free_port()
         self._image = image.image
-        self._note = folder / "container"
+        self._id_file = folder / "container"
         # Inside the container the server must listen on its network's address.
         self._settings = tuple(s for s in settings if not s.startswith("--bind-address"))
         self._container: str | None = None
@@ -380,10 +382,10 @@ class DockerMySql:
     def start(self) -> None:
         """Create the container, or start it again, and wait until the server greets clients."""
         if self._container is None:
-            self._container = self._make()
+            self._container = self._create_container()
         _docker("start", self._container)
         deadline = time.monotonic() + DOCKER_START_SECONDS
-        while not greets(self.host, self.port):
+        while not is_mysql_greeting(self.host, self.port):
             if time.monotonic() > deadline:
                 raise SetupIncomplete(
                     f"MySQL in Docker did not answer within {DOCKER_START_SECONDS:.0f} s",
@@ -399,10 +401,10 @@ class DockerMySql:
         if self._container is not None:
             _docker("kill", self._container)
 
-    def _make(self) -> str:
-        self._note.parent.mkdir(parents=True, exist_ok=True)
-        if self._note.exists():
-            self._remove(self._note.read_text())
+    def _create_container(self) -> str:
+        self._id_file.parent.mkdir(parents=True, exist_ok=True)
+        if self._id_file.exists():
+            self._remove(self._id_file.read_text())
         container = _docker(
             "create",
             "--env=MYSQL_ALLOW_EMPTY_PASSWORD=yes",
@@ -411,21 +413,21 @@ class DockerMySql:
             self._image,
             *self._settings,
         )
-        self._note.write_text(container)
+        self._id_file.write_text(container)
         return container
 
     def _remove(self, container: str) -> None:
         # `--force` also ends a running container, and does not fail if there is none.
         _docker("rm", "--force", "--volumes", container)
-        self._note.unlink(missing_ok=True)
+        self._id_file.unlink(missing_ok=True)
 
 
 def _docker(*words: str) -> str:
-    done = subprocess.run(["docker", *words], capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        last = " ".join(done.stderr.strip().splitlines()[-1:])
+    process = subprocess.run(["docker", *words], capture_output=True, text=True, check=False)
+    if process.returncode != 0:
+        last_line = " ".join(process.stderr.strip().splitlines()[-1:])
         raise SetupIncomplete(
-            f"`docker {words[0]}` failed: {last}",
+            f"`docker {words[0]}` failed: {last_line}",
             hint="start the Docker engine, or put mysqld 8.0 or newer on PATH",
         )
-    return done.stdout.strip()
+    return process.stdout.strip()

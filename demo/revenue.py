@@ -1,8 +1,8 @@
 """An example of an asset that is built from mirrors: the shop's revenue by day.
 
-It is built again when the data version of `acknowledged` changes, and reads all tables at one place
-in the log, so that orders and their lines belong together, whatever runs write meanwhile. Lockstep
-itself does not need it.
+It is built again when the data version of the asset `acknowledged` changes. It reads all tables at
+one place in the log, so that orders and their lines belong together, whatever runs write meanwhile.
+Lockstep itself does not need it.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ ACKNOWLEDGED = SourceNames("shop").acknowledged
 
 
 def revenue(tables: VersionSet) -> dict[date, Decimal]:
-    """Return the value of the orders of each day. ValueError for a line without its order, which
-    would be half a transaction."""
+    """Return the value of the orders of each day. Raise ValueError for a line without its order:
+    the tables would show half a transaction."""
     orders = tables["shop.orders"].arrow()
-    days = dict(zip(orders["id"].to_pylist(), orders["placed_at"].to_pylist(), strict=True))
-    days_revenue: dict[date, Decimal] = {}
+    placed_at = dict(zip(orders["id"].to_pylist(), orders["placed_at"].to_pylist(), strict=True))
+    by_day: dict[date, Decimal] = {}
     for line in tables["shop.order_lines"].arrow().to_pylist():
-        if line["order_id"] not in days:
+        if line["order_id"] not in placed_at:
             raise ValueError(f"order {line['order_id']} has a line, and does not exist")
-        day = days[line["order_id"]].date()
-        days_revenue[day] = days_revenue.get(day, Decimal()) + line["quantity"] * line["price"]
-    return dict(sorted(days_revenue.items()))
+        day = placed_at[line["order_id"]].date()
+        by_day[day] = by_day.get(day, Decimal()) + line["quantity"] * line["price"]
+    return dict(sorted(by_day.items()))
 
 
 def revenue_asset(config: Path) -> dg.AssetsDefinition:
-    """Return the asset. It is built when a run has acknowledged something, not when it only
+    """Return the asset. It is built when a run has acknowledged something, not when a run has only
     merged it, because its trigger is the data version of `acknowledged`."""
 
     @dg.asset(
@@ -50,7 +50,7 @@ def revenue_asset(config: Path) -> dg.AssetsDefinition:
     def revenue_by_day() -> dg.MaterializeResult[None]:
         tables = lockstep.read_at("shop", config=config)
         by_day = revenue(tables)
-        rows = "\n".join(f"| {day} | {money:,.2f} |" for day, money in by_day.items())
+        rows = "\n".join(f"| {day} | {value:,.2f} |" for day, value in by_day.items())
         return dg.MaterializeResult(
             metadata={
                 "revenue": float(sum(by_day.values())),
@@ -63,7 +63,7 @@ def revenue_asset(config: Path) -> dg.AssetsDefinition:
     return revenue_by_day
 
 
-def downstream(config: Path) -> dg.Definitions:
+def downstream_definitions(config: Path) -> dg.Definitions:
     """Return the asset with its sensor, which runs by default."""
     return dg.Definitions(
         assets=[revenue_asset(config)],
@@ -83,4 +83,4 @@ def defs() -> dg.Definitions:
     """The code location of `demo/workspace.yaml`: Lockstep's definitions and the example asset."""
     config = config_path()
     executor = dg.Definitions(executor=dg.in_process_executor)
-    return dg.Definitions.merge(executor, definitions_of(config), downstream(config))
+    return dg.Definitions.merge(executor, definitions_of(config), downstream_definitions(config))

@@ -19,7 +19,7 @@ from typing import Any, Protocol, Self
 DATABASE = "shop"
 TABLES = ("customers", "orders", "order_lines", "stock")
 
-_TABLES = (
+_CREATE_TABLES = (
     """create table customers (
          id         int unsigned auto_increment primary key,
          name       varchar(80) not null,
@@ -54,11 +54,11 @@ _TABLES = (
 _NAMES = ("Ada Okafor", "Zoë Martin", "Łukasz Nowak", "山田 花子", "José Ibáñez", "Mia O'Neill")
 _CITIES = ("Lagos", "Köln", "Łódź", "京都", "Cádiz", "Galway", None)
 _STATUSES = ("paid", "sent", "returned")
-ARTICLES = 40
-_HOT_ARTICLES = 4
-CUSTOMERS = 200
+ARTICLE_COUNT = 40
+_HOT_ARTICLE_COUNT = 4
+CUSTOMER_COUNT = 200
 
-_DEADLOCKS = (1205, 1213)  # lock wait timeout, deadlock: MySQL asks to try again
+_DEADLOCK_ERRORS = (1205, 1213)  # lock wait timeout, deadlock: MySQL asks to try again
 
 
 class Connection(Protocol):
@@ -89,27 +89,28 @@ def create(connection: Connection, database: str = DATABASE) -> None:
     cursor = connection.cursor()
     cursor.execute(f"create database `{database}` character set utf8mb4")
     cursor.execute(f"use `{database}`")
-    for table in _TABLES:
+    for table in _CREATE_TABLES:
         cursor.execute(table)
     cursor.execute("begin")
-    people = [person(number) for number in range(CUSTOMERS)]
+    customers = [customer_values(number) for number in range(CUSTOMER_COUNT)]
     cursor.executemany(
-        "insert into customers (name, email, city, created_at) values (%s, %s, %s, now(3))", people
+        "insert into customers (name, email, city, created_at) values (%s, %s, %s, now(3))",
+        customers,
     )
-    articles = [(article(number), 1000) for number in range(ARTICLES)]
-    cursor.executemany("insert into stock (sku, on_hand) values (%s, %s)", articles)
+    stock = [(sku(number), 1000) for number in range(ARTICLE_COUNT)]
+    cursor.executemany("insert into stock (sku, on_hand) values (%s, %s)", stock)
     connection.commit()
     cursor.close()
 
 
-def person(number: int) -> tuple[str, str | None, str | None]:
+def customer_values(number: int) -> tuple[str, str | None, str | None]:
     """Return name, e-mail and city of a customer; the city may be NULL."""
     name = _NAMES[number % len(_NAMES)]
     return name, f"customer{number}@example.org", _CITIES[number % len(_CITIES)]
 
 
-def article(number: int) -> str:
-    """Return an article's number (SKU)."""
+def sku(number: int) -> str:
+    """Return an article's number."""
     return f"ART-{number:04d}"
 
 
@@ -117,15 +118,15 @@ def article(number: int) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
-    """Numbers of transactions; MySQL itself rolled back the `deadlocked` ones."""
+class TransactionCounts:
+    """Numbers of transactions by their end; MySQL itself rolled back the `deadlocked` ones."""
 
     committed: int = 0
     rolled_back: int = 0
     deadlocked: int = 0
 
-    def __add__(self, other: Counts) -> Counts:
-        return Counts(
+    def __add__(self, other: TransactionCounts) -> TransactionCounts:
+        return TransactionCounts(
             self.committed + other.committed,
             self.rolled_back + other.rolled_back,
             self.deadlocked + other.deadlocked,
@@ -137,7 +138,7 @@ class Traffic:
 
     The same seed gives each of them the same transactions; the server decides their order. `pause`:
     seconds between two transactions of a customer; `connect`: returns connections that use the
-    shop's database; `first`: the number of the first customer, so that later traffic can have other
+    shop's database; `first_customer`: its number, so that later traffic can have other
     customers.
     """
 
@@ -148,37 +149,37 @@ class Traffic:
         seed: int,
         *,
         pause: float = 0.002,
-        first: int = 0,
+        first_customer: int = 0,
     ) -> None:
-        self._closing = threading.Event()
+        self._stopping = threading.Event()
         self._workers = [
-            _Worker(connect, f"{seed}/{number}", number, pause, self._closing)
-            for number in range(first, first + workers)
+            _Worker(connect, f"{seed}/{number}", number, pause, self._stopping)
+            for number in range(first_customer, first_customer + workers)
         ]
         self._threads = ThreadPoolExecutor(workers, thread_name_prefix="shop")
-        self._ends: list[Future[None]] = []
+        self._futures: list[Future[None]] = []
 
     def start(self) -> None:
-        self._ends = [self._threads.submit(worker.run) for worker in self._workers]
+        self._futures = [self._threads.submit(worker.run) for worker in self._workers]
 
-    def stop(self) -> Counts:
+    def stop(self) -> TransactionCounts:
         """Wait until all transactions have ended, and close the connections. Raise the error
         that stopped a customer, if any."""
-        self._closing.set()
+        self._stopping.set()
         self._threads.shutdown()
-        self.check()
+        self.raise_error()
         return self.counts
 
-    def check(self) -> None:
+    def raise_error(self) -> None:
         """Raise the error that stopped a customer, if any."""
-        for end in self._ends:
-            if end.done():
-                end.result()
+        for future in self._futures:
+            if future.done():
+                future.result()
 
     @property
-    def counts(self) -> Counts:
+    def counts(self) -> TransactionCounts:
         """The transactions so far."""
-        return sum((worker.counts for worker in self._workers), Counts())
+        return sum((worker.counts for worker in self._workers), TransactionCounts())
 
     def __enter__(self) -> Self:
         self.start()
@@ -195,76 +196,80 @@ class _Worker:
         seed: str,
         number: int,
         pause: float,
-        closed: threading.Event,
+        stopping: threading.Event,
     ) -> None:
-        self.counts = Counts()
+        self.counts = TransactionCounts()
         self._connect = connect
-        self._errand = Errands(random.Random(seed), number)
+        self._errands = Errands(random.Random(seed), number)
         self._pause = pause
-        self._closing = closed
+        self._stopping = stopping
 
     def run(self) -> None:
         with closing(self._connect()) as connection:
-            while not self._closing.wait(self._pause):
+            while not self._stopping.wait(self._pause):
                 self.counts += self._transaction(connection)
 
-    def _transaction(self, connection: Connection) -> Counts:
+    def _transaction(self, connection: Connection) -> TransactionCounts:
         cursor = connection.cursor()
-        errand = self._errand.choose()
+        errand = self._errands.choose()
         try:
             cursor.execute("begin")
-            keep = errand(cursor)
-            if keep:
+            is_committed = errand(cursor)
+            if is_committed:
                 connection.commit()
             else:
                 connection.rollback()
         except Exception as error:
             connection.rollback()
-            if error.args[:1] and error.args[0] in _DEADLOCKS:
-                return Counts(deadlocked=1)
+            if error.args[:1] and error.args[0] in _DEADLOCK_ERRORS:
+                return TransactionCounts(deadlocked=1)
             raise
         finally:
             cursor.close()
-        return Counts(committed=1) if keep else Counts(rolled_back=1)
+        return TransactionCounts(committed=1) if is_committed else TransactionCounts(rolled_back=1)
 
 
 # -- the transactions of a customer, and how often each occurs ----------------------------------
 
 
 class Errands:
-    """Chooses the transactions of one customer. Each returns whether it is committed."""
+    """The transactions of one customer, which are chosen at random. A transaction returns whether
+    the customer commits it."""
 
-    def __init__(self, chance: random.Random, number: int) -> None:
-        self._chance = chance
-        self._number = number
+    def __init__(self, generator: random.Random, customer: int) -> None:
+        self._generator = generator
+        self._customer = customer
         self._orders: list[int] = []
-        self._articles = 0
+        self._article_count = 0
 
     def choose(self) -> Callable[[Cursor], bool]:
         errands = (
-            (30, self._place),
+            (30, self._place_order),
             (4, self._change_mind),
-            (20, self._advance),
+            (20, self._advance_order),
             (12, self._change_quantity),
-            (6, self._renumber),
-            (6, self._cancel),
+            (6, self._renumber_line),
+            (6, self._cancel_order),
             (10, self._restock),
             (4, self._rename_article),
-            (4, self._register),
+            (4, self._register_customer),
             (4, self._move_house),
         )
-        return self._chance.choices([e for _, e in errands], [weight for weight, _ in errands])[0]
+        return self._generator.choices(
+            [errand for _, errand in errands], [weight for weight, _ in errands]
+        )[0]
 
-    def _place(self, cursor: Cursor) -> bool:
-        count = self._chance.randint(1, 4)
+    def _place_order(self, cursor: Cursor) -> bool:
+        count = self._generator.randint(1, 4)
         lines = [
-            (self._any_article(), self._chance.randint(1, 5), self._price()) for _ in range(count)
+            (self._any_article(), self._generator.randint(1, 5), self._price())
+            for _ in range(count)
         ]
         total = sum((quantity * price for _, quantity, price in lines), Decimal(0))
         cursor.execute(
             "insert into orders (customer_id, status, total, placed_at)"
             " values (%s, 'placed', %s, now(3))",
-            (self._chance.randint(1, CUSTOMERS), total),
+            (self._generator.randint(1, CUSTOMER_COUNT), total),
         )
         order = cursor.lastrowid or 0
         cursor.executemany(
@@ -272,31 +277,31 @@ class Errands:
             " values (%s, %s, %s, %s, %s)",
             [(order, number, *line) for number, line in enumerate(lines, 1)],
         )
-        for article, quantity, _ in lines:
+        for article_sku, quantity, _ in lines:
             cursor.execute(
-                "update stock set on_hand = on_hand - %s where sku = %s", (quantity, article)
+                "update stock set on_hand = on_hand - %s where sku = %s", (quantity, article_sku)
             )
         self._orders.append(order)
         return True
 
     def _change_mind(self, cursor: Cursor) -> bool:
-        self._place(cursor)
+        self._place_order(cursor)
         self._orders.pop()
         return False
 
-    def _advance(self, cursor: Cursor) -> bool:
-        status = self._chance.choice(_STATUSES)
+    def _advance_order(self, cursor: Cursor) -> bool:
+        status = self._generator.choice(_STATUSES)
         cursor.execute("update orders set status = %s where id = %s", (status, self._any_order()))
         return True
 
     def _change_quantity(self, cursor: Cursor) -> bool:
         cursor.execute(
             "update order_lines set quantity = %s, price = %s where order_id = %s and line_no = 1",
-            (self._chance.randint(1, 9), self._price(), self._any_order()),
+            (self._generator.randint(1, 9), self._price(), self._any_order()),
         )
         return True
 
-    def _renumber(self, cursor: Cursor) -> bool:
+    def _renumber_line(self, cursor: Cursor) -> bool:
         cursor.execute(
             "update order_lines set line_no = line_no + 10 where order_id = %s"
             " order by line_no desc limit 1",
@@ -304,7 +309,7 @@ class Errands:
         )
         return True
 
-    def _cancel(self, cursor: Cursor) -> bool:
+    def _cancel_order(self, cursor: Cursor) -> bool:
         order = self._any_order()
         cursor.execute("delete from order_lines where order_id = %s", (order,))
         cursor.execute("delete from orders where id = %s", (order,))
@@ -313,39 +318,41 @@ class Errands:
     def _restock(self, cursor: Cursor) -> bool:
         cursor.execute(
             "update stock set on_hand = on_hand + %s where sku = %s",
-            (self._chance.randint(10, 50), self._any_article()),
+            (self._generator.randint(10, 50), self._any_article()),
         )
         return True
 
     def _rename_article(self, cursor: Cursor) -> bool:
-        self._articles += 1
-        mine = f"W{self._number}-{self._articles:05d}"
-        cursor.execute("insert into stock (sku, on_hand) values (%s, 0)", (mine,))
-        if self._articles > 1:
-            before = f"W{self._number}-{self._articles - 1:05d}"
-            cursor.execute("update stock set sku = %s where sku = %s", (f"{before}-OLD", before))
+        self._article_count += 1
+        own_sku = f"W{self._customer}-{self._article_count:05d}"
+        cursor.execute("insert into stock (sku, on_hand) values (%s, 0)", (own_sku,))
+        if self._article_count > 1:
+            previous_sku = f"W{self._customer}-{self._article_count - 1:05d}"
+            cursor.execute(
+                "update stock set sku = %s where sku = %s", (f"{previous_sku}-OLD", previous_sku)
+            )
         return True
 
-    def _register(self, cursor: Cursor) -> bool:
+    def _register_customer(self, cursor: Cursor) -> bool:
         cursor.execute(
             "insert into customers (name, email, city, created_at) values (%s, %s, %s, now(3))",
-            person(self._chance.randrange(10_000)),
+            customer_values(self._generator.randrange(10_000)),
         )
         return True
 
     def _move_house(self, cursor: Cursor) -> bool:
         cursor.execute(
             "update customers set city = %s, email = null where id = %s",
-            (self._chance.choice(_CITIES), self._chance.randint(1, CUSTOMERS)),
+            (self._generator.choice(_CITIES), self._generator.randint(1, CUSTOMER_COUNT)),
         )
         return True
 
     def _any_order(self) -> int:
-        return self._chance.choice(self._orders) if self._orders else 0
+        return self._generator.choice(self._orders) if self._orders else 0
 
     def _any_article(self) -> str:
-        hot = self._chance.random() < 0.5
-        return article(self._chance.randrange(_HOT_ARTICLES if hot else ARTICLES))
+        hot = self._generator.random() < 0.5
+        return sku(self._generator.randrange(_HOT_ARTICLE_COUNT if hot else ARTICLE_COUNT))
 
     def _price(self) -> Decimal:
-        return Decimal(self._chance.randint(100, 20_000)) / 100
+        return Decimal(self._generator.randint(100, 20_000)) / 100

@@ -13,7 +13,7 @@ def free_port() -> int:
         return port
 
 
-def greets(host: str, port: int) -> bool:
+def is_mysql_greeting(host: str, port: int) -> bool:
     """Return whether a MySQL server sends its greeting there (protocol version 10).
 
     https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_connection_phase_packets_protocol_handshake_v10.html

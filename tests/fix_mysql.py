@@ -25,7 +25,7 @@ import pytest
 from pymysql.cursors import Cursor
 
 from demo.mysql_search import GivenServer, MySql, Program, cache_folder, find_mysql
-from demo.mysqld import ProgramMySql, RunningMySql, SomebodysMySql, mysql_server
+from demo.mysqld import GivenMySql, ProgramMySql, RunningMySql, mysql_server
 from lockstep.pipeline.values.errors import JavaMissing, SetupIncomplete
 from lockstep.resources.lake.spark.java import require_java
 from tests.maven import ServerJar
@@ -81,7 +81,7 @@ class MySqlStand:
     def connect(self, database: str | None = None, **options: Any) -> pymysql.Connection[Cursor]:
         """A connection of the account that may do everything; autocommit unless told, and not
         encrypted: the handshake takes longer than most of what tests ask."""
-        if self.crashes and isinstance(self.server, ProgramMySql) and self.server.crashed:
+        if self.crashes and isinstance(self.server, ProgramMySql) and self.server.has_crashed:
             self.server.kill()
             self.server.start()
         chosen: dict[str, Any] = {
@@ -190,7 +190,7 @@ def killed_at_last(running: RunningMySql) -> Iterator[RunningMySql]:
         try:
             yield running
         finally:
-            if not isinstance(running, SomebodysMySql):
+            if not isinstance(running, GivenMySql):
                 running.kill()
             if isinstance(running, ProgramMySql):
                 shutil.rmtree(running.data, ignore_errors=True)

@@ -12,18 +12,18 @@ import subprocess
 from pathlib import Path
 from typing import Final
 
-from demo.mysql_packages import DebianPackage, through_own_loader, unpacked
+from demo.mysql_packages import DebianPackages, command_with_own_loader, unpack
 from demo.mysql_search import Program
 from lockstep.pipeline.values.errors import SetupIncomplete
 from lockstep.resources.lake.spark.jars import Jar
 from tests.maven import ServerJar, archived, server_files
 
 CURE: Final = "the tests on MySQL 8.0 and 5.7 need Java, Maven Central and a mirror of Debian, once"
-LIBRARIES: Final = DebianPackage(
+LIBRARIES: Final = DebianPackages(
     title="the libraries of an old MySQL",
     folder="mysql-libraries-debian-12",
     suite="bookworm",
-    packages="libaio1 libnuma1 libcrypt1 libstdc++6",
+    names="libaio1 libnuma1 libcrypt1 libstdc++6",
     cure=CURE,
 )
 
@@ -55,10 +55,10 @@ def old_mysql(server: ServerJar, cache: Path, java: Path) -> Program:
     """
     if platform.machine() != "x86_64":
         raise SetupIncomplete(f"{server.title} is not built for {platform.machine()}", hint=CURE)
-    libraries = unpacked(LIBRARIES, cache)
+    libraries = unpack(LIBRARIES, cache)
     root = server_files(server, cache, java)
     command = (
-        *through_own_loader(LIBRARIES, libraries, root / "bin/mysqld"),
+        *command_with_own_loader(LIBRARIES, libraries, root / "bin/mysqld"),
         "--no-defaults",
         f"--basedir={root}",
         f"--lc-messages-dir={root / 'share'}",

@@ -28,8 +28,8 @@ starts again, and what is read for it.
 
 The mirror changes within these states. After each write it shows a version of the
 table's structure. It moves with a rename, is replaced when it is lost, is removed with
-a dropped table, and begins a new generation (a new folder and application id) when the
-lake and the ledger disagree.
+a dropped table, and begins a new generation when the lake and the ledger disagree. A
+new generation has a new application id, so that its writes are numbered from one again.
 
 The ledger (Lockstep's database in Postgres) keeps every event, and a table's state is
 the result of applying them in order. When a batch is abandoned, its events are left

@@ -88,8 +88,9 @@ def end_dropped(work: Workplace, lease: Lease, batch: int) -> None:
 
 def remove_dropped(work: Workplace, lease: Lease) -> None:
     """Delete the mirrors that `end_dropped` recorded. Each run also does this when it
-    begins, to finish an interrupted deletion. A new mirror of the table gets another
-    folder, so a process that hangs here cannot delete the new one."""
+    begins, to finish an interrupted deletion. A process that hangs here cannot delete a
+    new mirror in the same folder: `remove` deletes only what was there before it asked
+    whether the lease is still held."""
     if not _drops_some_mirror(work):
         return
 

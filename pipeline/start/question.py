@@ -44,17 +44,16 @@ class SetReading(StrEnum):
 
 
 class StartRule(StrEnum):
-    """The names of the start rules; `rules.TABLE` has their order and conditions."""
+    """The names of the start rules, in the order of `rules.TABLE`, which has their
+    conditions."""
 
-    CHOSEN_START = "chosen-start"
     CHOSEN_START_UNREACHABLE = "chosen-start-unreachable"
     CHOSEN_START_BEHIND = "chosen-start-behind"
-    SEGMENTS_ABANDONED = "segments-abandoned"
-    SEGMENTS_LOST = "segments-lost"
+    CHOSEN_START = "chosen-start"
     HISTORY_REWRITTEN = "history-rewritten"
     SET_REUSED = "set-reused"
-    SET_UNPROVEN = "set-unproven"
     RESUME_SAME_SERVER = "resume-same-server"
+    SET_UNPROVEN = "set-unproven"
     RESUME_AFTER_PURGE = "resume-after-purge"
     TABLES_READ_AGAIN = "tables-read-again"
     POSITION_PURGED = "position-purged"
@@ -63,16 +62,16 @@ class StartRule(StrEnum):
     PURGED_ON_OTHER_SERVER = "purged-on-other-server"
     SEARCH_BY_TIME = "search-by-time"
     SOURCE_CHANGED = "source-changed"
-    CONFIGURED_SET = "configured-set"
     CONFIGURED_SET_PURGED = "configured-set-purged"
     CONFIGURED_SET_DIVERGED = "configured-set-diverged"
+    START_UNREACHABLE = "start-unreachable"
+    CONFIGURED_SET = "configured-set"
     CONFIGURED_COORDINATES = "configured-coordinates"
     CONFIGURED_MOMENT_IN_FILE = "configured-moment-in-file"
     CONFIGURED_MOMENT = "configured-moment"
     CONFIGURED_SNAPSHOT = "configured-snapshot"
     CONFIGURED_EARLIEST = "configured-earliest"
     CONFIGURED_LATEST = "configured-latest"
-    START_UNREACHABLE = "start-unreachable"
     START_NOT_CHOSEN = "start-not-chosen"
     NO_RULE_APPLIES = "no-rule-applies"
 

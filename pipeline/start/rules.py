@@ -63,35 +63,20 @@ that may be."""
 @dataclass(frozen=True, slots=True)
 class Row:
     """One rule in words: the cursor, the other facts, the decision. `decide` is the
-    rule as code. A rule without `decide` is carried out by `pipeline.run.repair`,
-    before the facts are gathered."""
+    rule as code."""
 
     rule: StartRule
     cursor: str
     facts: str
     decision: str
-    decide: Callable[[Question], Answer] | None = None
+    decide: Callable[[Question], Answer]
 
     def answer(self, question: Question) -> Answer:
         """Return the rule's answer; None if it does not apply."""
-        if self.decide is None or not _NEEDS[self.cursor](question):
-            return None
-        return self.decide(question)
+        return self.decide(question) if _NEEDS[self.cursor](question) else None
 
 
 TABLE: Final[tuple[Row, ...]] = (
-    Row(
-        StartRule.SEGMENTS_ABANDONED,
-        "any",
-        "captured segments are damaged or missing, and none of these was published or merged",
-        "abandon the captured batches from there on; continue with the cursor before them",
-    ),
-    Row(
-        StartRule.SEGMENTS_LOST,
-        "any",
-        "captured segments are damaged or missing, and some of these were published or merged",
-        "refuse `SegmentsLost`",
-    ),
     Row(
         StartRule.CHOSEN_START_UNREACHABLE,
         "any; a place was chosen",

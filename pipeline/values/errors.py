@@ -372,7 +372,8 @@ class TransactionsWithoutGtid(OperatorNeeded):
 
 
 class SegmentsLost(OperatorNeeded):
-    """Files of a batch are damaged or missing, and part of the batch is merged already.
+    """Files of a batch, or the kept rows of a prepared XA transaction, are damaged or
+    missing, and the lake shows part of what was read with them.
 
     Restore the files from a copy of the lake; if there is none, do what the hint says.
     """

@@ -8,7 +8,7 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from demo.revenue import downstream
+from demo.revenue import downstream_definitions
 from lockstep.assets.names import SourceNames
 from tests.dagster.place import Stand, source_of
 from tests.fix_mysql import MySqlStand
@@ -27,7 +27,7 @@ def test_it_fires_for_a_version_set_and_not_for_a_merge(
 ) -> None:
     """Not when rows are captured and merged, nor after a run that found nothing; its sensor is on
     from the start."""
-    behind = downstream(stand.adapters.settings.path)
+    behind = downstream_definitions(stand.adapters.settings.path)
     (sensor,) = behind.sensors or ()
     assert sensor.default_status is dg.DefaultSensorStatus.RUNNING
     cursor = None

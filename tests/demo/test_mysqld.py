@@ -12,9 +12,9 @@ import pymysql
 import pytest
 
 from demo.mysql_packages import debian_mirror
-from demo.mysql_search import GivenServer, MySql, Program, given_server, suits
-from demo.mysqld import ProgramMySql, RunningMySql, SomebodysMySql, mysql_server
-from demo.tcp import greets
+from demo.mysql_search import GivenServer, MySql, Program, is_suitable, parse_given_server
+from demo.mysqld import GivenMySql, ProgramMySql, RunningMySql, mysql_server
+from demo.tcp import is_mysql_greeting
 from lockstep.pipeline.values.errors import ConfigurationError, SetupIncomplete
 
 pytestmark = pytest.mark.acceptance
@@ -53,12 +53,12 @@ def test_two_servers_at_once_are_two(mysql_program: MySql, tmp_path: Path) -> No
         first.start()
         after_stop = asked(first, kept)
         first.kill()
-        down = greets(first.host, port)
+        down = is_mysql_greeting(first.host, port)
         first.start()
         assert (after_stop, down, asked(first, kept), first.port) == ((1,), False, (1,), port)
         processes += [first.pid] if isinstance(first, ProgramMySql) else []
     assert not any(Path(f"/proc/{pid}").exists() for pid in processes)
-    assert not any(greets(server.host, server.port) for server in (first, second))
+    assert not any(is_mysql_greeting(server.host, server.port) for server in (first, second))
 
 
 def test_leftover_of_a_killed_process_is_ended(mysql_program: MySql, tmp_path: Path) -> None:
@@ -108,7 +108,7 @@ def test_an_unknown_option_names_the_log(mysql_program: MySql, tmp_path: Path) -
 
 def test_a_given_server_is_left_alone() -> None:
     """A server that LOCKSTEP_TEST_MYSQL names is neither started, stopped nor killed."""
-    server = SomebodysMySql(GivenServer("db.example.org", 3307, "root", "secret"))
+    server = GivenMySql(GivenServer("db.example.org", 3307, "root", "secret"))
     for refused in (server.start, server.stop, server.kill):
         with pytest.raises(ConfigurationError, match="somebody else's"):
             refused()
@@ -118,7 +118,7 @@ def test_a_given_server_is_left_alone() -> None:
 
 def test_a_dsn_is_read_and_its_password_not_shown() -> None:
     """The parts of a DSN arrive decoded; printing the value keeps the password back."""
-    given = given_server("mysql://ro%40ot:p%2Fw@db.example.org:3307")
+    given = parse_given_server("mysql://ro%40ot:p%2Fw@db.example.org:3307")
     assert given == GivenServer("db.example.org", 3307, "ro@ot", "p/w")
     assert "p/w" not in repr(given)
 
@@ -127,7 +127,7 @@ def test_a_dsn_is_read_and_its_password_not_shown() -> None:
 def test_what_is_no_dsn_is_refused(dsn: str) -> None:
     """Another scheme, or no account, is a configuration error."""
     with pytest.raises(ConfigurationError):
-        given_server(dsn)
+        parse_given_server(dsn)
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,7 @@ def test_what_is_no_dsn_is_refused(dsn: str) -> None:
 )
 def test_only_mysql_of_8_or_newer_suits(version: str, expected: bool) -> None:
     """MariaDB, which also calls itself mysqld, and MySQL 5 are passed over."""
-    assert suits(version) == expected
+    assert is_suitable(version) == expected
 
 
 @pytest.mark.parametrize(

@@ -25,12 +25,12 @@ def opened(mysql: MySqlStand) -> Iterator[str]:
     mysql.execute(f"drop database `{name}`")
 
 
-def busy(mysql: MySqlStand, database: str, *, until: int, seed: int = 1) -> shop.Counts:
+def busy(mysql: MySqlStand, database: str, *, until: int, seed: int = 1) -> shop.TransactionCounts:
     """Traffic of three people until so many transactions were committed."""
     traffic = shop.Traffic(lambda: mysql.connect(database), 3, seed, pause=0)
     with traffic:
         while traffic.counts.committed < until:
-            traffic.check()
+            traffic.raise_error()
             threading.Event().wait(0.01)
     return traffic.counts
 

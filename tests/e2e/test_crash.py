@@ -183,14 +183,14 @@ def kill_runs(
     chance = Random(seed)
     with shop.Traffic(lambda: mysql.connect(database), WORKERS, seed, pause=PAUSE) as traffic:
         while traffic.counts.committed < FIRST:
-            traffic.check()
+            traffic.raise_error()
             time.sleep(PAUSE)
         began = time.monotonic()
         project.run("run")
         length = time.monotonic() - began
         cut = 0
         for moment in _moments(chance, kills, length):
-            traffic.check()
+            traffic.raise_error()
             cut += _killed_after(project, moment)
             after_each(project)
     print(f"{cut} of {kills} runs were killed, the others were done before")

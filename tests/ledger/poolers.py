@@ -18,14 +18,14 @@ from typing import Final
 
 from psycopg2.extensions import make_dsn, parse_dsn
 
-from demo.mysql_packages import DebianPackage, through_own_loader, unpacked
+from demo.mysql_packages import DebianPackages, command_with_own_loader, unpack
 from lockstep.pipeline.values.retries import SPARK
 
-PGBOUNCER: Final = DebianPackage(
+PGBOUNCER: Final = DebianPackages(
     title="pgbouncer",
     folder="pgbouncer-debian-12",
     suite="bookworm",
-    packages="pgbouncer",
+    names="pgbouncer",
     cure="its tests need Debian's apt-get, a mirror of Debian and its archive keyring",
 )
 
@@ -46,10 +46,10 @@ server_round_robin = {round_robin}
 def pgbouncer(cache: Path, server: str, mode: str, *, round_robin: bool = False) -> Iterator[str]:
     """The server's DSN by way of a pgbouncer in that pool mode; fetched into `cache` if need be.
 
-    Raises SetupIncomplete as `unpacked` does.
+    Raises SetupIncomplete as `unpack` does.
     """
-    root = unpacked(PGBOUNCER, cache)
-    program = through_own_loader(PGBOUNCER, root, root / "usr/sbin/pgbouncer")
+    root = unpack(PGBOUNCER, cache)
+    program = command_with_own_loader(PGBOUNCER, root, root / "usr/sbin/pgbouncer")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]

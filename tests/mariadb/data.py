@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from demo.mysql_search import Program
-from demo.mysqld import account
+from demo.mysqld import root_options
 from lockstep.pipeline.values.errors import SetupIncomplete
 from lockstep.resources.file_lock import exclusive_lock
 
@@ -59,7 +59,7 @@ def _bootstrap(program: Program, prepared: Path) -> None:
             [
                 *program.command,
                 "--bootstrap",
-                *account(),
+                *root_options(),
                 f"--datadir={data}",
                 "--innodb-log-file-size=16M",
                 "--innodb-buffer-pool-size=64M",

@@ -11,7 +11,7 @@ import subprocess
 from pathlib import Path
 from typing import Final
 
-from demo.mysql_packages import DebianPackage, through_own_loader, unpacked
+from demo.mysql_packages import DebianPackages, command_with_own_loader, unpack
 from demo.mysql_search import Program
 from lockstep.pipeline.values.errors import SetupIncomplete
 from lockstep.resources.lake.spark.jars import Jar
@@ -37,11 +37,11 @@ MARIADB_11_4: Final = ServerJar(
     program="bin/mariadbd",
     cure=CURE,
 )
-MARIADB_10_11: Final = DebianPackage(
+MARIADB_10_11: Final = DebianPackages(
     title="MariaDB",
     folder="mariadb-debian-12",
     suite="bookworm",
-    packages="mariadb-server-core",
+    names="mariadb-server-core",
     cure="MariaDB's tests need Debian's apt-get, a mirror of Debian and its archive keyring",
 )
 
@@ -51,8 +51,8 @@ def mariadb_10_11(cache: Path) -> Program:
 
     Raises SetupIncomplete where there is no apt or no mirror of Debian.
     """
-    root = unpacked(MARIADB_10_11, cache)
-    started = through_own_loader(MARIADB_10_11, root, root / "usr/sbin/mariadbd")
+    root = unpack(MARIADB_10_11, cache)
+    started = command_with_own_loader(MARIADB_10_11, root, root / "usr/sbin/mariadbd")
     return _program(started, root / "usr/share/mysql", root / "usr/lib/mysql/plugin")
 
 
@@ -64,9 +64,9 @@ def mariadb_11_4(cache: Path, java: Path) -> Program:
     """
     if platform.machine() != "x86_64":
         raise SetupIncomplete(f"MariaDB 11 is not built for {platform.machine()}", hint=CURE)
-    libraries = unpacked(MARIADB_10_11, cache)
+    libraries = unpack(MARIADB_10_11, cache)
     root = server_files(MARIADB_11_4, cache, java)
-    started = through_own_loader(MARIADB_10_11, libraries, root / "bin/mariadbd")
+    started = command_with_own_loader(MARIADB_10_11, libraries, root / "bin/mariadbd")
     # The jar has no plugins, and the server wants the folder named.
     return _program(started, root / "share", root)
 

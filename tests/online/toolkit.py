@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final, Self
 
-from demo.mysql_packages import DebianPackage, through_own_loader, unpacked
+from demo.mysql_packages import DebianPackages, command_with_own_loader, unpack
 from tests.fix_mysql import MySqlStand
 
 PATIENCE_SECONDS: Final = 180
@@ -61,11 +61,11 @@ class Tool:
         return self._log.read_text(errors="replace")[-4000:]
 
 
-PERCONA_TOOLKIT: Final = DebianPackage(
+PERCONA_TOOLKIT: Final = DebianPackages(
     title="Percona Toolkit",
     folder="percona-toolkit-debian-12",
     suite="bookworm",
-    packages="percona-toolkit",
+    names="percona-toolkit",
     cure="its tests need Debian's apt-get, a mirror of Debian and its archive keyring",
 )
 
@@ -86,8 +86,8 @@ class PerconaToolkit:
     """
 
     def __init__(self, cache: Path) -> None:
-        root = unpacked(PERCONA_TOOLKIT, cache)
-        perl = through_own_loader(PERCONA_TOOLKIT, root, root / "usr/bin/perl")
+        root = unpack(PERCONA_TOOLKIT, cache)
+        perl = command_with_own_loader(PERCONA_TOOLKIT, root, root / "usr/bin/perl")
         self._perl, self._programs = perl, root / "usr/bin"
         self._command = (*perl, str(root / "usr/bin/pt-online-schema-change"))
         modules = [str(folder) for module in _MODULES for folder in sorted(root.glob(module))]

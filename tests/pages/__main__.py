@@ -14,6 +14,7 @@ from tests.pages import (
     policies,
     retries,
     rooms,
+    run_layers,
     schema_rules,
     settings,
     shapes,
@@ -37,6 +38,7 @@ PARTS: Final[tuple[MadePart, ...]] = (
     shapes.PART,
     supply_rules.PART,
     rooms.PART,
+    run_layers.PART,
 )
 
 

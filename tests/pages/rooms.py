@@ -1,7 +1,7 @@
 """The house as a picture, in Mermaid's language, from the imports of its modules.
 
-A room is a folder of `pipeline` or `resources`, or one of the other packages. An arrow is left out
-where a longer way says the same.
+A room is a folder of `pipeline` or `resources`, or one of the other packages; a module beside rooms
+is shown if it stands on several of them. An arrow is left out where a longer way says the same.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from tests.pages.made import MadePart
 CHECKOUT: Final = Path(__file__).resolve().parents[2]
 FLOORS: Final = ("resources", "pipeline")
 """Packages whose folders are rooms of their own."""
+SEVERAL: Final = 3
+"""Number of rooms from which on a module that stands on them is shown."""
 
 
 def picture() -> str:
@@ -84,10 +86,12 @@ def _place(module: str) -> str:
 
 
 def _is_room(place: str) -> bool:
-    floor, _, folder = place.partition(".")
+    floor, _, name = place.partition(".")
     if floor not in FLOORS:
         return True
-    return folder != "" and (CHECKOUT / floor / folder / "__init__.py").exists()
+    if (CHECKOUT / floor / name / "__init__.py").exists():
+        return name != ""
+    return len(_imports()[place]) >= SEVERAL
 
 
 PART: Final = MadePart("rooms", "docs/architecture.md", picture)

@@ -237,7 +237,7 @@ def test_segments_abandoned_by_a_lost_file_of_the_sources_own(stand: Stand) -> N
     assert (stand.states(), stand.files(batch)) == ([ABANDONED], 0)
 
 
-def test_segments_lost_where_transactions_are_shown(stand: Stand) -> None:
+def test_a_lost_file_of_transactions_that_are_shown_is_left_to_publish(stand: Stand) -> None:
     """They would be there twice, once for each batch that read them."""
     batch = with_transactions(stand)
     stand.work.changelog.publish(
