@@ -325,11 +325,11 @@ def _shape_metadata(version: SchemaVersion | None) -> Metadata:
     shown_as = None if version is None else version.shown_as
     if version is None or shown_as is None:
         return {}
-    treated = [f"{name} {words}" for name, words in version.treated.items()]
+    treated = [f"{name} {words}" for name, words in version.treatments_in_words.items()]
     return {
         "columns not shown as they are": ", ".join(treated) or None,
-        "rows taken": shown_as.rows and f"those where {shown_as.rows}",
-        "privacy key": shown_as.key,
+        "rows taken": shown_as.row_condition and f"those where {shown_as.row_condition}",
+        "privacy key": shown_as.key_fingerprint,
     }
 
 
@@ -344,7 +344,8 @@ def _columns(
     source = schema = None
     treatments: Mapping[str, str] = {}
     if version is not None:
-        source, schema, treatments = version.schema, version.shown, version.treated
+        source, schema = version.schema, version.shown_schema
+        treatments = version.treatments_in_words
     for name, kind in merge.columns:
         column = None if schema is None else schema.column(name)
         origin = None if source is None or column is None else source.column(name)

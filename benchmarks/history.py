@@ -20,8 +20,8 @@ from lockstep.pipeline.ports.ledger import Ledger
 from lockstep.pipeline.run.capture import capture
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.schema.history import (
+    BatchHistory,
     DatabaseVersion,
-    History,
     Knowledge,
     SchemaVersion,
     VersionOrigin,
@@ -97,7 +97,7 @@ def _filled(ledger: Ledger, source: str, size: int) -> list[int]:
                 ledger,
                 lease,
                 (number + 1) * each * _STEP,
-                History(versions=tuple(_version(_TABLE, n) for n in _numbers(number, each))),
+                BatchHistory(versions=tuple(_version(_TABLE, n) for n in _numbers(number, each))),
             )
             for number in range(BATCHES)
         ]
@@ -114,7 +114,7 @@ def _baseline(ledger: Ledger) -> str:
     database = DatabaseVersion("shop", _place(0), DatabaseSchema("shop", "utf8mb4", "utf8mb4_bin"))
     with ledger.lock(source, "benchmark", None) as lease:
         clock = perf_counter()
-        _captured(ledger, lease, _STEP, History((), tuple(versions), (database,)))
+        _captured(ledger, lease, _STEP, BatchHistory((), tuple(versions), (database,)))
         recorded = perf_counter() - clock
     clock = perf_counter()
     count = len(ledger.schemas_at(source))
@@ -128,7 +128,7 @@ def _baseline(ledger: Ledger) -> str:
     )
 
 
-def _captured(ledger: Ledger, lease: Lease, end: int, history: History) -> int:
+def _captured(ledger: Ledger, lease: Lease, end: int, history: BatchHistory) -> int:
     batch = _begun(ledger, lease)
     record = CaptureRecord(
         end=_position(end),

@@ -127,7 +127,7 @@ def _tables(
         table, version = state.table, mirrors.version(state.mirror)
         if version is None or state.mirror_version is None:
             continue
-        shown = adapters.ledger().schema_version(source, table, state.mirror_version).shown
+        shown = adapters.ledger().schema_version(source, table, state.mirror_version).shown_schema
         mirror = mirrored.of(table)
         tables.append(
             DbtTable(

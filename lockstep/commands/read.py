@@ -212,7 +212,7 @@ def describe_changes(
 
     names: dict[str, str] = {}
     for version in ledger.schema_versions(source, table):
-        if version.shown is not None:
+        if version.shown_schema is not None:
             columns = [column.name for column in version.shown_structure.columns]
             names |= zip(columns, changelog_names(columns), strict=True)
     changelog = whole_changelog(ledger, lake.absolute(), source, table)

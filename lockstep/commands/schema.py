@@ -40,6 +40,7 @@ from lockstep.printing import counted, show_table
 from lockstep.resources.adapters import Adapters
 
 VERIFY = "verify"
+_SHAPE = "row_condition as rows, key_fingerprint as key"
 _ORIGINS = {
     VersionOrigin.BASELINE: "read from the server",
     VersionOrigin.STATEMENT: "made by a statement",
@@ -121,7 +122,7 @@ def schema_values(source: str, shown: ShownSchema, at: str | None) -> dict[str, 
         "schema": schema and schema_to_json(schema),
         # Which rows the lake has, and the fingerprint of the key that values are hashed
         # with.
-        **({} if shown_as is None else attributes(shown_as, "rows", "key")),
+        **({} if shown_as is None else attributes(shown_as, _SHAPE)),
         "versions": [_version_values(each, shown.table) for each in shown.versions],
     }
 
@@ -173,7 +174,7 @@ def _heading(source: str, shown: ShownSchema, at: str | None) -> Iterator[str]:
 def _columns(version: SchemaVersion, schema: TableSchema) -> list[dict[str, Any]]:
     """Return the columns' values. `shown`: how the settings hide or change the column
     in the lake, if they do."""
-    treatments = version.treated
+    treatments = version.treatments_in_words
     return [
         {
             "name": column.name,
@@ -189,7 +190,7 @@ def _columns(version: SchemaVersion, schema: TableSchema) -> list[dict[str, Any]
 
 
 def _show_columns(context: CommandContext, version: SchemaVersion, schema: TableSchema) -> None:
-    treatments = version.treated
+    treatments = version.treatments_in_words
     heads = ("column", "type", "null", "default", "key", "", "in the lake")
     rows = []
     for column in _columns(version, schema):
@@ -198,10 +199,10 @@ def _show_columns(context: CommandContext, version: SchemaVersion, schema: Table
         rows.append((*row, treatments.get(name, "")) if treatments else row)
     show_table(context, heads if treatments else heads[:-1], rows)
     shown_as = version.shown_as
-    if shown_as is not None and shown_as.rows is not None:
-        context.say(f"  the lake has the rows where {shown_as.rows}")
-    if shown_as is not None and shown_as.key is not None:
-        context.say(f"  hashed with the key {shown_as.key}")
+    if shown_as is not None and shown_as.row_condition is not None:
+        context.say(f"  the lake has the rows where {shown_as.row_condition}")
+    if shown_as is not None and shown_as.key_fingerprint is not None:
+        context.say(f"  hashed with the key {shown_as.key_fingerprint}")
     for key in schema.keys:
         context.say(f"  {written_key(key)}")
     for reference in schema.foreign_keys:

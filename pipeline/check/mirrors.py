@@ -356,7 +356,7 @@ def _images(evidence: SourceEvidence) -> Iterator[Verdict]:
 
 def _privacy_keys(evidence: SourceEvidence) -> Iterator[Verdict]:
     for version in evidence.shaped:
-        if version.shown_as is None or version.shown_as.key is None:
+        if version.shown_as is None or version.shown_as.key_fingerprint is None:
             continue
         try:
             evidence.shaping.require_key(version)

@@ -159,7 +159,7 @@ def _part(version: SchemaVersion, source: str, files: Sequence[SegmentFile]) -> 
 def _newest(ledger: Structures, source: str, state: TableState) -> pa.Schema:
     """Return the columns of the table's newest known structure."""
     for version in reversed(ledger.schema_versions(source, state.table)):
-        if version.shown is not None:
+        if version.shown_schema is not None:
             return changelog_schema(version.shown_structure)
     raise _quarantined(state)
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 from lockstep.pipeline.mirror.layout import captured_schema, changelog_schema, logged_field
 from lockstep.pipeline.mirror.mapping import cast_column
 from lockstep.pipeline.mirror.widening import TypeChange, type_change
-from lockstep.pipeline.schema.history import Fate, Hash, SchemaVersion, ShownAs, Treatment
+from lockstep.pipeline.schema.history import Hash, SchemaVersion, ShownAs, Treatment, Visibility
 from lockstep.pipeline.schema.model import TableSchema
 from lockstep.pipeline.schema.rows import row_structure
 from lockstep.pipeline.schema.types import folded
@@ -79,16 +79,16 @@ def _shown_columns(schema: TableSchema | None, shown_as: ShownAs | None) -> dict
     """Return for each column of a structure, in lower case, how the lake shows it; and
     under the name '' the condition for the rows that the lake shows."""
     columns = () if schema is None else schema.columns
-    treatments: Sequence[Treatment] = [Fate.SHOWN] * len(columns)
+    treatments: Sequence[Treatment] = [Visibility.SHOWN] * len(columns)
     if shown_as is not None:
         treatments = shown_as.treatments
     shows: dict[str, object] = {
-        column.name.lower(): (treatment, shown_as.key)
+        column.name.lower(): (treatment, shown_as.key_fingerprint)
         if shown_as is not None and isinstance(treatment, Hash)
         else treatment
         for column, treatment in zip(columns, treatments, strict=True)
     }
-    return shows | {"": None if shown_as is None else shown_as.rows}
+    return shows | {"": None if shown_as is None else shown_as.row_condition}
 
 
 def _changelog_columns_of(structure: TableStructure) -> pa.Schema:

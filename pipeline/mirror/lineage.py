@@ -520,8 +520,8 @@ class ColumnHistory:
         schema = self.schemas[version.version]
         if before is None:
             return [None] * len(schema.columns)
-        if version.shown_from is not None:
-            return version.shown_from
+        if version.shown_columns_from is not None:
+            return version.shown_columns_from
         old = self.schemas[before.version]
         if version.origin in _WITHOUT_STATEMENT and row_structure(old) == row_structure(schema):
             return [column.name for column in schema.columns]
@@ -557,6 +557,6 @@ class ColumnHistory:
 
 
 def _known(version: SchemaVersion) -> TableSchema:
-    if version.shown is None:
+    if version.shown_schema is None:
         raise ValueError(f"{version.table}: version {version.version} is {version.knowledge}")
-    return version.shown
+    return version.shown_schema

@@ -21,7 +21,7 @@ from lockstep.pipeline.mirror.layout import MARKS
 from lockstep.pipeline.mirror.marks import TransactionMarks
 from lockstep.pipeline.schema.consequences import Consequence
 from lockstep.pipeline.schema.effects import FollowedStatement, LoggedStatement
-from lockstep.pipeline.schema.history import History, SchemaStatement, SchemaVersion
+from lockstep.pipeline.schema.history import BatchHistory, SchemaStatement, SchemaVersion
 from lockstep.pipeline.values.segment import SystemTable
 from lockstep.pipeline.values.table import TableName
 
@@ -160,7 +160,7 @@ class PlacedStatement:
 
 
 def statement_rows(
-    history: History, statements: Sequence[PlacedStatement], *, batch: int
+    history: BatchHistory, statements: Sequence[PlacedStatement], *, batch: int
 ) -> pa.Table:
     """Return the rows of `_ddl`; `statements` are those of the history, in the same
     order."""

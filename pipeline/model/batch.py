@@ -29,7 +29,7 @@ from lockstep.pipeline.model.table_state import (
     TableEvent,
     TableState,
 )
-from lockstep.pipeline.schema.history import History
+from lockstep.pipeline.schema.history import BatchHistory
 from lockstep.pipeline.values.decisions import Continuity
 from lockstep.pipeline.values.intent import SettledWrite
 from lockstep.pipeline.values.position import Anchor, Position, ServerProcess, SetAnchor
@@ -246,7 +246,7 @@ class CaptureRecord:
     prepared: tuple[Prepared, ...] = ()
     ended: tuple[Ended, ...] = ()
     by_gtid: bool = False
-    history: History = field(default_factory=History)
+    history: BatchHistory = field(default_factory=BatchHistory)
     events: tuple[TableEvent, ...] = ()
     snapshots: tuple[SnapshotPart, ...] = ()
     orders_done: tuple[int, ...] = ()

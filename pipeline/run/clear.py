@@ -129,7 +129,7 @@ def _clear_changes(work: Workplace, lease: Lease, note: UnclearedValues) -> None
     require_held = partial(work.ledger.require_held, lease)
     state = work.ledger.table_states(source)[note.table]
     for changelog in changelogs_of(source, [state]):
-        listed = work.changelog.listed(changelog.folder) or {}
+        listed = work.changelog.listed_files(changelog.folder) or {}
         old = [path for path in listed if (batch_of(path) or through + 1) <= through]
         if old:
             work.changelog.revise(
@@ -137,9 +137,9 @@ def _clear_changes(work: Workplace, lease: Lease, note: UnclearedValues) -> None
                 app_id=f"{changelog.app_id}/cleared",
                 revision=note.id,
                 schema=_NOTHING,
-                gone=old,
+                removed=old,
                 files=(),
-                words=forgotten_metadata(work, note.table, 0, through),
+                user_metadata=forgotten_metadata(work, note.table, 0, through),
                 require_held=require_held,
             )
         work.segments.purge(changelog.folder, through, require_held=require_held)
@@ -284,14 +284,14 @@ def _clear_texts(
             app_id=f"{system_table_app_id(source, part)}/cleared",
             revision=note.id,
             schema=SYSTEM_TABLE_SCHEMAS[part],
-            gone=[file.before for file in cleared],
+            removed=[file.before for file in cleared],
             files=[file.after for file in cleared],
-            words=cleared_metadata(work, part, through),
+            user_metadata=cleared_metadata(work, part, through),
             require_held=require_held,
         )
         work.ledger.clear_files(lease, cleared)
-        work.segments.clear(scratch_path(source, folder))
-    listed = work.changelog.listed(folder) or {}
+        work.segments.remove_folder(scratch_path(source, folder))
+    listed = work.changelog.listed_files(folder) or {}
     work.segments.purge(folder, through, {*kept, *listed}, require_held)
 
 
@@ -302,7 +302,7 @@ def _files(
     batch. They include files that only the lake lists, because the ledger that recorded
     them was lost."""
     folder = system_table_path(work.source.name, part)
-    listed = {**(work.changelog.listed(folder) or {})}
+    listed = {**(work.changelog.listed_files(folder) or {})}
     for first in range(above + 1, through + 1, _AT_ONCE):
         last = min(first + _AT_ONCE - 1, through)
         for content in work.ledger.contents(work.source.name, first, last):
@@ -340,7 +340,7 @@ def _file_without(
     writer = work.segments.open(scratch, batch=batch, schema_version=1, schema=bare.schema)
     writer.write(bare)
     files = with_revised_names(writer.close())
-    work.segments.bring(scratch, folder, files)
+    work.segments.move_files(scratch, folder, files)
     [after] = files
     return after
 

@@ -67,7 +67,7 @@ def commit_metadata(
         words["files"] = digest(file.sha256 for file in files)
     if version is not None and version.schema is not None:
         words["structure"] = structures_key(structures_text([version.schema]))
-        words["shape"] = version.shape
+        words["shape"] = version.shape_fingerprint
     if table is SystemTable.TRANSACTIONS:
         words |= _standing(work, last)
     return stamp(words)

@@ -44,7 +44,7 @@ from lockstep.pipeline.run.stop_errors import reread_error
 from lockstep.pipeline.run.table_plans import ReadingReach, TablePlans
 from lockstep.pipeline.schema.consequences import consequences
 from lockstep.pipeline.schema.effects import FollowedStatement, LoggedStatement
-from lockstep.pipeline.schema.history import History, VersionOrigin
+from lockstep.pipeline.schema.history import BatchHistory, VersionOrigin
 from lockstep.pipeline.schema.tracker import SchemaTracker
 from lockstep.pipeline.snapshot.keys import chunk_key
 from lockstep.pipeline.start.bounds import RunBounds
@@ -401,13 +401,13 @@ def _capture_pasts(
     return capture.report(record, began=clock)
 
 
-def _without_statements(history: History, tables: Collection[TableName]) -> History:
+def _without_statements(history: BatchHistory, tables: Collection[TableName]) -> BatchHistory:
     """Return the versions of these tables without their statements. The ledger numbers
     statements in the order in which runs recorded them, so these earlier ones cannot be
     added."""
     versions = history_of(history, dict.fromkeys(tables)).versions
     carried = VersionOrigin.CARRIED
-    return History(
+    return BatchHistory(
         versions=tuple(
             version
             if version.statement is None

@@ -113,7 +113,7 @@ def recorded_session(work: Workplace, lease: Lease) -> Iterator[None]:
     """End the statements of dead runs on the Spark Connect server, and record this
     run's session there while it writes, so that the next run can do the same for it.
     After an error the record remains, because the server may still be working."""
-    client, source = work.mirrors.client, lease.source
+    client, source = work.mirrors.client_id, lease.source
     if client is None:
         yield
         return
@@ -432,7 +432,7 @@ def why_other_readers(work: Workplace, state: TableState) -> str | None:
     None. A mirror that keeps rows which the source deleted is never replaced, because
     nothing else has them."""
     policies = work.source.policies_of(state.table)
-    readers, wanted = work.mirrors.made_for(state.mirror), policies.readers
+    readers, wanted = work.mirrors.readers(state.mirror), policies.readers
     if policies.keeps_rows or state.mirror_version is None or readers is None or readers == wanted:
         return None
     words = {Readers.SPARK: "for Spark", Readers.ANY: "for any reader"}

@@ -168,7 +168,7 @@ class _Publishing:
         looked = self.before.get(folder)
         if looked is None or folder in self.after:
             return []
-        if self.work.changelog.ends_at(folder, looked):
+        if self.work.changelog.is_newest_version(folder, looked):
             self.after[folder] = looked
             return []
         return self._correct(changelog, looked)

@@ -364,9 +364,9 @@ def _loses_columns(versions: Sequence[SchemaVersion]) -> bool:
     """Return whether any version of the structure lacks a column of the version before
     it."""
     for before, after in pairwise(versions):
-        assert before.shown is not None, "they are known"
-        kept = {name.lower() for name in after.shown_from or () if name is not None}
-        if any(column.name.lower() not in kept for column in before.shown.columns):
+        assert before.shown_schema is not None, "they are known"
+        kept = {name.lower() for name in after.shown_columns_from or () if name is not None}
+        if any(column.name.lower() not in kept for column in before.shown_schema.columns):
             return True
     return False
 
@@ -474,7 +474,7 @@ def rebuild_as_of(
     """Write the table as it was to the path `into`; no lease is needed. Raise
     `PastRefused` if a file of its origin is damaged."""
     clock = perf_counter()
-    with copies.begun(NAME, into) as aside:
+    with copies.build(NAME, into) as aside:
         version = build(work, aside, origin)
         size = aside.size(NAME, version)
     rows = None if size is None else size.rows
@@ -535,7 +535,7 @@ def _copy_base(
     marks = soft and DELETED_AT.name in own.names
     schema = pa.schema([field for field in own if not (marks and field.name == DELETED_AT.name)])
     version = work.ledger.schema_version(work.source.name, origin.table, origin.changes.version)
-    key = () if version.shown is None else merge_key(version.shown)
+    key = () if version.shown_schema is None else merge_key(version.shown_schema)
     present, deleted = list[str](), list[str]()
     try:
         for group in row_groups(work.mirrors.rows(base.mirror, own.names, base.delta_version)):

@@ -40,7 +40,7 @@ from lockstep.pipeline.values.table import TableName, TableStructure
 # treatment per column.
 
 
-class Fate(StrEnum):
+class Visibility(StrEnum):
     """The treatments without parameters."""
 
     SHOWN = "shown"
@@ -71,45 +71,47 @@ class Conversion(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Mask:
-    """The lake shows a part of the value. `kind`: "first" and "last" show `keep`
+    """The lake shows a part of the value. `kind`: "first" and "last" show `length`
     characters of a longer value, "year" the year of a date, "null" shows NULL."""
 
     kind: str
-    keep: int = 0
+    length: int = 0
 
     def __str__(self) -> str:
-        return f"{self.kind}:{self.keep}" if self.keep else self.kind
+        return f"{self.kind}:{self.length}" if self.length else self.kind
 
 
-_MASK: Final = re.compile(r"(?P<kind>first|last):(?P<keep>[1-9]\d{0,3})|year|null", re.ASCII)
+_MASK: Final = re.compile(r"(?P<kind>first|last):(?P<length>[1-9]\d{0,3})|year|null", re.ASCII)
 
 
 def read_mask(text: str) -> Mask:
-    """Read `last:4`, `first:2`, `year` or `null`; raise ValueError for any other text."""
+    """Read `last:4`, `first:2`, `year` or `null`; raise ValueError for any other
+    text."""
     match = _MASK.fullmatch(text)
     if match is None:
         raise ValueError(f"{text!r} is no mask: write first:N, last:N, year or null")
-    return Mask(match["kind"], int(match["keep"])) if match["kind"] else Mask(text)
+    return Mask(match["kind"], int(match["length"])) if match["kind"] else Mask(text)
 
 
-Treatment = Fate | Hash | Mask | Conversion
+Treatment = Visibility | Hash | Mask | Conversion
 
 
 def hides_values(treatment: Treatment) -> bool:
     """Return whether the treatment shows less than the whole value."""
-    return treatment is not Fate.SHOWN and not isinstance(treatment, Conversion)
+    return treatment is not Visibility.SHOWN and not isinstance(treatment, Conversion)
 
 
-LEFT_OUT: Final = Fate.LEFT_OUT.value
-ROWS_BY: Final = "rows by it"
-"""Added to the words for a column's treatment if the condition on rows uses the column."""
+LEFT_OUT_TEXT: Final = Visibility.LEFT_OUT.value
+USED_BY_CONDITION: Final = "rows by it"
+"""Added to the words for a column's treatment if the condition on rows uses the
+column."""
 
 
-def treatment_words(treatment: Treatment) -> str:
+def treatment_to_text(treatment: Treatment) -> str:
     """Return the ledger's text of a treatment: left out, hash lower, mask last:4, as
     uuid."""
     match treatment:
-        case Fate():
+        case Visibility():
             return treatment.value
         case Hash():
             return f"hash {treatment.value}"
@@ -119,8 +121,9 @@ def treatment_words(treatment: Treatment) -> str:
             return f"as {treatment.value}"
 
 
-def read_treatment(words: str) -> Treatment:
-    """Read a text that `treatment_words` returns; raise ValueError for any other text."""
+def treatment_from_text(words: str) -> Treatment:
+    """Read a text that `treatment_to_text` returns; raise ValueError for any other
+    text."""
     kind, _, rest = words.partition(" ")
     match kind:
         case "hash":
@@ -130,7 +133,7 @@ def read_treatment(words: str) -> Treatment:
         case "as":
             return Conversion(rest)
         case _:
-            return Fate(words)
+            return Visibility(words)
 
 
 def treatment_in_words(treatment: Treatment) -> str:
@@ -143,7 +146,7 @@ def treatment_in_words(treatment: Treatment) -> str:
         case Mask():
             return f"masked {treatment}"
         case _:
-            return treatment_words(treatment)
+            return treatment_to_text(treatment)
 
 
 def shape_in_words(names: Sequence[str], treatments: Sequence[Treatment], rows: str | None) -> str:
@@ -152,7 +155,7 @@ def shape_in_words(names: Sequence[str], treatments: Sequence[Treatment], rows: 
     words = [
         f"{name} {treatment_in_words(treatment)}"
         for name, treatment in zip(names, treatments, strict=True)
-        if treatment is not Fate.SHOWN
+        if treatment is not Visibility.SHOWN
     ]
     return ", ".join([*words, *([] if rows is None else [f"rows where {rows}"])])
 
@@ -189,50 +192,53 @@ class VersionOrigin(StrEnum):
 class ShownAs:
     """How the lake shows a table whose columns or rows are not all shown as they are.
 
-    `treatments`: one for each column of the source's structure, in their order. `rows`:
-    the condition for the rows that the lake takes, None for all rows. `key`: the
-    fingerprint of the key with which values are hashed, None if no column is. `schema`:
-    the structure that the lake shows, with the types and defaults of the treated
-    columns.
-    """
+    `treatments`: one for each column of the source's structure, in their order.
+    `row_condition`: the condition for the rows that the lake takes, None for all rows.
+    `key_fingerprint`: the fingerprint of the key with which values are hashed, None if
+    no column is. `schema`: the structure that the lake shows, with the types and
+    defaults of the treated columns."""
 
     treatments: tuple[Treatment, ...]
-    rows: str | None
-    key: str | None
+    row_condition: str | None
+    key_fingerprint: str | None
     schema: TableSchema
 
     @property
-    def visible(self) -> tuple[int, ...]:
+    def shown_indexes(self) -> tuple[int, ...]:
         """Indexes of the source's columns that are not left out."""
         return tuple(
             index
             for index, treatment in enumerate(self.treatments)
-            if treatment is not Fate.LEFT_OUT
+            if treatment is not Visibility.LEFT_OUT
         )
 
     @property
     def fingerprint(self) -> str:
         """16 hexadecimal digits that differ if two treatments, conditions or keys
         differ."""
-        words = [treatment_words(treatment) for treatment in self.treatments]
-        text = json.dumps([words, self.rows, self.key])
+        words = [treatment_to_text(treatment) for treatment in self.treatments]
+        text = json.dumps([words, self.row_condition, self.key_fingerprint])
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
-    def same_rules(self, other: ShownAs | None) -> bool:
+    def has_same_rules(self, other: ShownAs | None) -> bool:
         """Return whether both have the same treatments, condition and key."""
-        return other is not None and (self.treatments, self.rows, self.key) == (
+        return other is not None and (
+            self.treatments,
+            self.row_condition,
+            self.key_fingerprint,
+        ) == (
             other.treatments,
-            other.rows,
-            other.key,
+            other.row_condition,
+            other.key_fingerprint,
         )
 
 
 def shown_as_to_json(shown_as: ShownAs) -> dict[str, Any]:
     """Return the `ShownAs` as JSON values, which the ledger stores."""
     return {
-        "treatments": [treatment_words(treatment) for treatment in shown_as.treatments],
-        "rows": shown_as.rows,
-        "key": shown_as.key,
+        "treatments": [treatment_to_text(treatment) for treatment in shown_as.treatments],
+        "rows": shown_as.row_condition,
+        "key": shown_as.key_fingerprint,
         "schema": schema_to_json(shown_as.schema),
     }
 
@@ -240,7 +246,7 @@ def shown_as_to_json(shown_as: ShownAs) -> dict[str, Any]:
 def shown_as_from_json(data: Mapping[str, Any]) -> ShownAs:
     """Return the `ShownAs` that `shown_as_to_json` stored."""
     return ShownAs(
-        tuple(map(read_treatment, data["treatments"])),
+        tuple(map(treatment_from_text, data["treatments"])),
         data["rows"],
         data["key"],
         schema_from_json(data["schema"]),
@@ -259,7 +265,7 @@ class SchemaVersion:
     (`pipeline.mirror.generations`; the changelog is the Delta table with every change).
     `batch`: 0 until stored. `shown_as`: how the lake shows the table; None if it shows
     every column and row as it is. Only the log's decoder may read `schema`, since it
-    also has hidden columns; all other code reads `shown`.
+    also has hidden columns; all other code reads `shown_schema`.
     """
 
     table: TableName
@@ -287,12 +293,12 @@ class SchemaVersion:
         return row_structure(self.schema)
 
     @property
-    def shape(self) -> str | None:
+    def shape_fingerprint(self) -> str | None:
         """The fingerprint of `shown_as`; None if the lake shows the table as it is."""
         return None if self.shown_as is None else self.shown_as.fingerprint
 
     @property
-    def shown(self) -> TableSchema | None:
+    def shown_schema(self) -> TableSchema | None:
         """The schema that the lake shows; None unless KNOWN."""
         return self.schema if self.shown_as is None else self.shown_as.schema
 
@@ -302,11 +308,11 @@ class SchemaVersion:
         return self.structure if self.shown_as is None else row_structure(self.shown_as.schema)
 
     @property
-    def shown_from(self) -> tuple[str | None, ...] | None:
+    def shown_columns_from(self) -> tuple[str | None, ...] | None:
         """`columns_from`, reduced to the columns that the lake shows."""
         if self.columns_from is None or self.shown_as is None:
             return self.columns_from
-        return tuple(self.columns_from[index] for index in self.shown_as.visible)
+        return tuple(self.columns_from[index] for index in self.shown_as.shown_indexes)
 
     @property
     def treatments(self) -> Mapping[str, Treatment]:
@@ -318,14 +324,15 @@ class SchemaVersion:
         return dict(zip(names, self.shown_as.treatments, strict=True))
 
     @property
-    def hidden(self) -> frozenset[str]:
-        """The names, in lower case, of the columns whose values the lake does not show."""
+    def hidden_columns(self) -> frozenset[str]:
+        """The names, in lower case, of the columns whose values the lake does not
+        show."""
         return frozenset(
             name for name, treatment in self.treatments.items() if hides_values(treatment)
         )
 
     @property
-    def treated(self) -> Mapping[str, str]:
+    def treatments_in_words(self) -> Mapping[str, str]:
         """Each column that the lake does not show as it is, with its treatment in
         words."""
         if self.schema is None or self.shown_as is None:
@@ -334,7 +341,7 @@ class SchemaVersion:
         return {
             column.name: treatment_in_words(treatment)
             for column, treatment in pairs
-            if treatment is not Fate.SHOWN
+            if treatment is not Visibility.SHOWN
         }
 
     @property
@@ -400,7 +407,7 @@ class SchemaStatement:
 
 
 @dataclass(frozen=True, slots=True)
-class History:
+class BatchHistory:
     """The statements and versions that a run records."""
 
     statements: tuple[SchemaStatement, ...] = ()

@@ -31,7 +31,7 @@ from lockstep.pipeline.schema.effects import (
     UnloggedChange,
 )
 from lockstep.pipeline.schema.fills import StatementMoment, fill_of
-from lockstep.pipeline.schema.history import LEFT_OUT, ROWS_BY
+from lockstep.pipeline.schema.history import LEFT_OUT_TEXT, USED_BY_CONDITION
 from lockstep.pipeline.schema.model import (
     BLOB_FAMILY,
     CHARACTER_STRINGS,
@@ -204,14 +204,14 @@ def shape_changed(effect: TableEffect) -> str | None:
     for before, after in effect.pairs:
         now = effect.treated.get(after.name.lower(), "")
         if before is None:
-            if ROWS_BY in now:
+            if USED_BY_CONDITION in now:
                 return f"the condition on rows uses the new column {after.name}"
             continue
         if effect.treated.get(before.name.lower(), "") != now:
             return f"column {before.name} is now called {after.name}, which is shown in another way"
-        if ROWS_BY in now and before.name.lower() != after.name.lower():
+        if USED_BY_CONDITION in now and before.name.lower() != after.name.lower():
             return f"the condition on rows uses {after.name}, which was called {before.name}"
-        if now and now != LEFT_OUT and _definition(before) != _definition(after):
+        if now and now != LEFT_OUT_TEXT and _definition(before) != _definition(after):
             return f"column {after.name} was redefined, and the lake does not show it as it is"
     return None
 

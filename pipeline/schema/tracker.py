@@ -29,8 +29,8 @@ from lockstep.pipeline.schema.effects import (
 )
 from lockstep.pipeline.schema.evolve import evolve, forget
 from lockstep.pipeline.schema.history import (
+    BatchHistory,
     DatabaseVersion,
-    History,
     Knowledge,
     SchemaStatement,
     SchemaVersion,
@@ -207,9 +207,9 @@ class SchemaTracker:
         self._databases: list[DatabaseVersion] = []
 
     @property
-    def history(self) -> History:
+    def history(self) -> BatchHistory:
         """The statements and versions that this run has recorded so far."""
-        return History(tuple(self._statements), tuple(self._versions), tuple(self._databases))
+        return BatchHistory(tuple(self._statements), tuple(self._versions), tuple(self._databases))
 
     @property
     def statement_count(self) -> int:

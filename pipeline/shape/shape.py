@@ -36,10 +36,10 @@ import pyarrow as pa
 
 from lockstep.pipeline.schema.history import (
     Conversion,
-    Fate,
     Hash,
     Mask,
     Treatment,
+    Visibility,
     hides_values,
 )
 from lockstep.pipeline.schema.types import TEXT_TYPES
@@ -95,7 +95,7 @@ class Shape:
         columns = tuple(
             _shown_as(column, treatment)
             for column, treatment in zip(self.source.columns, self.treatments, strict=True)
-            if treatment is not Fate.LEFT_OUT
+            if treatment is not Visibility.LEFT_OUT
         )
         # Settings cannot leave out a key. But a table that is not captured keeps the
         # treatments of the table from which its rows come, and its key may be on a
@@ -107,7 +107,7 @@ class Shape:
     @property
     def shows_all(self) -> bool:
         """Whether every column is shown as it is, and every row is taken."""
-        return self.rows is None and set(self.treatments) <= {Fate.SHOWN}
+        return self.rows is None and set(self.treatments) <= {Visibility.SHOWN}
 
     @property
     def hashes(self) -> bool:
@@ -160,7 +160,7 @@ def shape_faults(
         except TableError as error:
             yield error
         else:
-            left_out += treatment is Fate.LEFT_OUT
+            left_out += treatment is Visibility.LEFT_OUT
             if column.type in _MEMBERS and hides_values(treatment):
                 memberless.add(column.name.lower())
     if left_out == len(structure.columns):
@@ -178,9 +178,9 @@ def _treatment(rules: ShapeRules, column: Column, keys: Set[str]) -> Treatment:
     name = column.name
     by_setting: dict[str, Treatment] = {}
     if matches(rules.exclude_columns or (), name):
-        by_setting["exclude_columns"] = Fate.LEFT_OUT
+        by_setting["exclude_columns"] = Visibility.LEFT_OUT
     elif rules.include_columns is not None and not matches(rules.include_columns, name):
-        by_setting["include_columns"] = Fate.LEFT_OUT
+        by_setting["include_columns"] = Visibility.LEFT_OUT
     for setting, treatments in (
         ("hash_columns", rules.hash_columns),
         ("mask_columns", rules.mask_columns),
@@ -197,7 +197,7 @@ def _treatment(rules: ShapeRules, column: Column, keys: Set[str]) -> Treatment:
         by_setting.update((setting, treatment) for treatment in matching)
     if len(by_setting) > 1:
         _refuse(column, f"{' and '.join(by_setting)} name it", "name it in one of them only")
-    setting, treatment = next(iter(by_setting.items()), ("", Fate.SHOWN))
+    setting, treatment = next(iter(by_setting.items()), ("", Visibility.SHOWN))
     why = _why_impossible(column, treatment, is_key=name.lower() in keys)
     if why is not None:
         _refuse(column, why, f"take {name!r} out of {setting}")
@@ -219,9 +219,9 @@ def _why_impossible(column: Column, treatment: Treatment, *, is_key: bool) -> st
     """Return why a column cannot have this treatment; None if it can."""
     kind = column.type
     match treatment:
-        case Fate.SHOWN:
+        case Visibility.SHOWN:
             return None
-        case Fate.LEFT_OUT:
+        case Visibility.LEFT_OUT:
             return "it belongs to a key that identifies rows" if is_key else None
         case Hash.LOWER:
             if kind not in TEXT_TYPES:
@@ -320,7 +320,7 @@ def _shown_as(column: Column, treatment: Treatment) -> Column:
     """Return the column that the lake has instead of a source's column."""
     bare = Column(column.name, column.type, column.nullable)
     match treatment:
-        case Fate.SHOWN | Fate.LEFT_OUT:
+        case Visibility.SHOWN | Visibility.LEFT_OUT:
             return column
         case Hash():
             return replace(bare, type="char", length=DIGITS, charset="ascii")
@@ -349,15 +349,15 @@ def _shown_as(column: Column, treatment: Treatment) -> Column:
 def shows_no_more(left: Treatment, right: Treatment) -> bool:
     """Return whether `right` shows everything of a value that `left` shows."""
     match left, right:
-        case (Fate.LEFT_OUT, _) | (_, Fate.SHOWN | Conversion()):
+        case (Visibility.LEFT_OUT, _) | (_, Visibility.SHOWN | Conversion()):
             return True
         case Mask("null"), _:
-            return right is not Fate.LEFT_OUT
+            return right is not Visibility.LEFT_OUT
         case Hash(), Hash():
             # A hash of the lower case also shows that two texts differ only in case.
             return left is right
         case Mask(kind), Mask(other):
-            return kind == other and left.keep <= right.keep
+            return kind == other and left.length <= right.length
         case _:
             return False
 
@@ -367,7 +367,7 @@ def stricter(left: Treatment, right: Treatment) -> Treatment:
     the same."""
     if shows_no_more(left, right):
         return left
-    return right if shows_no_more(right, left) else Fate.LEFT_OUT
+    return right if shows_no_more(right, left) else Visibility.LEFT_OUT
 
 
 def stricter_shape(left: Shape, right: Shape) -> Shape:

@@ -28,10 +28,10 @@ import pyarrow.compute as pc
 from lockstep.pipeline.proof import canonical as texts
 from lockstep.pipeline.schema.history import (
     Conversion,
-    Fate,
     Hash,
     Mask,
     Treatment,
+    Visibility,
     hides_values,
 )
 from lockstep.pipeline.schema.types import arrow_schema, microseconds
@@ -66,7 +66,7 @@ class Shaper:
         self._shown_indexes = [
             index
             for index, treatment in enumerate(shape.treatments)
-            if treatment is not Fate.LEFT_OUT
+            if treatment is not Visibility.LEFT_OUT
         ]
 
     @property
@@ -84,7 +84,7 @@ class Shaper:
         show it as it is."""
         treatments = zip(self._shape.source.names, self._shape.treatments, strict=True)
         return any(
-            treatment is not Fate.SHOWN and name in columns for name, treatment in treatments
+            treatment is not Visibility.SHOWN and name in columns for name, treatment in treatments
         )
 
     @property
@@ -106,7 +106,7 @@ class Shaper:
         read = wanted | {source.names[index] for index in self._condition_indexes}
         kept = [index for index, name in enumerate(source.names) if name in read]
         treatments = tuple(
-            self._shape.treatments[index] if source.names[index] in wanted else Fate.LEFT_OUT
+            self._shape.treatments[index] if source.names[index] in wanted else Visibility.LEFT_OUT
             for index in kept
         )
         part = replace(source, columns=tuple(source.columns[index] for index in kept))
@@ -139,7 +139,7 @@ class Shaper:
             logged=self._shown_bits(images.logged),
             updated=self._shown_bits(images.updated),
         )
-        if set(self._shape.treatments) == {Fate.SHOWN}:
+        if set(self._shape.treatments) == {Visibility.SHOWN}:
             return shaped
         return _without_equal(shaped)
 
@@ -212,7 +212,7 @@ class Shaper:
 
     def _column(self, column: Column, treatment: Treatment, values: pa.Array) -> pa.Array:
         match treatment:
-            case Fate.SHOWN | Fate.LEFT_OUT:
+            case Visibility.SHOWN | Visibility.LEFT_OUT:
                 return values
             case Hash():
                 assert self._key is not None
@@ -311,14 +311,14 @@ _HIDDEN: Final = "***"
 
 
 def _masked(values: pa.Array, mask: Mask) -> pa.Array:
-    longer = pc.greater(pc.utf8_length(values), mask.keep)
+    longer = pc.greater(pc.utf8_length(values), mask.length)
     if mask.kind == "first":
         shown = pc.binary_join_element_wise(
-            pc.utf8_slice_codeunits(values, 0, mask.keep), _HIDDEN, ""
+            pc.utf8_slice_codeunits(values, 0, mask.length), _HIDDEN, ""
         )
     else:
         shown = pc.binary_join_element_wise(
-            _HIDDEN, pc.utf8_slice_codeunits(values, -mask.keep, None), ""
+            _HIDDEN, pc.utf8_slice_codeunits(values, -mask.length, None), ""
         )
     return pc.if_else(longer, shown, _HIDDEN)
 

@@ -28,15 +28,15 @@ from lockstep.pipeline.schema.effects import (
 from lockstep.pipeline.schema.fills import fill_of
 from lockstep.pipeline.schema.history import (
     REDACTED_TEXT,
-    ROWS_BY,
-    Fate,
+    USED_BY_CONDITION,
     Mask,
     SchemaStatement,
     SchemaVersion,
     ShownAs,
     Treatment,
+    Visibility,
     shape_in_words,
-    treatment_words,
+    treatment_to_text,
 )
 from lockstep.pipeline.schema.model import (
     ColumnSchema,
@@ -140,12 +140,12 @@ class Shaping:
         if shape is None:
             return {}
         words = {
-            name.lower(): treatment_words(treatment)
+            name.lower(): treatment_to_text(treatment)
             for name, treatment in zip(shape.source.names, shape.treatments, strict=True)
-            if treatment is not Fate.SHOWN
+            if treatment is not Visibility.SHOWN
         }
         for name in condition_columns(shape.rows):
-            words[name.lower()] = f"{words.get(name.lower(), '')} {ROWS_BY}".strip()
+            words[name.lower()] = f"{words.get(name.lower(), '')} {USED_BY_CONDITION}".strip()
         return words
 
     def hides_column(self, table: TableName, name: str) -> bool:
@@ -182,7 +182,7 @@ class Shaping:
                 raise TableError(why, hint=consent_hint(schema.name), need=Need.CONSENT)
         hidden = {*self.hidden(schema)}
         if before is not None:
-            hidden_before = before.hidden
+            hidden_before = before.hidden_columns
             hidden |= {name for name, origin in origins.items() if origin in hidden_before}
         return redacted(schema, hidden), shown_as
 
@@ -205,10 +205,10 @@ class Shaping:
         treatments = list(shape.treatments)
         for index, column in enumerate(shape.source.columns[: len(schema.columns)]):
             origin = origins.get(column.name.lower(), "")
-            treatment = stricter(treatments[index], treatments_before.get(origin, Fate.SHOWN))
+            treatment = stricter(treatments[index], treatments_before.get(origin, Visibility.SHOWN))
             possible = is_possible(column, treatment, is_key=column.name in keys)
-            treatments[index] = treatment if possible else Fate.LEFT_OUT
-        rows = shown_before.rows or shape.rows
+            treatments[index] = treatment if possible else Visibility.LEFT_OUT
+        rows = shown_before.row_condition or shape.rows
         shape = replace(shape, treatments=tuple(treatments), rows=rows)
         return None if shape.shows_all else shape
 
@@ -281,7 +281,7 @@ class Shaping:
         if version.shown_as is None or version.schema is None:
             return None
         self.require_key(version)
-        if version.shown_as.key not in (None, self._fingerprint):
+        if version.shown_as.key_fingerprint not in (None, self._fingerprint):
             raise TableError(
                 "its values were hashed with the key that is replaced",
                 hint=f"`lockstep reload {version.table} --reason …` reads all of it",
@@ -293,18 +293,17 @@ class Shaping:
     def require_key(self, version: SchemaVersion) -> None:
         """Raise `ConfigurationError` if a version is hashed with another key than that
         of the settings, and the settings do not say that their key replaces it."""
-        shown_as = version.shown_as
-        have = self._fingerprint
-        if shown_as is None or shown_as.key is None or shown_as.key == have:
+        recorded = None if version.shown_as is None else version.shown_as.key_fingerprint
+        current = self._fingerprint
+        if recorded in (None, current):
             return
-        if self.key is not None and shown_as.key == self.key.replaces:
+        if self.key is not None and recorded == self.key.replaces:
             return
         raise ConfigurationError(
-            f"columns of {version.table} are hashed with the key {shown_as.key}, and the settings "
-            + ("have none" if have is None else f"have the key {have}"),
+            f"columns of {version.table} are hashed with the key {recorded}, and the settings "
+            + ("have none" if current is None else f"have the key {current}"),
             hint="give the key with that fingerprint under [privacy] in lockstep.toml; or replace "
-            f'it on purpose: replaces = "{shown_as.key}" there has every table with hashes read '
-            "again",
+            f'it on purpose: replaces = "{recorded}" there has every table with hashes read again',
         )
 
     def why_changed(self, version: SchemaVersion) -> str | None:
@@ -321,7 +320,7 @@ class Shaping:
             return f"other settings apply to {', '.join(changed)}"
         if now.rows != before.rows:
             return "another condition decides which rows are taken"
-        if now.hashes and shown_as is not None and shown_as.key != self._fingerprint:
+        if now.hashes and shown_as is not None and shown_as.key_fingerprint != self._fingerprint:
             return "another key makes its hashes"
         return None
 
@@ -331,7 +330,7 @@ class Shaping:
         if version.schema is None:
             return ShapeChange()
         before, after = self._shapes_of(version, version.schema)
-        key = None if version.shown_as is None else version.shown_as.key
+        key = None if version.shown_as is None else version.shown_as.key_fingerprint
         replaced = None not in (key, self.key) and key != self._fingerprint
         return shape_change(before, after, key_replaced=replaced)
 
@@ -348,11 +347,11 @@ class Shaping:
         if version.schema is None:
             return version
         names = {name.lower() for name in columns}
-        hidden = self.hidden(version.schema) | version.hidden | names
+        hidden = self.hidden(version.schema) | version.hidden_columns | names
         schema, shown_as = redacted(version.schema, hidden), version.shown_as
         try:
             shape = stricter_shape(*self._shapes_of(replace(version, schema=schema), schema))
-            key = None if shown_as is None else shown_as.key
+            key = None if shown_as is None else shown_as.key_fingerprint
             if key is None and shape.hashes:
                 key = self._fingerprint
             if not shape.shows_all:
@@ -367,9 +366,11 @@ class Shaping:
         """Return the structure that the lake shows."""
         treated = zip(schema.columns, shape.source.columns, shape.treatments, strict=False)
         columns = tuple(
-            column if treatment is Fate.SHOWN else self._shown_column(column, decoded, treatment)
+            column
+            if treatment is Visibility.SHOWN
+            else self._shown_column(column, decoded, treatment)
             for column, decoded, treatment in treated
-            if treatment is not Fate.LEFT_OUT
+            if treatment is not Visibility.LEFT_OUT
         )
         names = {column.name.lower() for column in columns}
         # Columns whose treatment keeps different values different, as UNIQUE keys need
@@ -505,17 +506,19 @@ def _shows_more(
     if shown_before is None or before.schema is None:
         return None
     treatments_before = before.treatments
-    treatments = (Fate.SHOWN,) * len(schema.columns) if after is None else after.treatments
+    treatments = (Visibility.SHOWN,) * len(schema.columns) if after is None else after.treatments
     for column, treatment in zip(schema.columns, treatments, strict=True):
         origin = origins.get(column.name.lower())
-        if origin is None or shows_no_more(treatment, treatments_before.get(origin, Fate.SHOWN)):
+        if origin is None or shows_no_more(
+            treatment, treatments_before.get(origin, Visibility.SHOWN)
+        ):
             continue
         return (
             f"its column {column.name!r} shows more than the settings of {before.table} show of "
             f"{origin!r}, whose values it has"
         )
-    rows = shown_before.rows
-    if rows is not None and (after is None or after.rows != rows):
+    rows = shown_before.row_condition
+    if rows is not None and (after is None or after.row_condition != rows):
         return f"the settings of {before.table} leave rows out, and its own take them"
     return None
 
@@ -549,16 +552,16 @@ def _of_images(shape: Shape, structure: TableStructure) -> Shape:
     """Return the shape of row images. It leaves out the columns that MariaDB adds at
     their end, since these contain hashes of the table's values."""
     added = len(structure.columns) - len(shape.treatments)
-    treatments = (*shape.treatments, *[Fate.LEFT_OUT] * added)
+    treatments = (*shape.treatments, *[Visibility.LEFT_OUT] * added)
     return replace(shape, source=structure, treatments=treatments)
 
 
 def _whole(schema: TableSchema) -> Shape:
     """Return the shape of a table that the lake shows as it is."""
     structure = row_structure(schema)
-    return _of_images(Shape(structure, (Fate.SHOWN,) * len(schema.columns)), structure)
+    return _of_images(Shape(structure, (Visibility.SHOWN,) * len(schema.columns)), structure)
 
 
 def _shape_of_version(schema: TableSchema, shown_as: ShownAs) -> Shape:
     structure = row_structure(schema)
-    return _of_images(Shape(structure, shown_as.treatments, shown_as.rows), structure)
+    return _of_images(Shape(structure, shown_as.treatments, shown_as.row_condition), structure)

@@ -10,8 +10,8 @@ from typing import Any
 
 from lockstep.pipeline.ports.ledger import LAST_BATCH, LAST_PLACE
 from lockstep.pipeline.schema.history import (
+    BatchHistory,
     DatabaseVersion,
-    History,
     Knowledge,
     RecordedEffect,
     SchemaStatement,
@@ -112,7 +112,7 @@ class PostgresSchemas(Subject):
         return statements
 
 
-def record_history(step: Step, source: str, batch: int, history: History) -> None:
+def record_history(step: Step, source: str, batch: int, history: BatchHistory) -> None:
     """Record the structures that a capture read; statements first, because versions
     refer to them."""
     # The numbers are drawn first: Postgres does not promise to number the rows of an

@@ -21,7 +21,7 @@ from lockstep.pipeline.mirror.layout import (
 from lockstep.pipeline.model.batch import Batch, CaptureRecord
 from lockstep.pipeline.model.table_state import StoppedTable
 from lockstep.pipeline.ports.ledger import Ledger, content_of
-from lockstep.pipeline.schema.history import History, Knowledge, SchemaVersion, VersionOrigin
+from lockstep.pipeline.schema.history import BatchHistory, Knowledge, SchemaVersion, VersionOrigin
 from lockstep.pipeline.schema.rows import schema_of
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.segment import RowCounts, Segment
@@ -143,7 +143,7 @@ class Shop:
             transactions=1,
             log_bytes=100,
             segments=tuple(segments),
-            history=History(versions=tuple(versions)),
+            history=BatchHistory(versions=tuple(versions)),
             tables=tuple(new_table(self.source, table) for table in changed if table not in known),
             quarantined=tuple(
                 StoppedTable(table, "a type is not supported", "exclude it", "binlog.000001:100")

@@ -153,13 +153,16 @@ def test_no_file_has_what_it_showed(
     for _ in range(2):
         noted: list[int] = []
         mirrors.cut(MIRROR, version, said, noted.append)
-        (commit,) = mirrors.look(MIRROR, version).commits
+        (commit,) = mirrors.log_above(MIRROR, version).commits
         version += 1
         assert (noted, commit.repeats, foreign(commit)) == ([version], version - 1, None)
         said = stamp({"kind": "upkeep", "shows": version})
     assert [name for name, there in files(place).items() if WORD in there] == []
-    assert mirrors.lacking(MIRROR, version - 1) is not None
-    assert (mirrors.lacking(MIRROR, version), mirrors.look(MIRROR, version).commits) == (None, ())
+    assert mirrors.unreadable_reason(MIRROR, version - 1) is not None
+    assert (
+        mirrors.unreadable_reason(MIRROR, version),
+        mirrors.log_above(MIRROR, version).commits,
+    ) == (None, ())
     assert content(mirrors, MIRROR, PEOPLE, version) == BARE[3:]
     again = mirrors.write(a_write(mirrors, 15, "merge", [{"id": 1, "name": "y"}])).delta_version
     assert content(mirrors, MIRROR, PEOPLE, again) == [{"id": 1, "name": "y"}, *BARE[3:]]

@@ -42,7 +42,7 @@ def test_deleted_rows_go_from_the_files(
     before.write(a_write(before, 1, "append", rows[:1]))
     # From here on Delta puts files into folders below the table's.
     mapped = SetProperties((MAPPING,))
-    mirrors.evolve(MIRROR, (mapped,), app_id=f"app/{MIRROR}", txn_version=2, after=0)
+    mirrors.evolve(MIRROR, (mapped,), app_id=f"app/{MIRROR}", txn_version=2, after_version=0)
     mirrors.write(a_write(mirrors, 3, "append", rows[1:]))
     gone = [{"_change_type": "delete", **row} for row in rows[70:]]
     mirrors.write(a_write(mirrors, 4, "merge", gone))
@@ -55,7 +55,7 @@ def test_deleted_rows_go_from_the_files(
         upkeep.carry_out(MIRROR, step, SAID, 2)
     assert upkeep.carry_out(MIRROR, step, SAID, 3) == 4
     assert upkeep.carry_out(MIRROR, step, SAID, 4) is None
-    (commit,) = mirrors.look(MIRROR, 3).commits
+    (commit,) = mirrors.log_above(MIRROR, 3).commits
     assert (commit.repeats, foreign(commit), commit.user_metadata) == (3, None, SAID)
     found = upkeep.files(MIRROR)
     assert (found.rows, found.deleted, found.unneeded.files) == (70, 0, 0)

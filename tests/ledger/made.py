@@ -15,7 +15,7 @@ from lockstep.pipeline.model.batch import (
 )
 from lockstep.pipeline.model.table_state import TableCondition, TableState
 from lockstep.pipeline.ports.ledger import Ledger
-from lockstep.pipeline.schema.history import History, Knowledge, SchemaVersion, VersionOrigin
+from lockstep.pipeline.schema.history import BatchHistory, Knowledge, SchemaVersion, VersionOrigin
 from lockstep.pipeline.schema.model import ColumnSchema, KeyPart, KeySchema, TableSchema
 from lockstep.pipeline.values.decisions import Continuity, Decision, Lease
 from lockstep.pipeline.values.gtid import GtidSet
@@ -108,7 +108,7 @@ def record(
         ),
         tables=tuple(state(table) for table in tables) if first else (),
         quarantined=(),
-        history=History(versions=tuple(map(version, tables))) if first else History(),
+        history=BatchHistory(versions=tuple(map(version, tables))) if first else BatchHistory(),
     )
 
 

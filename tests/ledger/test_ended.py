@@ -9,7 +9,7 @@ import pytest
 from lockstep.pipeline.model.life import MirrorRemoved
 from lockstep.pipeline.model.table_state import TableCondition
 from lockstep.pipeline.ports.ledger import Ledger
-from lockstep.pipeline.schema.history import History
+from lockstep.pipeline.schema.history import BatchHistory
 from lockstep.pipeline.schema.model import ForeignKey
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.errors import LedgerRefused
@@ -36,12 +36,12 @@ def test_tables_with_foreign_keys(ledger: Ledger, lease: Lease) -> None:
     assert other.schema is not None
     with_key = replace(other, schema=replace(other.schema, foreign_keys=(key,)))
     first = begun(ledger, lease)
-    history = History(versions=(plain, with_key))
+    history = BatchHistory(versions=(plain, with_key))
     ledger.record_capture(lease, first.id, replace(record(first), history=history))
     assert ledger.schemas_at(lease.source, referring=True) == [replace(with_key, batch=first.id)]
     second = following(ledger, lease)
     gained = replace(version(ORDERS, 2, 110), schema=replace(plain.schema, foreign_keys=(key,)))
-    history = History(versions=(gained, version(STOCK, 2, 120)))
+    history = BatchHistory(versions=(gained, version(STOCK, 2, 120)))
     ledger.record_capture(lease, second.id, replace(record(second), history=history))
     assert ledger.schemas_at(lease.source, referring=True) == [replace(gained, batch=second.id)]
     ledger.abandon(lease, second.id, "damaged")

@@ -16,7 +16,7 @@ from lockstep.pipeline.model.table_state import (
     TableEventKind,
 )
 from lockstep.pipeline.ports.ledger import Ledger, content_of
-from lockstep.pipeline.schema.history import History
+from lockstep.pipeline.schema.history import BatchHistory
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.segment import SegmentFile
 from tests.ledger.made import (
@@ -80,7 +80,7 @@ def test_events_and_snapshots_are_given_back_whole(ledger: Ledger, lease: Lease)
     )
     made = replace(
         with_events(batch, *events),
-        history=History(versions=(version(ORDERS, 2, 110),)),
+        history=BatchHistory(versions=(version(ORDERS, 2, 110),)),
         snapshots=parts,
     )
     ledger.record_capture(lease, batch.id, made)
@@ -146,7 +146,7 @@ def test_a_settled_write_tells_what_the_mirror_shows(ledger: Ledger, lease: Leas
         ledger.settle(lease, intent, 1, shows=2)
     ledger.settle(lease, intent, 1, shows=1)
     batch = following(ledger, lease)
-    history = History(versions=(version(ORDERS, 2, 110),))
+    history = BatchHistory(versions=(version(ORDERS, 2, 110),))
     changed = replace(event(batch, TableEventKind.CHANGED), version=2)
     made = replace(with_events(batch, changed), history=history, tables=(state(ORDERS),))
     ledger.record_capture(lease, batch.id, made)

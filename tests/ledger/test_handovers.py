@@ -17,7 +17,7 @@ from lockstep.pipeline.model.table_state import (
 )
 from lockstep.pipeline.ports.ledger import Ledger
 from lockstep.pipeline.proof.proven import Compared, Proof, Proven
-from lockstep.pipeline.schema.history import History
+from lockstep.pipeline.schema.history import BatchHistory
 from lockstep.pipeline.values.decisions import Lease
 from tests.ledger.made import (
     ORDERS,
@@ -69,7 +69,7 @@ def _swapped(ledger: Ledger, lease: Lease, batch: Batch) -> None:
         _handed(states[ORDERS], states[STOCK].mirror, 7, 2),
         _handed(states[STOCK], states[ORDERS].mirror, 6, 2),
     )
-    history = History(versions=(version(ORDERS, 2, 150), version(STOCK, 2, 150)))
+    history = BatchHistory(versions=(version(ORDERS, 2, 150), version(STOCK, 2, 150)))
     made = replace(record(batch), history=history, handovers=handed, tables=_states(*handed))
     ledger.record_capture(lease, batch.id, made)
 
@@ -118,7 +118,7 @@ def test_a_gaps_parts_go_with_the_rows_and_close_by_events(ledger: Ledger, lease
     _settled(ledger, lease)
     (first,) = ledger.batches(lease.source)
     swapping = elsewhere(ledger, lease, first, start=position(104))
-    history = History(versions=(version(ORDERS, 2, 150), version(STOCK, 2, 150)))
+    history = BatchHistory(versions=(version(ORDERS, 2, 150), version(STOCK, 2, 150)))
     copied, at = TableEventKind.COPIED, place(150)
     events = (
         TableEvent(ORDERS, copied, swapping.base, 2, at, "it was called stock", STOCK),

@@ -9,8 +9,8 @@ import pytest
 from lockstep.pipeline.model.batch import Batch
 from lockstep.pipeline.ports.ledger import Ledger
 from lockstep.pipeline.schema.history import (
+    BatchHistory,
     DatabaseVersion,
-    History,
     Knowledge,
     RecordedEffect,
     SchemaStatement,
@@ -98,7 +98,7 @@ CODED = DatabaseSchema(
 
 def recorded(ledger: Ledger, lease: Lease, batch: Batch, *versions: SchemaVersion) -> Batch:
     """The batch, captured with these versions."""
-    made = replace(record(batch), history=History(versions=versions))
+    made = replace(record(batch), history=BatchHistory(versions=versions))
     ledger.record_capture(lease, batch.id, made)
     return newest(ledger, lease)
 
@@ -113,7 +113,7 @@ def test_a_history_is_given_back_whole(ledger: Ledger, lease: Lease) -> None:
     batch = begun(ledger, lease)
     drop = replace(STATEMENT, begin=place(20), end=place(30), committed_at=None, context={})
     database = DatabaseVersion("shop", place(4), CODED)
-    history = History(
+    history = BatchHistory(
         (STATEMENT, drop),
         (version(ORDERS), version(STOCK), ADDED, DROPPED, UNKNOWN),
         (database, replace(database, name="gone", schema=None, statement=1)),
@@ -195,7 +195,7 @@ def test_all_tables_and_databases_of_a_place(ledger: Ledger, lease: Lease) -> No
     )
     batch = begun(ledger, lease)
     versions = (version(STOCK), version(ORDERS), replace(ADDED, statement=None), gone_stock)
-    history = History((), versions, (shop, other, gone))
+    history = BatchHistory((), versions, (shop, other, gone))
     ledger.record_capture(lease, batch.id, replace(record(batch), history=history))
 
     def at(offset: int) -> tuple[list[tuple[TableName, int]], list[str]]:
@@ -220,7 +220,7 @@ def test_what_an_abandoned_batch_learnt_is_not_seen(ledger: Ledger, lease: Lease
     recorded(ledger, lease, begun(ledger, lease), version(ORDERS))
     batch = following(ledger, lease)
     database = DatabaseVersion("shop", place(4), DatabaseSchema("shop", "latin1", "latin1_bin"))
-    learnt = History((STATEMENT,), (ADDED, version(STOCK)), (database,))
+    learnt = BatchHistory((STATEMENT,), (ADDED, version(STOCK)), (database,))
     ledger.record_capture(lease, batch.id, replace(record(batch), history=learnt))
     ledger.abandon(lease, batch.id, "damaged")
     assert numbers(ledger.schemas_at(lease.source)) == [(ORDERS, 1)]
@@ -253,7 +253,7 @@ def test_a_history_begins_with_a_baseline(ledger: Ledger, lease: Lease) -> None:
     assert ledger.has_history(lease.source) is False
     batch = following(ledger, lease)
     shop = DatabaseVersion("shop", place(4), DatabaseSchema("shop", "latin1", "latin1_bin"))
-    empty = replace(record(batch), history=History(databases=(shop,)))
+    empty = replace(record(batch), history=BatchHistory(databases=(shop,)))
     ledger.record_capture(lease, batch.id, empty)
     assert ledger.has_history(lease.source) is True
 
@@ -264,7 +264,7 @@ def test_statements_come_page_by_page(ledger: Ledger, lease: Lease) -> None:
         one = batch or following(ledger, lease)
         texts = [replace(STATEMENT, text=f"{one.id}/{number}") for number in range(3)]
         ledger.record_capture(
-            lease, one.id, replace(record(one), history=History(statements=tuple(texts)))
+            lease, one.id, replace(record(one), history=BatchHistory(statements=tuple(texts)))
         )
     whole = ledger.schema_statements(lease.source)
     assert [one.text[-2:] for one in whole] == ["/0", "/1", "/2"] * 2
@@ -297,7 +297,7 @@ def test_sources_have_histories_of_their_own(ledger: Ledger, lease: Lease) -> No
     """Tables may have the same names."""
     with ledger.lock(f"{lease.source} beside", "beside", None) as beside:
         batch = begun(ledger, beside)
-        history = History((STATEMENT,), (version(ORDERS),), ())
+        history = BatchHistory((STATEMENT,), (version(ORDERS),), ())
         ledger.record_capture(beside, batch.id, replace(record(batch), history=history))
         (told,) = ledger.schema_statements(beside.source)
     assert ledger.schema_at(lease.source, ORDERS) is None

@@ -18,7 +18,7 @@ import pytest
 from lockstep.pipeline.model.batch import Batch, BatchState, CaptureRecord, Ended, Prepared
 from lockstep.pipeline.model.table_state import StoppedTable
 from lockstep.pipeline.ports.ledger import Ledger, content_of
-from lockstep.pipeline.schema.history import History
+from lockstep.pipeline.schema.history import BatchHistory
 from lockstep.pipeline.upkeep.changes import DeletionStep, Prunable, Pruned
 from lockstep.pipeline.values.consumers import DeliveryBounds
 from lockstep.pipeline.values.decisions import Continuity, Lease
@@ -142,7 +142,7 @@ class Past:
         batch = following(self.ledger, lease)
         self.versions += 1
         learnt = version(ORDERS, self.versions, batch.start.at.offset, f"c{self.versions}")
-        captured = replace(record(batch, STOCK), history=History(versions=(learnt,)))
+        captured = replace(record(batch, STOCK), history=BatchHistory(versions=(learnt,)))
         self.capture(lease, batch, captured)
 
     def away(self, lease: Lease) -> None:

@@ -20,7 +20,7 @@ from lockstep.pipeline.model.batch import (
 from lockstep.pipeline.model.table_state import SnapshotPart, TableEvent, TableEventKind
 from lockstep.pipeline.ports.ledger import Ledger, content_of, contents_of
 from lockstep.pipeline.replay.spans import Span, batches_of, ends_early, wanted
-from lockstep.pipeline.schema.history import History
+from lockstep.pipeline.schema.history import BatchHistory
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.errors import SpanRefused
 from lockstep.pipeline.values.places import AtMoment, Earliest, Latest, Place
@@ -95,7 +95,7 @@ class Made:
         if chance() < 0.2:
             number = self.ledger.last_versions(self.lease.source)[STOCK] + 1
             learns = version(STOCK, number, end.at.offset - 50, *(f"c{n}" for n in range(number)))
-            told = replace(told, history=History(versions=(learns,)))
+            told = replace(told, history=BatchHistory(versions=(learns,)))
         if chance() < 0.3:
             kind = self.random.choice((TableEventKind.TRUNCATED, TableEventKind.REREAD))
             read = kind is TableEventKind.REREAD

@@ -11,7 +11,7 @@ import pytest
 from lockstep.pipeline.binlog.stream.framing import EventType
 from lockstep.pipeline.run.dump.captured_tables import CapturedTables
 from lockstep.pipeline.run.dump.segment_builder import Segmenter, SystemTableRows
-from lockstep.pipeline.schema.history import History
+from lockstep.pipeline.schema.history import BatchHistory
 from lockstep.pipeline.schema.tracker import SchemaTracker, StructuresInMemory
 from lockstep.pipeline.shape.shaping import Shaping
 from lockstep.pipeline.values import row_groups
@@ -45,7 +45,7 @@ def told(log: Log, *, ring_bytes: int = 1 << 20, wanted: str = "") -> list[dict[
     while (run := buffer.get()) is not None:
         segmenter.put(run)
         buffer.ack()
-    (part,) = source.finish(History())
+    (part,) = source.finish(BatchHistory())
     assert part.table is SystemTable.TRANSACTIONS
     found: list[dict[str, Any]] = pa.concat_tables(
         store.pieces("shop/_transactions", part.files)

@@ -153,7 +153,7 @@ class Kept:
         for batch in ledger.live_batches(SOURCE, 1, 1 << 60):
             for folder, file in self.files(batch.id):
                 there = not self.work().segments.damaged(folder, [file])
-                listed = file.path in (self.work().changelog.listed(folder) or {})
+                listed = file.path in (self.work().changelog.listed_files(folder) or {})
                 if batch.id > self.through and batch.state is BatchState.ACKNOWLEDGED:
                     assert (there, listed) == (True, True), (batch.id, self.through, folder)
                 elif batch.id <= below:
@@ -203,7 +203,10 @@ class Kept:
         for batch in delivery.batches:
             for folder, file in self.files(batch):
                 assert not self.work().segments.damaged(folder, [file]), (name, batch)
-                assert file.path in (self.work().changelog.listed(folder) or {}), (name, batch)
+                assert file.path in (self.work().changelog.listed_files(folder) or {}), (
+                    name,
+                    batch,
+                )
         if sure or self.random.random() < 0.8:
             consumers.ack_delivery(SOURCE, name, delivery.id)
             self.read[name][1].extend(delivery.batches)

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from lockstep.pipeline.run.dump.image_decoder import with_defaults
 from lockstep.pipeline.run.load.part import on_shown_columns
-from lockstep.pipeline.schema.history import Conversion, Fate, Hash, Mask, read_mask
+from lockstep.pipeline.schema.history import Conversion, Hash, Mask, Visibility, read_mask
 from lockstep.pipeline.schema.model import ValueDefault
 from lockstep.pipeline.schema.types import arrow_schema
 from lockstep.pipeline.shape.condition import ConditionUnusable, read_condition
@@ -312,7 +312,7 @@ def test_images_are_what_a_second_implementation_says(case: Case) -> None:
     shaped = Shaper(shape, PrivacyKey(KEY)).images(images_of(case.structure, case.events))
 
     # Where every column is shown an update that changes nothing is the server's affair.
-    hides = {*shape.treatments} != {Fate.SHOWN}
+    hides = {*shape.treatments} != {Visibility.SHOWN}
     expected = reference.followed(case.events, case.taken, case.shown, drop_equal=hides)
     kinds = [CHANGE_TYPES[one].value for one in shaped.change_type.to_pylist()]
     got = list(zip(shaped.event.to_pylist(), kinds, shaped.columns.to_pylist(), strict=True))

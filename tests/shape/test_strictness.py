@@ -11,7 +11,14 @@ from hypothesis import strategies as st
 
 from lockstep.pipeline.schema.context import ServerDialect, StatementContext
 from lockstep.pipeline.schema.effects import LoggedStatement
-from lockstep.pipeline.schema.history import Conversion, Fate, Hash, Knowledge, Mask, Treatment
+from lockstep.pipeline.schema.history import (
+    Conversion,
+    Hash,
+    Knowledge,
+    Mask,
+    Treatment,
+    Visibility,
+)
 from lockstep.pipeline.schema.model import TableSchema, WrittenDefault
 from lockstep.pipeline.schema.rows import row_structure
 from lockstep.pipeline.schema.table_effects import TableEffect, shape_changed
@@ -37,7 +44,7 @@ from lockstep.resources.mysql.shaped import hides_bounds
 from tests.schema.schemas_made import table
 
 TREATMENTS: list[Treatment] = [
-    *Fate,
+    *Visibility,
     *Hash,
     *Conversion,
     Mask("null"),
@@ -70,9 +77,9 @@ def test_the_stricter_shows_no_more_than_either(one: Treatment, two: Treatment) 
 @pytest.mark.parametrize(
     ("less", "more"),
     [
-        (Fate.LEFT_OUT, Mask("null")),
+        (Visibility.LEFT_OUT, Mask("null")),
         (Mask("null"), Hash.EXACT),
-        (Hash.EXACT, Fate.SHOWN),
+        (Hash.EXACT, Visibility.SHOWN),
         (Mask("last", 2), Mask("last", 4)),
         (Mask("year"), Conversion.STRING),
     ],
@@ -90,7 +97,7 @@ def test_one_shows_less_than_the_other(less: Treatment, more: Treatment) -> None
     ],
 )
 def test_what_shows_something_else_is_left_out(one: Treatment, other: Treatment) -> None:
-    assert stricter(one, other) is stricter(other, one) is Fate.LEFT_OUT
+    assert stricter(one, other) is stricter(other, one) is Visibility.LEFT_OUT
 
 
 def _shape(**rules: object) -> Shape:
@@ -102,7 +109,7 @@ def test_of_two_shapes_both_conditions_hold() -> None:
     other = _shape(rows="b = 'y' or c = 'z'", exclude_columns=("c",))
     both = stricter_shape(one, other)
     assert both.rows == "(a = 'x') and (b = 'y' or c = 'z')"
-    assert both.treatments == (Fate.SHOWN, Fate.SHOWN, Hash.EXACT, Fate.LEFT_OUT)
+    assert both.treatments == (Visibility.SHOWN, Visibility.SHOWN, Hash.EXACT, Visibility.LEFT_OUT)
     assert stricter_shape(one, one) == one
 
 
@@ -188,8 +195,8 @@ def test_a_column_stays_hidden_that_a_person_says_was_renamed() -> None:
     place, names = Coordinates(LogFile("binlog", 1), 900), ("id", "ssn", "email", "phone")
     assert tracker.record_given(given, place, names).knowledge is Knowledge.UNKNOWN
     kept = tracker.record_given(customers.schema, place, ("id", "ssn", "email", "phone"))
-    assert kept.shown is not None
-    assert [column.name for column in kept.shown.columns] == ["id", "email", "phone"]
+    assert kept.shown_schema is not None
+    assert [column.name for column in kept.shown_schema.columns] == ["id", "email", "phone"]
 
 
 @pytest.mark.parametrize(
@@ -206,8 +213,8 @@ def test_a_column_stays_hidden_that_a_person_says_was_renamed() -> None:
 )
 def test_what_shows_no_more_is_followed(statements: list[str]) -> None:
     clients = _followed(*statements).version(TableName("shop", "clients"))
-    assert clients is not None and clients.shown is not None
-    assert [column.name for column in clients.shown.columns][:3] == ["id", "email", "phone"]
+    assert clients is not None and clients.shown_schema is not None
+    assert [column.name for column in clients.shown_schema.columns][:3] == ["id", "email", "phone"]
 
 
 @pytest.mark.parametrize("folding", [1, 2])

@@ -133,7 +133,9 @@ def recorded_files(work: Workplace, changelog: ChangelogTable) -> RecordedFiles:
     captured = {
         batch.id for batch in work.ledger.unfinished(source) if batch.state is BatchState.CAPTURED
     }
-    published = work.changelog.recorded(changelog.folder, changelog.app_id) if captured else None
+    published = (
+        work.changelog.newest_batch(changelog.folder, changelog.app_id) if captured else None
+    )
     files: dict[str, SegmentFile] = {}
     waiting = set[str]()
     for batch, batch_files in recorded_batches(work, changelog).items():
@@ -152,7 +154,7 @@ def listing_difference(
 ) -> Difference:
     """Return how the changelog's list differs from the recorded files; an empty
     difference if the changelog does not exist."""
-    listed = work.changelog.listed(changelog.folder)
+    listed = work.changelog.listed_files(changelog.folder)
     if listed is None:
         return Difference()
     batches_in = partial(batches_of, work, changelog.folder)
@@ -269,7 +271,7 @@ def _once(
     """Examine the changelog once, and correct it by at most one commit. `so_far`: the
     result of earlier rounds."""
     folder, commits = changelog.folder, so_far.commits
-    look = LogAbove(None) if looked is None else work.changelog.look(folder, looked)
+    look = LogAbove(None) if looked is None else work.changelog.log_above(folder, looked)
     error = so_far.error
     if looked is not None and error is None:
         relation = judged_changelog(work, look, looked)
@@ -321,10 +323,10 @@ def correct_changelogs(work: Workplace, lease: Lease) -> Iterator[Agreement]:
 
 
 def _is_in_doubt(work: Workplace, folder: str, looked: int) -> bool:
-    look = work.changelog.look(folder, looked)
+    look = work.changelog.log_above(folder, looked)
     if not isinstance(judged_changelog(work, look, looked), AllExpected):
         return True
-    return any(batch_of(path) is None for path in work.changelog.listed(folder) or ())
+    return any(batch_of(path) is None for path in work.changelog.listed_files(folder) or ())
 
 
 def why_not_corrected(
@@ -364,9 +366,9 @@ def _listed_again(
             app_id=f"{changelog.app_id}/restated",
             revision=newest,
             schema=columns_of(work, changelog, back),
-            gone=surplus,
+            removed=surplus,
             files=back,
-            words=restated_metadata(work, changelog.table, newest),
+            user_metadata=restated_metadata(work, changelog.table, newest),
             require_held=lambda: work.ledger.require_held(lease),
         )
     except SegmentsLost as error:
@@ -381,7 +383,7 @@ def _restored(work: Workplace, lease: Lease, changelog: ChangelogTable, version:
         version,
         app_id=f"{changelog.app_id}/restated",
         number=_newest(work),
-        words=restated_metadata(work, changelog.table, _newest(work)),
+        user_metadata=restated_metadata(work, changelog.table, _newest(work)),
         require_held=lambda: work.ledger.require_held(lease),
     )
 

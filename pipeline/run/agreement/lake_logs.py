@@ -94,7 +94,7 @@ def judged_mirror(
         begun=-1 if state.adopted is None else state.adopted,
         last=newest.intended,
     )
-    return judge(work.mirrors.look(state.mirror, expected.since), expected, replaced=replaced)
+    return judge(work.mirrors.log_above(state.mirror, expected.since), expected, replaced=replaced)
 
 
 def judged_changelog(work: Workplace, look: LogAbove, looked: int) -> Judgement:
@@ -205,8 +205,8 @@ def _changelogs_moved(work: Workplace) -> Iterator[tuple[str, Judgement]]:
     and the judgement on these commits."""
     mirrors = {state.mirror for state in work.ledger.table_states(work.source.name).values()}
     for folder, looked in work.ledger.examined_versions(work.source.name).items():
-        if folder not in mirrors and not work.changelog.ends_at(folder, looked):
-            yield folder, judged_changelog(work, work.changelog.look(folder, looked), looked)
+        if folder not in mirrors and not work.changelog.is_newest_version(folder, looked):
+            yield folder, judged_changelog(work, work.changelog.log_above(folder, looked), looked)
 
 
 def moved_mirrors(work: Workplace, looked: Mapping[str, int]) -> list[TableState]:
@@ -218,7 +218,7 @@ def moved_mirrors(work: Workplace, looked: Mapping[str, int]) -> list[TableState
         if state.complete and state.mirror_version is not None
     ]
     versions = {state.mirror: looked[state.mirror] for state in complete if state.mirror in looked}
-    changed = work.mirrors.moved(versions)
+    changed = work.mirrors.changed_since(versions)
     return [state for state in complete if state.mirror not in versions or state.mirror in changed]
 
 

@@ -387,7 +387,7 @@ class ImageDecoder:
                 # If the settings hash or mask a column, the history has its default
                 # hashed or masked, too, so that this default is filled in after the
                 # shaper.
-                shown = self._with_defaults(shown, version.table, version.shown)
+                shown = self._with_defaults(shown, version.table, version.shown_schema)
             if len(shown.event):
                 yield shown
 

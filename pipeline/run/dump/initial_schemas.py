@@ -33,8 +33,8 @@ from lockstep.pipeline.run.dump.logged_statements import (
 from lockstep.pipeline.schema.code import changes_code
 from lockstep.pipeline.schema.effects import LoggedStatement
 from lockstep.pipeline.schema.history import (
+    BatchHistory,
     DatabaseVersion,
-    History,
     Knowledge,
     SchemaVersion,
     VersionOrigin,
@@ -479,7 +479,7 @@ class RecordedBefore:
         for version in reversed(self._versions[table]):
             fingerprint = without_schema.value
             if schema is not None:
-                fingerprint = schema_fingerprint(redacted(schema, version.hidden))
+                fingerprint = schema_fingerprint(redacted(schema, version.hidden_columns))
             same = version.since == since and version.fingerprint == fingerprint
             if version.batch >= self._since and same and word in (None, version.columns_from):
                 return version
@@ -487,13 +487,13 @@ class RecordedBefore:
         return None
 
 
-def history_of(history: History, tables: Mapping[TableName, object]) -> History:
+def history_of(history: BatchHistory, tables: Mapping[TableName, object]) -> BatchHistory:
     """Return the versions of these tables and the statements that made them, which are
     numbered from 0 again."""
     versions = [version for version in history.versions if version.table in tables]
     kept = sorted({version.statement for version in versions if version.statement is not None})
     numbers = {statement: number for number, statement in enumerate(kept)}
-    return History(
+    return BatchHistory(
         tuple(history.statements[number] for number in kept),
         tuple(
             replace(

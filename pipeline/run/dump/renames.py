@@ -181,4 +181,4 @@ class Renames:
 def _shows_alike(version: SchemaVersion, other: SchemaVersion) -> bool:
     if version.shown_as is None:
         return other.shown_as is None
-    return version.shown_as.same_rules(other.shown_as)
+    return version.shown_as.has_same_rules(other.shown_as)

@@ -54,7 +54,7 @@ from lockstep.pipeline.run.load.part import AGAIN, PartRead
 from lockstep.pipeline.run.stop_errors import arrow_errors_as_table_error
 from lockstep.pipeline.schema.consequences import Consequence
 from lockstep.pipeline.schema.effects import FollowedStatement, LoggedStatement, Renamed
-from lockstep.pipeline.schema.history import History
+from lockstep.pipeline.schema.history import BatchHistory
 from lockstep.pipeline.schema.tracker import SchemaTracker
 from lockstep.pipeline.shape.shaping import Shaping
 from lockstep.pipeline.values.errors import DamagedEvent, RowsNotRead, TableError
@@ -149,7 +149,7 @@ class SystemTableRows:
         if self._unwritten.is_full:
             self._write()
 
-    def finish(self, history: History) -> tuple[SystemTableSegment, ...]:
+    def finish(self, history: BatchHistory) -> tuple[SystemTableSegment, ...]:
         """Write and close all files, which makes them durable. `history`: the versions
         of table structures, and the statements, that this capture records."""
         self._write()

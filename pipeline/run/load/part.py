@@ -151,7 +151,7 @@ def _read(work: Workplace, order: RereadRows, state: TableState) -> PartRead:
     table = order.table
     schema, version = _schema_and_shown_version(work, state)
     structure = version.shown_structure
-    limits = on_shown_columns(order.condition.limits, version.treated)
+    limits = on_shown_columns(order.condition.limits, version.treatments_in_words)
     key = _key(schema)
     facts = work.server.facts()
     hasher = RowHasher(replace(structure, primary_key=key), facts.flavour)

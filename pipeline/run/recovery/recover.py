@@ -36,7 +36,7 @@ from lockstep.pipeline.model.batch import CaptureRecord
 from lockstep.pipeline.model.claim import Unclaimed
 from lockstep.pipeline.model.lake_commit import WriteKind, metadata_for_kind
 from lockstep.pipeline.model.table_state import Extent, Handover, TableCondition, TableState
-from lockstep.pipeline.ports.changelog import Restated
+from lockstep.pipeline.ports.changelog import Restatement
 from lockstep.pipeline.ports.held import RequireHeld
 from lockstep.pipeline.ports.ledger import Ledger
 from lockstep.pipeline.recovery import (
@@ -71,7 +71,7 @@ from lockstep.pipeline.run.recovery.tables_after import (
 )
 from lockstep.pipeline.run.table_plans import TablePlans
 from lockstep.pipeline.run.unpruned_batches import RUNS, batch_of_run, no_such_run
-from lockstep.pipeline.schema.history import History
+from lockstep.pipeline.schema.history import BatchHistory
 from lockstep.pipeline.values.decisions import Decision, Lease
 from lockstep.pipeline.values.errors import (
     ForeignCommit,
@@ -101,7 +101,7 @@ class RecoveryOutcome:
     reloads: tuple[tuple[TableName, str], ...] = ()
     tables: TablePlans = field(default_factory=TablePlans, compare=False)
     cut: tuple[str, ...] = ()
-    restated: tuple[tuple[str, Restated], ...] = ()
+    restated: tuple[tuple[str, Restatement], ...] = ()
     moved_to: tuple[str, ...] = ()
 
 
@@ -379,7 +379,7 @@ def cut_changelogs(
             app_id=_app_id(work, gathered, changelog),
             batch=lake_end.batch,
             files=files,
-            words=recovered_metadata(work, changelog.table, lake_end),
+            user_metadata=recovered_metadata(work, changelog.table, lake_end),
             require_held=require_held,
         )
         if done.delta_version is not None:
@@ -477,7 +477,7 @@ def record_basis(
         changes=plan.lake_end.cursor.sequence,
         tables=tuple(handover.adopted() for handover in handovers),
         by_gtid=placed.by_gtid,
-        history=History((), basis.structures.versions, basis.structures.databases),
+        history=BatchHistory((), basis.structures.versions, basis.structures.databases),
         handovers=tuple(handovers),
         extents=tuple(
             Extent(adoption.mirror.table, plan.lake_end.partial[adoption.mirror.table])

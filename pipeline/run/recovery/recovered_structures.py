@@ -139,7 +139,7 @@ def gather(work: Workplace) -> GatheredLake:
         changelog = folder.startswith(f"{source}/_changes/")
         table = system_tables.get(folder) or (_table_of(commits) if changelog else None)
         if table is not None:
-            files = work.changelog.listed(folder) or {}
+            files = work.changelog.listed_files(folder) or {}
             actions = {
                 path: FileAction(path, None, True, size=size) for path, size in files.items()
             }
@@ -361,7 +361,7 @@ def structures_of(
     adopted = {name for name in adoptions if name not in unknown}
     adopted -= set(_unfit(work, {name: adoptions[name] for name in adopted}, versions))
     why = dict(plan.reloads)
-    shapes = {version.table: version.shape for version in versions}
+    shapes = {version.table: version.shape_fingerprint for version in versions}
     for name in sorted(adopted):
         if adoptions[name].shown.shape != shapes[name]:
             adopted.remove(name)
@@ -415,12 +415,12 @@ def _shown_otherwise(
 
 def _less_shown(work: Workplace, version: SchemaVersion) -> Tightening:
     assert version.schema is not None and version.shown_as is not None
-    hidden, rules = version.hidden, work.shaping.rules_of(version.table)
+    hidden, rules = version.hidden_columns, work.shaping.rules_of(version.table)
     return Tightening(
         version.table,
         0,
         tuple(column.name for column in version.schema.columns if column.name.lower() in hidden),
-        version.shown_as.rows is not None,
+        version.shown_as.row_condition is not None,
         kept_because=None if rules is None else rules.keep_clear,
     )
 
@@ -491,11 +491,11 @@ def _unfit(
 ) -> Iterator[TableName]:
     """Yield the tables whose mirrors cannot be read at the adopted version, or lack a
     column of the structure."""
-    schemas = {version.table: version.shown for version in versions}
+    schemas = {version.table: version.shown_schema for version in versions}
     for name, adoption in adopted.items():
         schema = schemas[name]
         folder, version = adoption.mirror.folder, adoption.version
-        if work.mirrors.lacking(folder, version) is not None or schema is None:
+        if work.mirrors.unreadable_reason(folder, version) is not None or schema is None:
             yield name
             continue
         have = {folded(column) for column in work.mirrors.schema(folder, version).names}

@@ -211,7 +211,7 @@ class _MirrorComparison:
         touched = self._touched()
         keys, wrong = 0, []
         files = [file for part in self.parts for file in part.files]
-        unpacked = sum(self.work.segments.unpacked(p.folder, p.files) for p in self.parts)
+        unpacked = sum(self.work.segments.unpacked_bytes(p.folder, p.files) for p in self.parts)
         buckets = max(1, buckets_for(sum(file.images for file in files), unpacked))
         for bucket in range(buckets):
             changes = self._folded(touched, bucket, buckets)

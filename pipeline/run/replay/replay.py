@@ -160,7 +160,7 @@ def replay(
         f"{last.end}"
     )
     changelogs = _agreed(work, lease, chosen, commit=commit)
-    work.segments.clear(scratch_path(work.source.name))
+    work.segments.remove_folder(scratch_path(work.source.name))
     try:
         details = None if commit else Details(show_values=show_values)
         comparison = SegmentComparison(work, only, details)
@@ -182,7 +182,7 @@ def replay(
             work.progress.tell(table_progress("merge", done, len(chosen.tables), table))
     finally:
         if work.ledger.revisions(work.source.name).open is None:
-            work.segments.clear(scratch_path(work.source.name))
+            work.segments.remove_folder(scratch_path(work.source.name))
     counts = work.ledger.marks_within(work.source.name, first.id, last.id).revised
     report = ReplayReport(
         span,
@@ -248,7 +248,7 @@ def _moved(work: Workplace, changelog: ChangelogTable, looked: Mapping[str, int]
     """Return whether the table has commits after the version up to which its log was
     examined (`looked`)."""
     folder = changelog.folder
-    return folder in looked and not work.changelog.ends_at(folder, looked[folder])
+    return folder in looked and not work.changelog.is_newest_version(folder, looked[folder])
 
 
 def _latest(before: Sequence[Agreement], after: Sequence[Agreement]) -> tuple[Agreement, ...]:

@@ -140,7 +140,7 @@ class SegmentComparison:
         version = self.work.ledger.schema_version(
             self.work.source.name, segment.table, segment.schema_version
         )
-        key = () if version.shown is None else merge_key(version.shown)
+        key = () if version.shown_schema is None else merge_key(version.shown_schema)
         names = version.shown_structure.names
         stored = dict(zip(names, changelog_names([*names]), strict=True))
         shown = ("_sequence", *(stored[name] for name in key))
@@ -177,7 +177,7 @@ class SegmentComparison:
 
     def _files_of(self, folder: str) -> frozenset[str]:
         if folder not in self._listed:
-            self._listed[folder] = frozenset(self.work.changelog.listed(folder) or {})
+            self._listed[folder] = frozenset(self.work.changelog.listed_files(folder) or {})
         return self._listed[folder]
 
     def _folder(self, segment: Segment) -> str:

@@ -36,7 +36,7 @@ def count_keys(work: Workplace, state: TableState) -> KeyCount:
     if version is None or state.mirror_version is None:
         return KeyCount(table, (), why="nothing of it was merged yet")
     shows = work.ledger.schema_version(work.source.name, table, state.mirror_version)
-    key = shows.shown.primary_key if shows.shown is not None else ()
+    key = shows.shown_schema.primary_key if shows.shown_schema is not None else ()
     names = mirrors.schema(state.mirror, version).names
     if not key or not set(key) <= set(names):
         return KeyCount(table, key, why="it has no primary key")

@@ -99,7 +99,7 @@ def _described(
         )
         schema: TableSchema | None = None
         if remaining > 0 and number is not None:
-            schema = work.ledger.schema_version(work.source.name, item.table, number).shown
+            schema = work.ledger.schema_version(work.source.name, item.table, number).shown_schema
         remaining -= len(schema.columns) if schema is not None else 0
         yield replace(item, schema=schema, comments=comments.get(item.table, {}))
 

@@ -213,7 +213,7 @@ def _unlisted(work: Workplace, note: DeletedChanges) -> None:
     """Make changelogs stop listing the files of these batches, in one commit each."""
     for changelog, files in _by_changelog(work, note):
         folder = changelog.folder
-        listed = work.changelog.listed(folder)
+        listed = work.changelog.listed_files(folder)
         if not listed or not any(file.path in listed for file in files):
             continue
         try:
@@ -222,9 +222,9 @@ def _unlisted(work: Workplace, note: DeletedChanges) -> None:
                 app_id=f"{changelog.app_id}/forgotten",
                 revision=note.through,
                 schema=_NOTHING,
-                gone=[file.path for file in files],
+                removed=[file.path for file in files],
                 files=(),
-                words=forgotten_metadata(work, changelog.table, note.above, note.through),
+                user_metadata=forgotten_metadata(work, changelog.table, note.above, note.through),
             )
         except TableError as error:
             work.progress.note(f"{folder} still lists old changes: {error.reason}")
@@ -234,7 +234,7 @@ def _deleted(work: Workplace, note: DeletedChanges) -> None:
     """Delete the files of these batches. Keep files that a changelog lists again
     because it was restored from a backup."""
     for changelog, files in _by_changelog(work, note):
-        listed = work.changelog.listed(changelog.folder) or {}
+        listed = work.changelog.listed_files(changelog.folder) or {}
         unlisted = [
             SegmentFile(file.path, 0, file.size, "") for file in files if file.path not in listed
         ]

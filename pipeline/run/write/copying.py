@@ -209,7 +209,7 @@ def _as_rename(history: Sequence[SchemaVersion], version: SchemaVersion) -> Sche
     if {*names} != {column.name for column in before.schema.columns}:
         raise reread_error(f"its columns are not those that it had as {before.table}")
     alike = before.shown_as is None and version.shown_as is None
-    if not alike and not (version.shown_as and version.shown_as.same_rules(before.shown_as)):
+    if not alike and not (version.shown_as and version.shown_as.has_same_rules(before.shown_as)):
         raise reread_error(f"it is shown otherwise than it was as {before.table}")
     return replace(version, columns_from=names)
 
@@ -217,8 +217,8 @@ def _as_rename(history: Sequence[SchemaVersion], version: SchemaVersion) -> Sche
 def own_columns(mirror: pa.Schema, version: SchemaVersion) -> pa.Schema:
     """Return the mirror's columns that its table has in that version, and the stamps
     (the columns with time, number and GTID of a row's last change)."""
-    assert version.shown is not None, "the version is known"
-    names = {folded(column.name) for column in version.shown.columns}
+    assert version.shown_schema is not None, "the version is known"
+    names = {folded(column.name) for column in version.shown_schema.columns}
     return pa.schema(
         [column for column in mirror if folded(column.name) in names or is_stamp(column)]
     )

@@ -255,7 +255,7 @@ def task_of(
         plan = replace(plan, segments=(), copied=None)
     commit = None
     if intent.id and (plan.copied is not None or origin is not None):
-        commit = work.mirrors.recorded(state.mirror, intent.app_id, intent.txn_version)
+        commit = work.mirrors.find_commit(state.mirror, intent.app_id, intent.txn_version)
     # A commit that was made has the copied rows: their origin need not exist any more.
     copied = copied_rows(work, intent, plan, parts) if commit is None else None
     if origin is not None:
@@ -503,7 +503,7 @@ def _readable(work: Workplace, records: TableRecords, task: Task, after: int) ->
     """Return the Delta version to read in place of `after`. It is a later one, with the
     same rows and columns, if upkeep cut the mirror's log after `after`."""
     if records.upkept > after:
-        commit = work.mirrors.look(task.state.mirror, records.upkept).base
+        commit = work.mirrors.log_above(task.state.mirror, records.upkept).base
         if commit is not None and commit.repeats == after:
             return records.upkept
     return after
