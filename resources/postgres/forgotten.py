@@ -20,8 +20,8 @@ from lockstep.pipeline.upkeep.changes import (
     DeletionNotes,
     DeletionStep,
     Holder,
-    Prunable,
-    Pruned,
+    PrunableRows,
+    PruneResult,
 )
 from lockstep.pipeline.upkeep.clearing import (
     DROPPED_MIRROR,
@@ -83,11 +83,13 @@ class PostgresDeletions(Subject):
         with self._step(lease) as transaction:
             transaction.run(f"note_{step}", source=lease.source, through=through)
 
-    def prune(self, lease: Lease, rows: Prunable, above: int, through: int, most: int) -> Pruned:
+    def prune(
+        self, lease: Lease, rows: PrunableRows, above: int, through: int, most: int
+    ) -> PruneResult:
         with self._step(lease) as step:
             limits = {"above": above, "through": through, "most": most}
             row = step.only(f"prune_{rows}", source=lease.source, **limits)
-            return Pruned(row["gone"], row["reached"], row["ended"])
+            return PruneResult(row["gone"], row["reached"], row["ended"])
 
     # -- values that a policy no longer shows -----------------------------------------------------
 

@@ -139,10 +139,12 @@ class PostgresWrites(Subject):
 
     # -- upkeep --------------------------------------------------------------------------------
 
-    def upkept(self, source: str) -> dict[str, int]:
+    def upkeep_versions(self, source: str) -> dict[str, int]:
         return {row["mirror"]: row["delta_version"] for row in self._all("upkept", source=source)}
 
-    def note_upkept(self, lease: Lease, mirror: str, *, shows: int, delta_version: int) -> None:
+    def note_upkeep_version(
+        self, lease: Lease, mirror: str, *, shows: int, delta_version: int
+    ) -> None:
         with self._step(lease, changes=()) as step:
             values = {"mirror": mirror, "shows": shows, "delta_version": delta_version}
             step.run("note_upkept", source=lease.source, token=lease.token, **values)
@@ -234,7 +236,7 @@ class PostgresWrites(Subject):
             ]
             step.insert("note_looked", rows)
 
-    def left_at(self, source: str, folders: Sequence[str]) -> dict[str, datetime | None]:
+    def replacement_times(self, source: str, folders: Sequence[str]) -> dict[str, datetime | None]:
         rows = self._all("left_at", source=source, folders=list(folders))
         return {row["mirror"]: row["at"] for row in rows}
 

@@ -147,7 +147,7 @@ _WRITES = frozenset(
         "purge",
         "cut",
         "note_examined_versions",
-        "note_upkept",
+        "note_upkeep_version",
         "bring",
         "clear_files",
         "clear_structures",
