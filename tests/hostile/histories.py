@@ -24,8 +24,8 @@ from tests.fix_mysql import MySqlStand
 from tests.mysql.logged import head
 from tests.mysql.reading import server
 from tests.outside import (
-    StepProgress,
     SilentProgress,
+    StepProgress,
     Workplace,
     acknowledge,
     capture,
