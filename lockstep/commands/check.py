@@ -28,7 +28,7 @@ from lockstep.pipeline.values.errors import (
     OperatorNeeded,
 )
 from lockstep.pipeline.values.shown import listed, shown
-from lockstep.printing import counted
+from lockstep.printing import pluralize
 from lockstep.resources.lake.store.paths import LakePath, ObjectPath
 
 if TYPE_CHECKING:
@@ -377,7 +377,7 @@ def level_counts(findings: Iterable[Finding]) -> str:
     """Return `1 refusal, 3 warnings, 40 ok`, without levels that have no finding."""
     counts = Counter(finding.level for finding in findings)
     return ", ".join(
-        counted(counts[level], level, "ok" if level == "ok" else "")
+        pluralize(counts[level], level, "ok" if level == "ok" else "")
         for level in _LEVELS
         if counts[level]
     )

@@ -14,7 +14,7 @@ from lockstep.pipeline.model.json_values import attributes
 from lockstep.pipeline.values.errors import ConfigurationError
 from lockstep.pipeline.values.survey import is_loopback
 from lockstep.resources.config.example import default_password, text_of_new_file
-from lockstep.streams import writing
+from lockstep.streams import file_errors
 
 Ask = Callable[[str, str], str]
 
@@ -30,7 +30,7 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     ask = _asker(context) if sys.stdin is not None and sys.stdin.isatty() else None
     text = configuration(arguments, ask)
     parse_settings(text, context.config)
-    with writing("The configuration", context.config, "--config"):
+    with file_errors("The configuration", context.config, "--config"):
         context.config.parent.mkdir(parents=True, exist_ok=True)
         with context.config.open("x", encoding="utf-8") as file:
             file.write(text)
@@ -84,8 +84,8 @@ def configuration(arguments: argparse.Namespace, ask: Ask | None) -> str:
 
 def _asker(context: CommandContext) -> Ask:
     def ask(question: str, default: str) -> str:
-        context.streams.people.write(f"{question} [{default}] ")
-        context.streams.people.flush()
+        context.streams.messages.write(f"{question} [{default}] ")
+        context.streams.messages.flush()
         return sys.stdin.readline().strip() or default
 
     return ask

@@ -18,10 +18,10 @@ from lockstep.pipeline.values.errors import LockstepError
 from lockstep.pipeline.values.segment import RowCounts
 from lockstep.pipeline.values.shown import NAMED
 from lockstep.printing import (
-    counted,
     difference_lines,
-    partial_lines,
-    show_stopped,
+    partial_table_lines,
+    pluralize,
+    show_stopped_tables,
     show_table,
 )
 from lockstep.resources.holders import holder_name
@@ -51,7 +51,7 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
             try:
                 adapters.server(source.name)
             except LockstepError as error:
-                outcomes[source.name] = context.refused(source.name, error)
+                outcomes[source.name] = context.report_error(source.name, error)
         ready = [source.name for source in sources if source.name not in outcomes]
         if ready:
             outcomes |= run_sources(ready, adapters, until, context)
@@ -164,7 +164,7 @@ def _report(record: RunRecord, context: CommandContext) -> tuple[int, dict[str, 
     values = _values(record, str(context.settings.lake_path()))
     _show(context, record)
     if record.error is not None:
-        code, refusal = context.refused(record.source, record.error)
+        code, refusal = context.report_error(record.source, record.error)
         return code, {**values, **refusal}
     if record.catalog_report is not None:
         context.say(*(f"  catalog: {line}" for line in record.catalog_report.lines()))
@@ -252,11 +252,11 @@ def _show(context: CommandContext, record: RunRecord) -> None:
         context.say(f"{record.source}: {nothing}")
     else:
         read = [merge.rows_read for merge in merged.merges if merge.rows_read]
-        tables_read = counted(len(read), "table")
-        rows_read = f" and {counted(sum(read), 'row')} read from {tables_read}" if read else ""
+        tables_read = pluralize(len(read), "table")
+        rows_read = f" and {pluralize(sum(read), 'row')} read from {tables_read}" if read else ""
         context.say(
             f"{record.source}: {captured.start} → {done.position or captured.end}: "
-            f"{counted(captured.transactions, 'transaction')}, {counted(captured.rows, 'row')}"
+            f"{pluralize(captured.transactions, 'transaction')}, {pluralize(captured.rows, 'row')}"
             f"{rows_read}, {seconds:.1f} s"
         )
     if record.request_counts is not None:
@@ -282,16 +282,16 @@ def _show(context: CommandContext, record: RunRecord) -> None:
         )
     for load in captured.unfinished_loads:
         context.say(f"{load.sentence()}: the next run continues reading")
-    show_stopped(context, done.quarantined)
-    context.say(*partial_lines(done.partial_tables))
+    show_stopped_tables(context, done.quarantined)
+    context.say(*partial_table_lines(done.partial_tables))
 
 
 def _sample_lines(source: str, report: VerifyReport) -> Iterator[str]:
     rows = sum(difference.compared or 0 for difference in report.tables)
     differing = [difference for difference in report.tables if not difference.equal]
-    tables = counted(len(differing), "table DIFFERS", "tables DIFFER")
+    tables = pluralize(len(differing), "table DIFFERS", "tables DIFFER")
     result = f"{tables} from MySQL" if differing else "all equal to MySQL"
-    yield f"{source}: {counted(rows, 'row')} compared at {report.position}: {result}"
+    yield f"{source}: {pluralize(rows, 'row')} compared at {report.position}: {result}"
     for difference in differing:
         yield from difference_lines(difference)
         yield f"  `lockstep verify {difference.table}` finds all of them"

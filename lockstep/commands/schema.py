@@ -9,7 +9,7 @@ from typing import Any
 
 from lockstep import exits
 from lockstep.context import CommandContext, Outcome
-from lockstep.grammar import UsageError, place_option, table_name
+from lockstep.grammar import UsageError, parse_table_name, place_option
 from lockstep.pipeline.model.json_values import attributes
 from lockstep.pipeline.run.context import SilentProgress, Workplace
 from lockstep.pipeline.run.proof.verify_schema import SchemaVerification, verify_schema
@@ -36,7 +36,7 @@ from lockstep.pipeline.values.errors import NothingMatches
 from lockstep.pipeline.values.places import Place
 from lockstep.pipeline.values.shown import first_words, listed
 from lockstep.pipeline.values.table import TableName
-from lockstep.printing import counted, show_table
+from lockstep.printing import pluralize, show_table
 from lockstep.resources.adapters import Adapters
 
 VERIFY = "verify"
@@ -59,7 +59,7 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
             "`lockstep schema verify` compares with the server as it is now.",
             hint="leave --at out",
         )
-    table = None if verifies else table_name(arguments.table)
+    table = None if verifies else parse_table_name(arguments.table)
     place = place_option(arguments, "--at")
     with context.adapters() as adapters:
         if table is None:
@@ -151,7 +151,7 @@ def show_schema_of(
     schema = shown.shown.version.schema
     if schema is not None:
         _show_columns(context, shown.shown.version, schema)
-    context.say(f"  {counted(len(shown.versions), 'version')}:")
+    context.say(f"  {pluralize(len(shown.versions), 'version')}:")
     for version in shown.versions:
         context.say(*_version_lines(version, marked=version is shown.shown))
 
@@ -244,14 +244,14 @@ def verification_values(verification: SchemaVerification) -> dict[str, Any]:
 def verification_lines(source: str, verification: SchemaVerification) -> Iterator[str]:
     result = "differs from" if verification.folded else "equals"
     yield (
-        f"{source}: the history ({counted(verification.statements, 'statement')}, "
-        f"{counted(verification.versions, 'version')}) {result} what its statements make"
+        f"{source}: the history ({pluralize(verification.statements, 'statement')}, "
+        f"{pluralize(verification.versions, 'version')}) {result} what its statements make"
     )
     for disagreement in verification.folded:
         yield from _disagreement(disagreement, "recorded, applied again")
     equal = verification.compared - len(verification.differing) - len(verification.unknown)
     yield (
-        f"{source} at {verification.at}: {equal} of {counted(verification.compared, 'table')} "
+        f"{source} at {verification.at}: {equal} of {pluralize(verification.compared, 'table')} "
         f"{'is' if equal == 1 else 'are'} on the server as in the history, "
         f"{verification.seconds:.1f} s"
     )

@@ -205,11 +205,13 @@ def upkeep_target(
     version, written_version = relation.newest, write.delta_version
     for commit in work.mirrors.history(mirror):
         if (
-            written_version in (commit.delta_version, commit.repeats)
+            written_version in (commit.delta_version, commit.repeated_version)
             and commit.user_metadata is not None
         ):
             metadata = upkept_metadata(write, commit.user_metadata)
-            is_repeat = commit.delta_version == version and commit.repeats == written_version
+            is_repeat = (
+                commit.delta_version == version and commit.repeated_version == written_version
+            )
             is_unrecorded = is_repeat and upkeep_version < version
             return UpkeepTarget(
                 state.table, mirror, version, written_version, metadata, is_unrecorded

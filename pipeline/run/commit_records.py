@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from lockstep.pipeline.model.batch import Batch
 from lockstep.pipeline.model.lake_commit import (
-    FORMAT,
+    METADATA_FORMAT,
     WriteKind,
-    digest,
-    metadata_for_kind,
-    stamp,
+    files_digest,
+    metadata_of_kind,
+    metadata_text,
     structures_key,
     structures_text,
 )
@@ -64,19 +64,19 @@ def commit_metadata(
     last = ordered[-1]
     words = _words(work, kind, table, (ordered[0].id, last.id), last)
     if files is not None:
-        words["files"] = digest(file.sha256 for file in files)
+        words["files"] = files_digest(file.sha256 for file in files)
     if version is not None and version.schema is not None:
         words["structure"] = structures_key(structures_text([version.schema]))
         words["shape"] = version.shape_fingerprint
     if table is SystemTable.TRANSACTIONS:
         words |= _standing(work, last)
-    return stamp(words)
+    return metadata_text(words)
 
 
 def upkept_metadata(write: SettledWrite, words: str) -> str:
     """Return the metadata of a commit that changes no row of a mirror, such as a
     compaction. `write`: the last write that changed rows. `words`: its metadata."""
-    return metadata_for_kind(
+    return metadata_of_kind(
         words,
         WriteKind.UPKEEP,
         app_id=write.intent.app_id,
@@ -92,14 +92,16 @@ def restated_metadata(work: Workplace, table: TableName | SystemTable, batch: in
     batches = work.ledger.live_batches(work.source.name, batch, batch) if batch else []
     last = batches[0] if batches else None
     words = _words(work, WriteKind.RESTATE, table, (batch, batch), last)
-    return stamp({**words, "restated": True})
+    return metadata_text({**words, "restated": True})
 
 
 def recovered_metadata(work: Workplace, table: TableName | SystemTable, claim: BatchRecord) -> str:
     """Return the same metadata as `restated_metadata` for a batch of a lost ledger.
     `claim`: the record of this batch, as read from the metadata of a commit."""
     words = _words(work, WriteKind.RESTATE, table, (claim.batch, claim.batch), None)
-    return stamp(words | {"ledger": claim.ledger, "position": str(claim.at), "restated": True})
+    return metadata_text(
+        words | {"ledger": claim.ledger, "position": str(claim.at), "restated": True}
+    )
 
 
 def revised_metadata(
@@ -114,8 +116,8 @@ def revised_metadata(
     replacement."""
     [last] = work.ledger.live_batches(work.source.name, batches[1], batches[1])
     words = _words(work, WriteKind.REVISE, table, batches, last)
-    words["files"] = digest(file.sha256 for file in files)
-    return stamp({**words, "revision": revision})
+    words["files"] = files_digest(file.sha256 for file in files)
+    return metadata_text({**words, "revision": revision})
 
 
 def forgotten_metadata(
@@ -124,7 +126,7 @@ def forgotten_metadata(
     """Return the metadata of a commit that removes files of batches from a changelog.
     `above`: the batch before the first of them. `through`: the last of them."""
     [last] = work.ledger.live_batches(work.source.name, through, through)
-    return stamp(_words(work, WriteKind.FORGET, table, (above + 1, through), last))
+    return metadata_text(_words(work, WriteKind.FORGET, table, (above + 1, through), last))
 
 
 def cleared_metadata(work: Workplace, table: SystemTable, through: int) -> str:
@@ -132,7 +134,7 @@ def cleared_metadata(work: Workplace, table: SystemTable, through: int) -> str:
     (`_transactions`, `_ddl`) up to batch `through`. The new files lack values that the
     settings now hide."""
     [last] = work.ledger.live_batches(work.source.name, through, through)
-    return stamp(_words(work, WriteKind.REVISE, table, (1, through), last))
+    return metadata_text(_words(work, WriteKind.REVISE, table, (1, through), last))
 
 
 def _words(
@@ -144,7 +146,7 @@ def _words(
 ) -> dict[str, Any]:
     end = None if last is None else last.end
     words: dict[str, Any] = {
-        "format": FORMAT,
+        "format": METADATA_FORMAT,
         "kind": kind.value,
         "ledger": work.ledger.identity(),
         "source": work.source.name,

@@ -148,7 +148,7 @@ def _skip_used_numbers(work: Workplace, lease: Lease) -> int:
             writes.append(work.ledger.newest_writes(source, [app_id])[app_id].intended + _FAR)
         for commit in look.commits:
             writes += [n for name, n in commit.transactions.items() if name.startswith("lockstep/")]
-            metadata = commit.said or {}
+            metadata = commit.metadata or {}
             batches += [n for n in metadata.get("batches", []) if isinstance(n, int)]
             writes.append(int(metadata.get("txn_version", 0)))
     for listed in all_changelogs(work):

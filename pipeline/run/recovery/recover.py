@@ -34,7 +34,7 @@ from lockstep.pipeline.mirror.layout import application_id, changelog_path
 from lockstep.pipeline.mirror.system_tables import system_table_app_id
 from lockstep.pipeline.model.batch import CaptureRecord
 from lockstep.pipeline.model.claim import Unclaimed
-from lockstep.pipeline.model.lake_commit import WriteKind, metadata_for_kind
+from lockstep.pipeline.model.lake_commit import WriteKind, metadata_of_kind
 from lockstep.pipeline.model.table_state import Extent, Handover, TableCondition, TableState
 from lockstep.pipeline.ports.changelog import Restatement
 from lockstep.pipeline.ports.held import RequireHeld
@@ -350,7 +350,7 @@ def restore_mirrors(
     for adoption in adopted:
         version, folder = adoption.mirror.newest, adoption.mirror.folder
         if adoption.restored:
-            words = metadata_for_kind(
+            words = metadata_of_kind(
                 adoption.shown.words, WriteKind.RESTORE, restored=adoption.version
             )
             work.progress.note(f"{folder} is set back to version {adoption.version}")
@@ -392,7 +392,7 @@ def files_up_to(work: Workplace, changelog: ListedChangelog, batch: int) -> list
     of them are missing, another program may have moved their rows to files of its own.
     Those files are listed instead if they have no rows of later batches."""
     captured = [
-        SegmentFile(path, file.rows or 0, file.size or 0, "")
+        SegmentFile(path, file.row_count or 0, file.size or 0, "")
         for path, file in changelog.own.items()
         if (batch_of(path) or 0) <= batch
     ]

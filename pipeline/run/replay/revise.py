@@ -140,7 +140,7 @@ def _listing(work: Workplace, changelog: ChangelogTable, parts: Iterable[_Part])
             files.pop(file.path, None)
         new |= {file.path: file for file in part.new.files}
     mismatch = listing_difference(work, changelog, replace(recorded, files=files | new))
-    unlisted = [file for file in mismatch.lacking if file.path not in new]
+    unlisted = [file for file in mismatch.missing if file.path not in new]
     lost = lost_files(work, changelog, unlisted)
     foreign = [path for path in mismatch.surplus if batch_and_version_of(path) is None]
     refusal = why_not_corrected(work, changelog, foreign, lost)

@@ -504,7 +504,7 @@ def _readable(work: Workplace, records: TableRecords, task: Task, after: int) ->
     same rows and columns, if upkeep cut the mirror's log after `after`."""
     if records.upkeep_version > after:
         commit = work.mirrors.log_above(task.state.mirror, records.upkeep_version).base
-        if commit is not None and commit.repeats == after:
+        if commit is not None and commit.repeated_version == after:
             return records.upkeep_version
     return after
 
