@@ -41,10 +41,10 @@ from lockstep.pipeline.model.foreign_commits import AllExpected
 from lockstep.pipeline.model.table_state import TableState
 from lockstep.pipeline.run.agreement.changelog_files import changelogs_of
 from lockstep.pipeline.run.agreement.lake_logs import judged_mirror
-from lockstep.pipeline.run.commit_records import (
-    cleared_metadata,
-    forgotten_metadata,
-    upkept_metadata,
+from lockstep.pipeline.run.commit_metadata import (
+    clearing_metadata,
+    deletion_metadata,
+    upkeep_metadata,
 )
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.mirror_places import delete_former, former_places, owner_of
@@ -139,7 +139,7 @@ def _clear_changes(work: Workplace, lease: Lease, note: UnclearedValues) -> None
                 schema=_NO_COLUMNS,
                 removed=old_paths,
                 files=(),
-                user_metadata=forgotten_metadata(work, note.table, 0, through),
+                user_metadata=deletion_metadata(work, note.table, 0, through),
                 require_held=require_held,
             )
         work.segments.purge(changelog.folder, through, require_held=require_held)
@@ -208,7 +208,7 @@ def upkeep_target(
             written_version in (commit.delta_version, commit.repeated_version)
             and commit.user_metadata is not None
         ):
-            metadata = upkept_metadata(write, commit.user_metadata)
+            metadata = upkeep_metadata(write, commit.user_metadata)
             is_repeat = (
                 commit.delta_version == version and commit.repeated_version == written_version
             )
@@ -295,7 +295,7 @@ def _clear_texts(
             schema=SYSTEM_TABLE_SCHEMAS[system_table],
             removed=[file.before for file in cleared],
             files=[file.after for file in cleared],
-            user_metadata=cleared_metadata(work, system_table, through),
+            user_metadata=clearing_metadata(work, system_table, through),
             require_held=require_held,
         )
         work.ledger.clear_files(lease, cleared)
