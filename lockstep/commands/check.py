@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from lockstep import exits
 from lockstep.context import CommandContext, Outcome
 from lockstep.pipeline.check import Finding, KeptMirror, SourceEvidence, pause_from_now, preflight
-from lockstep.pipeline.run.context import Unwatched
+from lockstep.pipeline.run.context import SilentProgress
 from lockstep.pipeline.run.reshaping import versions_to_check
 from lockstep.pipeline.values.errors import (
     CatalogRefused,
@@ -104,7 +104,7 @@ def source_findings(
     try:
         findings = _preflight(adapters, settings, source, has_ledger=has_ledger)
         if has_ledger:
-            work = adapters.workplace(source.name, Unwatched())
+            work = adapters.workplace(source.name, SilentProgress())
             _update_catalogue(settings, work)
             findings = (*_lake_findings(work), *findings)
             if not any(finding.error for finding in findings):
@@ -328,7 +328,10 @@ def _lake_findings(work: Workplace) -> tuple[Finding, ...]:
             Finding("warning", str(changelog.table), changelog.why, changelog.hint)
             for changelog in moved_changelogs(work)
         ),
-        *(_move_finding(work, table, name) for table, name in pending_moves(work).to_reload.items()),
+        *(
+            _move_finding(work, table, name)
+            for table, name in pending_moves(work).to_reload.items()
+        ),
         *(
             Finding("ok", "lake", f"{folder} is kept for its versions", topic="former mirrors")
             for folder in former_places(work.ledger, work.source.name)

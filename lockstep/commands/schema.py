@@ -11,7 +11,7 @@ from lockstep import exits
 from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import UsageError, parse_table_name, place_option
 from lockstep.pipeline.model.json_values import attributes
-from lockstep.pipeline.run.context import Unwatched, Workplace
+from lockstep.pipeline.run.context import SilentProgress, Workplace
 from lockstep.pipeline.run.proof.verify_schema import SchemaVerification, verify_schema
 from lockstep.pipeline.run.status.schema_history import (
     ShownSchema,
@@ -81,7 +81,7 @@ def _show_table(
         name = source.name
 
         def work(name: str = name) -> Workplace:
-            return adapters.workplace(name, Unwatched())
+            return adapters.workplace(name, SilentProgress())
 
         try:
             shown = show_schema(adapters.ledger(), name, table, place, work)
