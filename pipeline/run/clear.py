@@ -52,8 +52,8 @@ from lockstep.pipeline.run.reshaping import keep_clear, note_keep_clear
 from lockstep.pipeline.schema.history import REDACTED_TEXT, SchemaStatement
 from lockstep.pipeline.schema.model import TableSchema
 from lockstep.pipeline.schema.refold import read_stored_context
-from lockstep.pipeline.shape.redaction import REDACTED, redacted
-from lockstep.pipeline.shape.shaping import redacted as redacted_schema
+from lockstep.pipeline.shape.redaction import REDACTED, redact_statement
+from lockstep.pipeline.shape.shaping import redact_schema
 from lockstep.pipeline.upkeep.clearing import ClearedFile, ClearedLedgerRows, UnclearedValues
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.errors import LeaseLost, LockstepError, TableError
@@ -255,7 +255,7 @@ def _without_values(statement: SchemaStatement) -> SchemaStatement:
     whole, because it is not known which of them are values."""
     if statement.context.get(REDACTED_TEXT):
         return statement
-    text = redacted(statement.text, read_stored_context(statement.context))
+    text = redact_statement(statement.text, read_stored_context(statement.context))
     effects = tuple(replace(effect, words=REDACTED) for effect in statement.effects)
     context = {**statement.context, REDACTED_TEXT: True}
     return replace(statement, text=text, effects=effects, context=context)
@@ -390,7 +390,7 @@ def _clear_structures(work: Workplace, note: UnclearedValues) -> None:
     def cleared(schema: TableSchema) -> TableSchema:
         if schema.name != note.table or (newest is not None and schema == newest.schema):
             return schema
-        return redacted_schema(schema, _hidden(note, schema))
+        return redact_schema(schema, _hidden(note, schema))
 
     work.claims.clear_structures(work.source.name, cleared)
 
@@ -402,12 +402,12 @@ def _cleared_rows(
     versions = [
         version
         if version.schema is None
-        else work.shaping.cleared(version, _hidden(note, version.schema))
+        else work.shaping.cleared_version(version, _hidden(note, version.schema))
         for version in work.ledger.schema_versions(source, note.table)
         if version.batch <= note.tightening.through
     ]
     loads = [
-        (load, redacted_schema(schema, work.shaping.hidden(schema) | _hidden(note, schema)))
+        (load, redact_schema(schema, work.shaping.hidden_columns(schema) | _hidden(note, schema)))
         for load, schema in work.ledger.ended_loads(source, note.table)
     ]
     return ClearedLedgerRows(versions, tuple(statements), loads)

@@ -72,7 +72,7 @@ def hides_bounds(schema: TableSchema, shaper: Shaper) -> bool:
     UNIQUE keys, its chunks may be cut by another key than the one that identifies its
     rows, so both keys count."""
     keys = {*merge_key(schema), *row_key(schema)}
-    return shaper.hides(keys) or not shaper.takes_all
+    return shaper.treats_any(keys) or not shaper.takes_all_rows
 
 
 class ShapedServer(MySqlServer):
@@ -94,7 +94,7 @@ class ShapedServer(MySqlServer):
 
     def baseline(self, names: Collection[TableName] | None = None) -> Baseline:
         original = super().baseline(names)
-        return replace(original, tables=tuple(map(self._shaping.redacted, original.tables)))
+        return replace(original, tables=tuple(map(self._shaping.redact, original.tables)))
 
     def current_schemas(self, tables: Collection[TableName]) -> CurrentSchemas:
         return self._redacted(super().current_schemas(tables))
@@ -103,7 +103,7 @@ class ShapedServer(MySqlServer):
         return self._redacted(super().locked_schema(table))
 
     def _redacted(self, original: CurrentSchemas) -> CurrentSchemas:
-        tables = {name: self._shaping.redacted(schema) for name, schema in original.tables.items()}
+        tables = {name: self._shaping.redact(schema) for name, schema in original.tables.items()}
         return replace(original, tables=tables)
 
     def structure(self, table: TableName) -> TableStructure:
@@ -311,7 +311,7 @@ class ShapedServer(MySqlServer):
             sample = super().sample(row_structure(current.schema), starts)
             shaper = current.shaper
             rows = (
-                pa.Table.from_batches(map(shaper.rows, table.to_batches()), shaper.schema)
+                pa.Table.from_batches(map(shaper.shape_rows, table.to_batches()), shaper.schema)
                 for table in sample.rows
             )
             return replace(sample, rows=tuple(rows))
@@ -363,7 +363,7 @@ class ShapedServer(MySqlServer):
         if isinstance(table, TableStructure):
             same = table.fingerprint == current.shown.fingerprint
         else:
-            now = self._shaping.redacted(current.schema)
+            now = self._shaping.redact(current.schema)
             same = row_structure(table).fingerprint == row_structure(now).fingerprint
         if not same:
             raise moved(table.name, "the definition of its columns differs")
@@ -377,7 +377,7 @@ class _Seal:
 
     def __init__(self, table: TableName, key: PrivacyKey) -> None:
         self._table = table
-        self._cipher = AESGCM(key.derived("bounds of chunks"))
+        self._cipher = AESGCM(key.derive_key("bounds of chunks"))
 
     def sealed(self, bound: Bound) -> Bound:
         """Return the encrypted bound."""
@@ -405,7 +405,7 @@ class _Seal:
 def _shaped(shaper: Shaper, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Yield the shaped batches, without empty ones."""
     for batch in batches:
-        rows = shaper.rows(batch)
+        rows = shaper.shape_rows(batch)
         if rows.num_rows:
             yield rows
 
