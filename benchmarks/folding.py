@@ -1,5 +1,5 @@
-"""Many changes of one table: folded in buckets of keys, and merged, by a process of its own
-(`python -m benchmarks.folding FOLDER`). `small` measures few changes."""
+"""Many changes of one table: folded in buckets of keys, and merged, by a process of its
+own (`python -m benchmarks.folding FOLDER`). `small` measures few changes."""
 
 from __future__ import annotations
 
@@ -51,8 +51,9 @@ _LOOK_SECONDS = 0.1
 
 
 def measure_folding(console: Console) -> None:
-    """Print a line of updates of random keys with both images. BENCH_FOLD_CHANGES: their number;
-    BENCH_FOLD_KEYS: rows of the mirror. Processor seconds are in brackets."""
+    """Print a line of updates of random keys with both images. BENCH_FOLD_CHANGES:
+    their number; BENCH_FOLD_KEYS: rows of the mirror. Processor seconds are in
+    brackets."""
     changes = size("BENCH_FOLD_CHANGES", 10_000_000)
     keys = size("BENCH_FOLD_KEYS", 5_000_000)
     columns = ("changes", "keys", "buckets", "fold s", "merge s", "resident, MiB", "of it Python")
@@ -114,8 +115,8 @@ def _images(ids: Any, values: Any, kinds: list[str], first: int) -> pa.Table:
 
 
 def watched(command: list[str]) -> tuple[dict[str, Any], int, int]:
-    """Return a process's output, and the highest resident sizes of it with its children and of
-    it alone."""
+    """Return a process's output, and the highest resident sizes of it with its children
+    and of it alone."""
     whole = own = 0
     with subprocess.Popen(
         command, env=environment({}), stdout=subprocess.PIPE, text=True
@@ -151,7 +152,7 @@ def fold_and_merge(folder: Path) -> dict[str, Any]:
     )
     part = StagedFiles((), OWN)
     buckets = buckets_for(
-        sum(file.images for file in updates), room.segments.unpacked(FOLDER, updates)
+        sum(file.images for file in updates), room.segments.unpacked_bytes(FOLDER, updates)
     )
     fold = Fold(SCHEMA, ("id",), (part,))
     parts = [SegmentPart(FOLDER, updates, tuple(SCHEMA.names), part)]

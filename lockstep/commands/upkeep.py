@@ -10,14 +10,14 @@ from typing import Any, Final
 from lockstep import exits
 from lockstep.assets.run_page import size
 from lockstep.context import CommandContext, Outcome
-from lockstep.grammar import table_name
+from lockstep.grammar import parse_table_name
 from lockstep.pipeline.model.json_values import attributes
 from lockstep.pipeline.run.clear import clearable
 from lockstep.pipeline.run.upkeep.changes import plan_changes
 from lockstep.pipeline.run.upkeep.upkeep import (
     TableUpkeep,
     UpkeepReport,
-    plan_former,
+    plan_former_folders,
     plan_upkeep,
     thin_logs,
     upkeep,
@@ -25,7 +25,7 @@ from lockstep.pipeline.run.upkeep.upkeep import (
 from lockstep.pipeline.upkeep.changes import ChangesPlan
 from lockstep.pipeline.upkeep.decide import FileTotal, StepKind
 from lockstep.pipeline.values.table import TableName
-from lockstep.printing import counted
+from lockstep.printing import pluralize
 from lockstep.resources.adapters import Adapters
 from lockstep.resources.holders import holder_name
 
@@ -33,7 +33,7 @@ from lockstep.resources.holders import holder_name
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     """Carry out or plan the upkeep of each source. The exit code is 0 even if a table
     is left to the next upkeep; the answer names the table."""
-    only = frozenset(map(table_name, arguments.tables)) or None
+    only = frozenset(map(parse_table_name, arguments.tables)) or None
     payload: dict[str, Any] = {}
     with context.adapters() as adapters:
         for source in context.sources(arguments.source):
@@ -60,33 +60,33 @@ def _report(
             if only is not None:
                 return UpkeepReport(tables, 0.0)
             changes = plan_changes(work, policy.keep_changes, lake.keep)
-            logs = thin_logs(work, lake, delete=False)
-            former = plan_former(work, lake.keep)
+            checkpoints = thin_logs(work, lake, delete=False)
+            former = plan_former_folders(work, lake.keep)
             cleared = tuple(clearable(work))
-            return UpkeepReport(tables, 0.0, changes, cleared, logs, former)
+            return UpkeepReport(tables, 0.0, changes, cleared, checkpoints, former)
         return upkeep(work, lake, policy, holder_name("upkeep"), only)
 
 
 def _lines(report: UpkeepReport, *, planned: bool) -> Iterator[str]:
     deleted = "would be deleted" if planned else "deleted"
     yield from _changes_lines(report.changes, planned=planned)
-    if report.logs.files:
-        yield f"logs: {_pile(report.logs)} of checkpoints {deleted}"
-    for note in report.cleared:
+    if report.checkpoints.count:
+        yield f"logs: {_total(report.checkpoints)} of checkpoints {deleted}"
+    for note in report.cleared_values:
         values = f"values of {note.tightening.hidden_in_words}"
         if planned:
             yield f"{note.table}: {values} in plaintext would be deleted: {note.sentence}"
         else:
             yield f"{note.table}: no {values} are left in plaintext"
-    for former in report.former:
-        yield f"{former.folder}, where a mirror was before: {former.kept or deleted}"
+    for former in report.former_mirrors:
+        yield f"{former.folder}, where a mirror was before: {former.reason_kept or deleted}"
     idle = 0
     for table in report.tables:
         lines = [*_table_lines(table, planned=planned)]
         idle += not lines
         yield from lines
     if idle:
-        yield f"{counted(idle, 'table has', 'tables have')} nothing to do"
+        yield f"{pluralize(idle, 'table has', 'tables have')} nothing to do"
     elif not report.tables:
         yield "no table has a mirror yet"
     if planned:
@@ -94,48 +94,48 @@ def _lines(report: UpkeepReport, *, planned: bool) -> Iterator[str]:
 
 
 def _changes_lines(changes: ChangesPlan, *, planned: bool) -> Iterator[str]:
-    if changes.left is not None:
-        yield f"changes: nothing old is deleted: {changes.left}"
-    if changes.held is not None:
-        yield f"changes: {changes.held}"
+    if changes.obstacle is not None:
+        yield f"changes: nothing old is deleted: {changes.obstacle}"
+    if changes.holder_sentence is not None:
+        yield f"changes: {changes.holder_sentence}"
     would_be = "would be " if planned else ""
-    if changes.unlisted.files or changes.through is not None:
-        yield f"changes: {_pile(changes.unlisted)} {would_be}removed from the changelogs"
-    if changes.deleted.files:
-        yield f"changes: {_pile(changes.deleted)} {would_be}deleted"
-    if changes.rows:
-        yield f"ledger: {counted(changes.rows, 'row')} about them deleted"
+    if changes.unlisted.count or changes.through is not None:
+        yield f"changes: {_total(changes.unlisted)} {would_be}removed from the changelogs"
+    if changes.deleted.count:
+        yield f"changes: {_total(changes.deleted)} {would_be}deleted"
+    if changes.ledger_rows:
+        yield f"ledger: {pluralize(changes.ledger_rows, 'row')} about them deleted"
 
 
 def _table_lines(upkeep: TableUpkeep, *, planned: bool) -> Iterator[str]:
     table = upkeep.table
-    if upkeep.why is not None:
-        yield f"{table}: left alone: {upkeep.why}"
+    if upkeep.reason_excluded is not None:
+        yield f"{table}: left alone: {upkeep.reason_excluded}"
     if planned:
-        for step in upkeep.planned:
-            yield f"{table}: would {step.kind.value} {_pile(step.total)}: {step.reason}"
-    for done in upkeep.done:
+        for step in upkeep.planned_steps:
+            yield f"{table}: would {step.kind.value} {_total(step.total)}: {step.reason}"
+    for done in upkeep.completed_steps:
         result = f"version {done.delta_version}, {done.step.reason}"
         if done.step.kind is StepKind.VACUUM:
-            result = f"{_pile(done.gone)} deleted"
+            result = f"{_total(done.deleted)} deleted"
         yield f"{table}: {done.step.kind.value}: {result}"
-    for left in upkeep.left:
-        yield f"{table}: {left}"
+    for obstacle in upkeep.obstacles:
+        yield f"{table}: {obstacle}"
 
 
-def _pile(pile: FileTotal) -> str:
-    return f"{counted(pile.files, 'file')} ({size(pile.bytes)})"
+def _total(total: FileTotal) -> str:
+    return f"{pluralize(total.count, 'file')} ({size(total.bytes)})"
 
 
 _CHANGES: Final = (
-    "through as through_batch, held, left, unlisted.files as unlisted_files, "
-    "unlisted.bytes as unlisted_bytes, deleted.files as deleted_files, "
-    "deleted.bytes as deleted_bytes, rows as ledger_rows"
+    "through as through_batch, holder_sentence as held, obstacle as left, "
+    "unlisted.count as unlisted_files, unlisted.bytes as unlisted_bytes, "
+    "deleted.count as deleted_files, deleted.bytes as deleted_bytes, ledger_rows"
 )
-_PLANNED: Final = "kind as step, total.files as files, total.bytes as bytes, reason"
+_PLANNED: Final = "kind as step, total.count as files, total.bytes as bytes, reason"
 _DONE: Final = (
-    "step.kind as step, delta_version, gone.files as deleted_files, gone.bytes as deleted_bytes, "
-    "seconds"
+    "step.kind as step, delta_version, deleted.count as deleted_files, "
+    "deleted.bytes as deleted_bytes, seconds"
 )
 
 
@@ -143,11 +143,14 @@ def _values(report: UpkeepReport, *, planned: bool) -> dict[str, Any]:
     return {
         "dry_run": planned,
         **attributes(
-            report, "seconds, logs.files as checkpoint_files, logs.bytes as checkpoint_bytes"
+            report,
+            "seconds, checkpoints.count as checkpoint_files, checkpoints.bytes as checkpoint_bytes",
         ),
         "changes": attributes(report.changes, _CHANGES),
-        "cleared": [note.table for note in report.cleared],
-        "former_mirrors": report.former,
+        "cleared": [note.table for note in report.cleared_values],
+        "former_mirrors": [
+            attributes(former, "folder, reason_kept as kept") for former in report.former_mirrors
+        ],
         "tables": {table.table: _table_values(table) for table in report.tables},
     }
 
@@ -155,10 +158,10 @@ def _values(report: UpkeepReport, *, planned: bool) -> dict[str, Any]:
 def _table_values(upkeep: TableUpkeep) -> dict[str, Any]:
     files = upkeep.files
     return {
-        **attributes(upkeep, "mirror", "why as left_alone"),
+        **attributes(upkeep, "mirror", "reason_excluded as left_alone"),
         "files": None if files is None else len(files.sizes),
         "bytes": None if files is None else sum(files.sizes),
-        "planned": [attributes(step, _PLANNED) for step in upkeep.planned],
-        "done": [attributes(step, _DONE) for step in upkeep.done],
-        "left": upkeep.left,
+        "planned": [attributes(step, _PLANNED) for step in upkeep.planned_steps],
+        "done": [attributes(step, _DONE) for step in upkeep.completed_steps],
+        "left": upkeep.obstacles,
     }

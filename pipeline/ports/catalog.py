@@ -19,18 +19,18 @@ class Catalog(Protocol):
         """The catalog's name for people and for the ledger; the same in each run."""
 
     @property
-    def marks(self) -> bool:
+    def has_marks(self) -> bool:
         """True if entries keep the properties by which Lockstep recognises its own."""
 
     @property
-    def columns(self) -> bool:
+    def has_columns(self) -> bool:
         """True if entries keep columns; otherwise readers see the columns of the Delta
         log."""
 
     def location(self, mirror: str) -> str:
         """Return a mirror's URL in the form that entries have; for '', the lake's URL."""
 
-    def refuses(self, name: EntryName) -> str | None:
+    def refusal_reason(self, name: EntryName) -> str | None:
         """Return why the catalog does not allow the name, or None; does not ask the
         catalog."""
 
@@ -40,11 +40,11 @@ class Catalog(Protocol):
     def find(self, name: EntryName) -> CatalogEntry | None:
         """Return the entry of that name, or None."""
 
-    def put(self, entry: Entry, known: EntryName | None) -> None:
-        """Write the entry, and create its schema if it is missing. `known`: the name of
-        the entry that it replaces, or None; a catalog that cannot change entries drops
-        the old one and creates the new one. The caller has checked that no other entry
-        has the name."""
+    def put(self, entry: Entry, replaced_name: EntryName | None) -> None:
+        """Write the entry, and create its schema if it is missing. `replaced_name`: the
+        name of the entry that it replaces, or None; a catalog that cannot change
+        entries drops the old one and creates the new one. The caller has checked that
+        no other entry has the name."""
 
     def drop(self, name: EntryName) -> None:
         """Drop the entry but not the table's files; a missing entry is no error."""

@@ -28,7 +28,7 @@ class Published:
 
 
 @dataclass(frozen=True, slots=True)
-class Restated:
+class Restatement:
     """The result of `restate`. `removed` and `added`: numbers of files that the
     changelog no longer lists, and lists again. `lost`: recorded files that do not
     exist. `delta_version`: the new version, or None if there is no table."""
@@ -39,11 +39,13 @@ class Restated:
     lost: tuple[str, ...] = ()
 
 
-def is_revised(listed: Collection[str], gone: Iterable[str], files: Iterable[SegmentFile]) -> bool:
+def is_revised(
+    listed: Collection[str], removed: Iterable[str], files: Iterable[SegmentFile]
+) -> bool:
     """Return whether the files that a table lists include `files` and none of the other
-    files in `gone`."""
+    files in `removed`."""
     names = {file.path for file in files}
-    return names.issubset(listed) and names.issuperset(set(gone).intersection(listed))
+    return names.issubset(listed) and names.issuperset(set(removed).intersection(listed))
 
 
 class Changelog(Protocol):
@@ -51,7 +53,7 @@ class Changelog(Protocol):
     commit only lists files that exist or removes them from the list; no data is copied,
     and no JVM is needed."""
 
-    def recorded(self, folder: str, app_id: str) -> int | None:
+    def newest_batch(self, folder: str, app_id: str) -> int | None:
         """Return the newest batch published under `app_id`; None before the first."""
 
     def publish(
@@ -74,15 +76,15 @@ class Changelog(Protocol):
         commit. If another writer commits in between, read the log and try again; raise
         `CommitConflict` after the last try."""
 
-    def ends_at(self, folder: str, version: int) -> bool:
+    def is_newest_version(self, folder: str, version: int) -> bool:
         """Return whether that version is the table's newest."""
 
-    def listed(self, folder: str) -> dict[str, int] | None:
+    def listed_files(self, folder: str) -> dict[str, int] | None:
         """Return the files that the table lists, each with its size in bytes; None if
         there is no table."""
 
-    def look(self, folder: str, above: int) -> LogAbove:
-        """Return the commit of the version `above` and all commits after it."""
+    def log_above(self, folder: str, version: int) -> LogAbove:
+        """Return the commit of the version and all commits after it."""
 
     def revise(
         self,
@@ -91,19 +93,19 @@ class Changelog(Protocol):
         app_id: str,
         revision: int,
         schema: pa.Schema,
-        gone: Sequence[str],
+        removed: Sequence[str],
         files: Sequence[SegmentFile],
-        words: str,
+        user_metadata: str,
         require_held: RequireHeld = no_check,
     ) -> Published:
-        """List `files` and remove the files in `gone` from the list, in one commit with
-        the `txn` action (app_id, revision); all other files stay. Files in `gone` that
-        are not listed are ignored. Add the columns of `schema` that the table lacks in
-        a commit before. Skipped if the table already lists them so (`is_revised`); the
-        number of the revision does not decide, because a ledger that was restored from
-        a backup may give a number twice. Raise `SegmentsLost` if a file is missing or
-        differs from its record. `require_held` and `CommitConflict` as for `publish`.
-        `words`: the commit's user metadata."""
+        """List `files` and remove the files in `removed` from the list, in one commit
+        with the `txn` action (app_id, revision); all other files stay. Files in
+        `removed` that are not listed are ignored. Add the columns of `schema` that the
+        table lacks in a commit before. Skipped if the table already lists them so
+        (`is_revised`); the number of the revision does not decide, because a ledger
+        that was restored from a backup may give a number twice. Raise `SegmentsLost` if
+        a file is missing or differs from its record. `require_held` and
+        `CommitConflict` as for `publish`."""
 
     def restore(
         self,
@@ -112,7 +114,7 @@ class Changelog(Protocol):
         *,
         app_id: str,
         number: int,
-        words: str,
+        user_metadata: str,
         require_held: RequireHeld = no_check,
     ) -> int:
         """Set the table back to an earlier version, with its columns, properties and
@@ -127,9 +129,9 @@ class Changelog(Protocol):
         app_id: str,
         batch: int,
         files: Sequence[SegmentFile],
-        words: str,
+        user_metadata: str,
         require_held: RequireHeld = no_check,
-    ) -> Restated:
+    ) -> Restatement:
         """List these files and no others, in a commit with the `txn` action (app_id,
         batch); files that are missing or differ from their record are left out. If
         there is no table, none is created. `require_held` as for `publish`; raise

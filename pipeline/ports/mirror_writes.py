@@ -225,7 +225,7 @@ def parts_of(write: MirrorWrite) -> Snapshot:
             return write.snapshot
 
 
-def staged(write: MirrorWrite) -> tuple[str, ...]:
+def staged_paths(write: MirrorWrite) -> tuple[str, ...]:
     """Return the paths of all staged files that a write reads."""
     read: list[FoldedChanges | StagedFiles]
     read = [part for part in parts_of(write) if isinstance(part, StagedFiles)]
@@ -236,7 +236,7 @@ def staged(write: MirrorWrite) -> tuple[str, ...]:
     return tuple(file for part in read for file in part.files)
 
 
-def copied(write: MirrorWrite) -> tuple[MirrorRows, ...]:
+def copied_mirrors(write: MirrorWrite) -> tuple[MirrorRows, ...]:
     """Return the mirrors whose rows a write reads."""
     return tuple(part for part in parts_of(write) if isinstance(part, MirrorRows))
 

@@ -44,7 +44,7 @@ class MirrorSize:
     size: int
 
 
-Near: TypeAlias = tuple[str, Sequence[ValueRange]]
+ColumnRanges: TypeAlias = tuple[str, Sequence[ValueRange]]
 """A condition on rows: a column (of whole numbers or text) has a value in one of these
 ranges."""
 
@@ -57,12 +57,12 @@ class Mirrors(Protocol):
     `CommitConflict`. Mirrors are paths relative to the lake."""
 
     @property
-    def client(self) -> UUID | None:
+    def client_id(self) -> UUID | None:
         """The id of this process at a Spark Connect server, or None without one. Such a
         server continues a statement after its client died, so the next run must end
         it."""
 
-    def end_statements(self, client: UUID) -> None:
+    def end_statements(self, client_id: UUID) -> None:
         """End a client's statements at the server, and refuse its later ones."""
 
     def require_ready(self) -> None:
@@ -74,7 +74,7 @@ class Mirrors(Protocol):
         `log_bytes`: the bytes of log whose changes this process will write, as far as
         they are known; a local Spark gets memory for them."""
 
-    def recorded(self, mirror: str, app_id: str, txn_version: int) -> MirrorCommit | None:
+    def find_commit(self, mirror: str, app_id: str, txn_version: int) -> MirrorCommit | None:
         """Return the commit with the `txn` action (app_id, txn_version), read from the
         table's log without a JVM, or None. Raise `ForeignCommit` if only a higher
         version is recorded."""
@@ -92,15 +92,15 @@ class Mirrors(Protocol):
         *,
         app_id: str,
         txn_version: int,
-        after: int,
-        told: str = "",
+        after_version: int,
+        write_metadata: str = "",
         require_held: RequireHeld = no_check,
     ) -> tuple[MirrorCommit, ...]:
         """Carry the steps out in order, one commit each, and return the commits. Their
         userMetadata has the application, the transaction, the step's number, and
-        `told`: the metadata of the write to which the steps belong.
+        `write_metadata`: the metadata of the write to which the steps belong.
 
-        A step counts as done only if a commit after Delta version `after` names it; the
+        A step counts as done only if a commit after `after_version` names it; the
         present columns prove nothing. The steps of a transaction are the same at every
         try, so raise `ForeignCommit` if that commit did something else.
         `CommitConflict` as in `write`. `Fill` and `Rewrite` also have the `txn` action
@@ -110,33 +110,34 @@ class Mirrors(Protocol):
         """Yield the commits of any Delta table's log, newest first, as far as its files
         reach; nothing if there is no table."""
 
-    def lacking(
+    def unreadable_reason(
         self, mirror: str, version: int, *, table_id: str | None = None, batch: int | None = None
     ) -> str | None:
         """Return why that version cannot be read any more, or None if its log and files
-        exist. It also counts as unreadable if its Delta table is not `table_id`, or if
-        it has changes of a batch after `batch`."""
+        exist. A version of another Delta table than `table_id` is unreadable, too, and
+        so is one that has changes of a batch after `batch`."""
 
     def restore(
-        self, mirror: str, version: int, said: str, require_held: RequireHeld = no_check
+        self, mirror: str, version: int, user_metadata: str, require_held: RequireHeld = no_check
     ) -> int:
         """Set the mirror back to that version in one commit, which copies no data, and
-        return the new Delta version. `said`: the commit's metadata. `CommitConflict` as
-        in `write`; raise `TableError` if the version cannot be restored."""
+        return the new Delta version. `CommitConflict` as in `write`; raise `TableError`
+        if the version cannot be
+        restored."""
 
     def cut(
         self,
         mirror: str,
         version: int,
-        said: str,
-        noted: Callable[[int], None],
+        user_metadata: str,
+        on_commit: Callable[[int], None],
         require_held: RequireHeld = no_check,
     ) -> None:
         """Make all versions up to `version` unreadable, except that its rows stay as
-        the newest version. First make an empty commit directly after it, with the
-        metadata `said`, and call `noted` with the number of that commit; then delete
-        the data files and the log of earlier versions. Writes that were planned before
-        the commit fail; later writes of others stay. Repeating it makes another such
+        the newest version. First make an empty commit directly after it, with this
+        metadata, and call `on_commit` with the number of that commit; then delete the
+        data files and the log of earlier versions. Writes that were planned before the
+        commit fail; later writes of others stay. Repeating it makes another such
         commit. `CommitConflict` as in `write`; `require_held` is also called before
         files are deleted."""
 
@@ -165,7 +166,7 @@ class Mirrors(Protocol):
         """Return the time for which the mirror's properties keep its versions, or None
         if there is no table or the properties cannot be parsed."""
 
-    def made_for(self, mirror: str) -> Readers | None:
+    def readers(self, mirror: str) -> Readers | None:
         """Return the readers for which the mirror was made, by its newest version; None
         if there is no table, or its properties do not say."""
 
@@ -173,17 +174,18 @@ class Mirrors(Protocol):
         """Return a version's size from its log, without a JVM; None if the log does not
         have it."""
 
-    def moved(self, looked: Mapping[str, int]) -> frozenset[str]:
-        """Return the mirrors whose newest version is not the one in `looked`. It is
-        fast: it checks for two file names of each, independent of the log's length."""
+    def changed_since(self, examined_versions: Mapping[str, int]) -> frozenset[str]:
+        """Return the mirrors whose newest version is not the one in
+        `examined_versions`. For each of them, this looks up two file names, however
+        long its log is."""
 
-    def look(self, mirror: str, above: int) -> LogAbove:
-        """Return the commit of the version `above` and all commits after it."""
+    def log_above(self, mirror: str, version: int) -> LogAbove:
+        """Return the commit of the version and all commits after it."""
 
     def rows(
-        self, mirror: str, columns: Sequence[str], version: int, near: Near | None = None
+        self, mirror: str, columns: Sequence[str], version: int, ranges: ColumnRanges | None = None
     ) -> Iterator[pa.RecordBatch]:
-        """Yield all rows of the mirror at a version. With `near`, rows that do not
+        """Yield all rows of the mirror at a version. With `ranges`, rows that do not
         fulfil that condition may be left out. Deletion vectors are applied; only a
         mirror with widened columns needs a JVM."""
 
@@ -192,11 +194,11 @@ class Copies(Protocol):
     """Temporary places in which tables are built. If a context fails or its process is
     killed, its files are deleted."""
 
-    def begun(self, name: str, into: str) -> AbstractContextManager[Mirrors]:
+    def build(self, name: str, target: str) -> AbstractContextManager[Mirrors]:
         """Return a context with a port that writes and reads tables in a temporary
         place, by any name. Its method `path` still returns paths of the lake, from
         whose files the tables are built. When the context ends, the table `name` moves
-        to the absolute path `into`, atomically and durably; missing folders above it
+        to the absolute path `target`, atomically and durably; missing folders above it
         are created. Raise `ConfigurationError` if that path exists at the begin or at
         the end."""
 
@@ -215,11 +217,12 @@ class MirrorUpkeep(Protocol):
     def commit(self, mirror: str, version: int) -> LakeCommit | None:
         """Return a commit; None if the log has no file of it."""
 
-    def carry_out(self, mirror: str, step: UpkeepStep, said: str, above: int) -> int | None:
+    def carry_out(
+        self, mirror: str, step: UpkeepStep, user_metadata: str, above: int
+    ) -> int | None:
         """Carry out a step that commits, and return the new Delta version, or None if
-        there was nothing to do. The commit has the metadata `said` and directly follows
-        version `above`. Raise `CommitConflict` if another writer has committed
-        since."""
+        there was nothing to do. The commit has this metadata and directly follows
+        version `above`. Raise `CommitConflict` if another writer has committed since."""
 
     def thin_log(self, folder: str, now: datetime, *, delete: bool) -> FileTotal:
         """Return the number and size of a log's checkpoints that later checkpoints

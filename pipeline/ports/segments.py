@@ -31,8 +31,8 @@ class SegmentWriter(Protocol):
         """End the current file, so that later rows go to new files, and return the
         number of files."""
 
-    def drop(self, files: int) -> None:
-        """Delete all files after the first `files`, a number that `cut` returned."""
+    def drop(self, file_count: int) -> None:
+        """Delete all files after the first `file_count`, a number that `cut` returned."""
 
     def close(self) -> tuple[SegmentFile, ...]:
         """Finish the files and make them and their folder durable (fsync)."""
@@ -72,7 +72,7 @@ class SegmentStore(Protocol):
         """Yield the files' row images in order, with `columns` (None: all). Each piece
         is so small that several copies of it fit into memory."""
 
-    def unpacked(self, folder: str, files: Iterable[SegmentFile]) -> int:
+    def unpacked_bytes(self, folder: str, files: Iterable[SegmentFile]) -> int:
         """Return the bytes of the files' values before compression, without reading
         them."""
 
@@ -80,19 +80,19 @@ class SegmentStore(Protocol):
         """Delete every file of a batch in the source's changelogs and in its own
         tables, and return their number."""
 
-    def give_up_uploads(self, source: str) -> None:
+    def abort_uploads(self, source: str) -> None:
         """Abort the unfinished uploads of killed runs anywhere below the source's
         folder. Only for the holder of the source, while nothing is written there."""
 
     def discard_load(self, folder: str, load: int) -> int:
         """Delete every file of a load, and return their number."""
 
-    def bring(self, origin: str, folder: str, files: Iterable[SegmentFile]) -> None:
+    def move_files(self, origin: str, folder: str, files: Iterable[SegmentFile]) -> None:
         """Move files from `origin` to `folder` durably, each atomically; a file of the
         same name is replaced. In `origin` each file has its `unrevised_name`; a file
         that is missing there was moved by an earlier try."""
 
-    def clear(self, folder: str) -> None:
+    def remove_folder(self, folder: str) -> None:
         """Delete the folder and everything below it; a missing folder is no error. Only
         for folders with no file that the ledger records."""
 
@@ -100,12 +100,12 @@ class SegmentStore(Protocol):
         self,
         folder: str,
         through: int,
-        kept: Collection[str] = (),
+        kept_names: Collection[str] = (),
         require_held: RequireHeld = no_check,
     ) -> int:
         """Delete all files of batches up to `through`, also unrecorded ones, except
-        `kept`, and return their number. The folder is listed before `require_held` is
-        called, so that files of a run that takes over stay."""
+        `kept_names`, and return their number. The folder is listed before
+        `require_held` is called, so that files of a run that takes over stay."""
 
     def remove(self, folder: str, files: Iterable[SegmentFile]) -> None:
         """Delete files that no table lists any more. A missing file is no error."""

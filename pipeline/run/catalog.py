@@ -136,7 +136,7 @@ def _compared(
     def named(table: TableName) -> EntryName:
         return entry_name(registry.schema, source, mirrors.of(table))
 
-    names, left = entry_names(shown, named, catalog.refuses, registered)
+    names, left = entry_names(shown, named, catalog.refusal_reason, registered)
     differing = frozenset(
         table
         for table, name in names.items()
@@ -188,7 +188,7 @@ def _wanted(
     """Return the entries of tables, and the tables whose mirrors cannot be read."""
     tables = frozenset(state.table for state in states)
     table_comments = work.server.table_comments(tables)
-    column_comments = work.server.comments(tables) if registry.catalog.columns else {}
+    column_comments = work.server.comments(tables) if registry.catalog.has_columns else {}
     entries, left = [], []
     for state in states:
         try:
@@ -214,7 +214,7 @@ def _wanted(
 def _columns(
     work: Workplace, registry: Registry, state: TableState, comments: Mapping[str, str]
 ) -> tuple[EntryColumn, ...]:
-    version = work.mirrors.version(state.mirror) if registry.catalog.columns else None
+    version = work.mirrors.version(state.mirror) if registry.catalog.has_columns else None
     if version is None:
         return ()
     folded = {name.lower(): comment for name, comment in comments.items()}
@@ -298,7 +298,7 @@ def register_after(work: Workplace, lease: Lease) -> CatalogReport | None:
     """Register mirrors at the end of a run, if a catalog is configured. An error is
     reported and does not end the run."""
     try:
-        registry = work.registry()
+        registry = work.open_registry()
     except LockstepError as error:
         report = CatalogReport("The catalog", trouble=error)
     else:
@@ -405,7 +405,7 @@ class _Registering:
         own = registered.table == entry.table
         existing = self._find(registered.name)
         as_recorded = existing is not None and self._ours(existing, registered)
-        unmarked = own and not self.registry.catalog.marks
+        unmarked = own and not self.registry.catalog.has_marks
         if not as_recorded or unmarked or self._find(entry.name) is not None:
             self._drop(registered)
             self._put(entry, None)
@@ -446,7 +446,7 @@ class _Registering:
         """Return whether Lockstep made an entry. In a catalog without marks, this is
         true if the ledger has registered the table and the entry has its location."""
         catalog, source = self.registry.catalog, self.work.source.name
-        if catalog.marks:
+        if catalog.has_marks:
             return marked(existing, source, catalog.location(""), registered)
         locations = [item.location for item in (registered, entry) if item is not None]
         return registered is not None and at_one_of(existing, locations)

@@ -31,7 +31,7 @@ from lockstep.pipeline.model.table_state import StoppedTable, TableState
 from lockstep.pipeline.ports.mirrors import MirrorSize
 from lockstep.pipeline.run.agreement.claim import require_claim
 from lockstep.pipeline.run.agreement.lake_logs import judge_mirror, moved_mirrors
-from lockstep.pipeline.run.context import Workplace, tables_done
+from lockstep.pipeline.run.context import Workplace, table_progress
 from lockstep.pipeline.run.expected_log import waiting_log
 from lockstep.pipeline.run.mirror_places import REWRITES_ALL, give_new_mirror, why_elsewhere
 from lockstep.pipeline.run.publish import publish
@@ -99,10 +99,10 @@ def merge(
     batches_merged = work.ledger.mark_merged(lease) if unfinished else []
     waiting = tuple(sorted(work.ledger.pending(work.source.name)))
     return MergeReport(
-        merged=tuple(sorted(merging.merged, key=lambda report: (report.table, report.first_batch))),
-        failed=tuple(merging.failed),
-        waiting=waiting,
-        batches_merged=tuple(batches_merged),
+        merges=tuple(sorted(merging.merged, key=lambda report: (report.table, report.first_batch))),
+        quarantined=tuple(merging.failed),
+        waiting_tables=waiting,
+        merged_batches=tuple(batches_merged),
         publish_seconds=published - clock,
         merge_seconds=perf_counter() - published,
     )
@@ -113,7 +113,7 @@ def recorded_session(work: Workplace, lease: Lease) -> Iterator[None]:
     """End the statements of dead runs on the Spark Connect server, and record this
     run's session there while it writes, so that the next run can do the same for it.
     After an error the record remains, because the server may still be working."""
-    client, source = work.mirrors.client, lease.source
+    client, source = work.mirrors.client_id, lease.source
     if client is None:
         yield
         return
@@ -295,7 +295,7 @@ class _Merging:
                 else:
                     self._settle(job.task, written, list(job.lineage.schema), seconds, size)
                 table = job.task.intent.table
-                self.work.progress.tell(tables_done("merge", done, len(jobs), table))
+                self.work.progress.tell(table_progress("merge", done, len(jobs), table))
         if errors:
             raise errors[0]
 
@@ -356,9 +356,9 @@ class _Merging:
             first_batch=task.intent.first_batch,
             last_batch=task.intent.last_batch,
             columns=tuple((field.name, field.type) for field in columns),
-            shows=task.plan.final,
+            shown_version=task.plan.final,
             reason=written.reason,
-            read=task.rows_read,
+            rows_read=task.rows_read,
             size=size,
         )
         self.merged.append(report)
@@ -432,7 +432,7 @@ def why_other_readers(work: Workplace, state: TableState) -> str | None:
     None. A mirror that keeps rows which the source deleted is never replaced, because
     nothing else has them."""
     policies = work.source.policies_of(state.table)
-    readers, wanted = work.mirrors.made_for(state.mirror), policies.readers
+    readers, wanted = work.mirrors.readers(state.mirror), policies.readers
     if policies.keeps_rows or state.mirror_version is None or readers is None or readers == wanted:
         return None
     words = {Readers.SPARK: "for Spark", Readers.ANY: "for any reader"}

@@ -139,7 +139,7 @@ def abandon(work: Workplace, lease: Lease, batch: Batch, why: str) -> str:
     # of the run that took over.
     work.ledger.abandon(lease, batch.id, why)
     files = discard(work, batch)
-    work.segments.give_up_uploads(work.source.name)
+    work.segments.abort_uploads(work.source.name)
     return f"batch {batch.id} was abandoned: {why} ({files} files deleted)"
 
 
@@ -207,12 +207,12 @@ def _tables_showing(work: Workplace, batch: Batch) -> list[str]:
         generation = generations[segment.table, segment.schema_version]
         folder = changelog_path(batch.source, segment.table, generation)
         app_id = application_id(batch.source, states[segment.table], "changelog", generation)
-        if (work.changelog.recorded(folder, app_id) or 0) >= batch.id:
+        if (work.changelog.newest_batch(folder, app_id) or 0) >= batch.id:
             used.append(str(segment.table))
     for part in content.system_segments:
         folder = system_table_path(batch.source, part.table)
         app_id = system_table_app_id(batch.source, part.table)
-        if (work.changelog.recorded(folder, app_id) or 0) >= batch.id:
+        if (work.changelog.newest_batch(folder, app_id) or 0) >= batch.id:
             used.append(str(part.table))
     return used
 

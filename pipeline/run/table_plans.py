@@ -359,7 +359,7 @@ def origin_of(
         ],
         tried=state.behind,
         forgotten=forgotten.through,
-        why="" if forgotten.newest is None else forgotten.newest.why,
+        why="" if forgotten.newest is None else forgotten.newest.reason,
     )
     return _usable(work, table, origin, files=files)
 

@@ -59,8 +59,8 @@ class HiveCatalog:
     """The port `Catalog`, which describes each method, for the metastore at
     thrift://host:port. `locate` returns the URL of a path in the lake."""
 
-    marks = True
-    columns = True
+    has_marks = True
+    has_columns = True
 
     def __init__(self, uri: str, locate: Callable[[str], str]) -> None:
         address = urlsplit(uri)
@@ -71,7 +71,7 @@ class HiveCatalog:
     def location(self, mirror: str) -> str:
         return re.sub(r"^s3:", "s3a:", self._locate(mirror))
 
-    def refuses(self, name: EntryName) -> str | None:
+    def refusal_reason(self, name: EntryName) -> str | None:
         if _NAME.fullmatch(name.schema) and _NAME.fullmatch(name.table):
             return None
         return "a name in a metastore consists of the letters a to z, digits and _"
@@ -95,22 +95,22 @@ class HiveCatalog:
             properties.get(CONTENT_MARK),
         )
 
-    def put(self, entry: Entry, known: EntryName | None) -> None:
-        """Create the entry, or alter the one named `known` in place, which keeps the
-        properties that others added."""
+    def put(self, entry: Entry, replaced_name: EntryName | None) -> None:
+        """Create the entry, or alter the one named `replaced_name` in place, which
+        keeps the properties that others added."""
         from pymetastore.hive_metastore import ttypes
 
         schema = entry.name.schema
-        table = None if known is None else self._table(known)
+        table = None if replaced_name is None else self._table(replaced_name)
         with self._connected() as client:
             try:
                 client.get_database(schema)
             except ttypes.NoSuchObjectException:
                 client.create_database(ttypes.Database(name=schema, parameters={}))
-            if known is None or table is None:
+            if replaced_name is None or table is None:
                 client.create_table(_filled(ttypes.Table(), entry))
             else:
-                client.alter_table(known.schema, known.table, _filled(table, entry))
+                client.alter_table(replaced_name.schema, replaced_name.table, _filled(table, entry))
 
     def drop(self, name: EntryName) -> None:
         from pymetastore.hive_metastore import ttypes

@@ -45,8 +45,8 @@ class FolderCopies:
         self._spark = spark
 
     @contextmanager
-    def begun(self, name: str, into: str) -> Iterator[SparkMirrors]:
-        place = Path(into)
+    def build(self, name: str, target: str) -> Iterator[SparkMirrors]:
+        place = Path(target)
         beside = place.parent / _ASIDE
         with lake_errors(place):
             _require_free(place)

@@ -26,8 +26,8 @@ class SparkCatalog:
     """`Catalog` for the catalog of this name in the Spark of runs. `locate` returns the
     URL of a path that is relative to the lake."""
 
-    marks = False
-    columns = False
+    has_marks = False
+    has_columns = False
 
     def __init__(self, spark: Spark, catalog: str, locate: Callable[[str], str]) -> None:
         self._spark = spark
@@ -38,7 +38,7 @@ class SparkCatalog:
     def location(self, mirror: str) -> str:
         return re.sub(r"^s3:", "s3a:", self._locate(mirror))
 
-    def refuses(self, name: EntryName) -> str | None:
+    def refusal_reason(self, name: EntryName) -> str | None:
         if _NAME.fullmatch(name.schema) and _NAME.fullmatch(name.table):
             return None
         return "a name in a catalog of Spark consists of the letters a to z, digits and _"
@@ -55,11 +55,11 @@ class SparkCatalog:
         delta = str(properties.get("Provider", "")).lower() == "delta"
         return CatalogEntry(properties.get("Location") if delta else None)
 
-    def put(self, entry: Entry, known: EntryName | None) -> None:
-        """Create the entry, and drop the one with the former name `known`: not every
-        catalog of Spark can rename an entry."""
-        if known is not None:
-            self.drop(known)
+    def put(self, entry: Entry, replaced_name: EntryName | None) -> None:
+        """Create the entry, and drop the one with the former name `replaced_name`: not
+        every catalog of Spark can rename an entry."""
+        if replaced_name is not None:
+            self.drop(replaced_name)
         schema = f"{quoted(self._catalog)}.{quoted(entry.name.schema)}"
         self._sql(f"create schema if not exists {schema}")
         place = entry.location.replace("\\", "\\\\").replace("'", "\\'")

@@ -19,10 +19,10 @@ from lockstep.pipeline.values.table import TableName
 from lockstep.resources.postgres.rows import (
     Row,
     columns_of,
-    coordinates,
-    of_coordinates,
-    position,
-    table,
+    coordinate_columns,
+    coordinates_of,
+    position_of,
+    table_of,
     value_of,
 )
 from lockstep.resources.postgres.session import Subject
@@ -37,8 +37,8 @@ class PostgresDecisions(Subject):
     Postgres."""
 
     def decide(self, lease: Lease, decision: Decision) -> RecordedDecision:
-        with self._step(lease, changes=()) as step:
-            row = step.only(
+        with self._transaction(lease, changes=()) as transaction:
+            row = transaction.only(
                 "decide",
                 source=lease.source,
                 token=lease.token,
@@ -47,7 +47,7 @@ class PostgresDecisions(Subject):
                 recovery=None if decision.recovery is None else decision.recovery.name.lower(),
                 **columns_of(decision, *_PLAIN),
                 structures=_names(decision.structures),
-                **of_coordinates(decision.head),
+                **coordinate_columns(decision.head),
             )
             return _decision(row)
 
@@ -56,13 +56,13 @@ class PostgresDecisions(Subject):
         return [_decision(row) for row in rows]
 
     def note_gtids_off(self, lease: Lease) -> None:
-        with self._step(lease, changes=("cursors",)) as step:
-            step.run("note_gtids_off", source=lease.source)
+        with self._transaction(lease, changes=("cursors",)) as transaction:
+            transaction.run("note_gtids_off", source=lease.source)
 
     def choose_start(self, lease: Lease, *, place: str, reason: str, author: str) -> Override:
-        with self._step(lease) as step:
+        with self._transaction(lease) as transaction:
             values = {"place": place, "reason": reason, "author": author}
-            row = step.only("choose_start", source=lease.source, token=lease.token, **values)
+            row = transaction.only("choose_start", source=lease.source, token=lease.token, **values)
             return _override(row)
 
     def open_override(self, source: str) -> Override | None:
@@ -80,7 +80,7 @@ class PostgresDecisions(Subject):
             with_closed(
                 _gap(row),
                 happened,
-                found_equal(proofs, position(row, "start"), row["acknowledged_at"]),
+                found_equal(proofs, position_of(row, "start"), row["acknowledged_at"]),
             )
             for row in rows
         ]
@@ -93,7 +93,7 @@ def _decision(row: Row) -> RecordedDecision:
         continuity=Continuity(row["continuity"]) if row["continuity"] else None,
         gap_tables=tuple(row["gap_tables"]),
         recovery=None if row["recovery"] is None else Recovery[row["recovery"].upper()],
-        head=None if row["head_base"] is None else coordinates(row, "head"),
+        head=None if row["head_base"] is None else coordinates_of(row, "head"),
         structures=_structures(row),
     )
     return RecordedDecision(row["id"], row["decided_at"], decision)
@@ -122,8 +122,8 @@ def _gap(row: Row) -> Gap:
         author=row["author"],
         reason=row["reason"],
         tables=tuple(row["gap_tables"]),
-        begin=str(coordinates(row, "from")),
-        end=str(coordinates(row, "to")),
+        begin=str(coordinates_of(row, "from")),
+        end=str(coordinates_of(row, "to")),
     )
 
 
@@ -133,5 +133,5 @@ def _happened(row: Row) -> ClosingEvent:
     kind = row["kind"] and TableEventKind(row["kind"])
     place = row["place_number"], row["place_offset"]
     return ClosingEvent(
-        str(table(row)), row["batch"], row["acknowledged_at"], kind, str(taker or ""), place
+        str(table_of(row)), row["batch"], row["acknowledged_at"], kind, str(taker or ""), place
     )

@@ -61,7 +61,7 @@ class PostgresLeases(Subject):
             )
             token: int = row["token"]
             lease = Lease(source, token, holder, dagster_run)
-            self._answers[source] = {}
+            self._cached_rows[source] = {}
             try:
                 with (
                     Heartbeat(connection, source, token, lambda: self._lose(lease)),
@@ -69,7 +69,7 @@ class PostgresLeases(Subject):
                 ):
                     yield lease
             finally:
-                self._answers.pop(source, None)
+                self._cached_rows.pop(source, None)
                 # Closing the connection would release the lock only a moment later.
                 with suppress(psycopg2.Error), connection.cursor() as cursor:
                     cursor.execute(query("end_lease"), {"source": source, "token": token})
@@ -111,7 +111,7 @@ class PostgresLeases(Subject):
 
     def _lose(self, lease: Lease) -> None:
         self._session.lose(lease)
-        self._answers.pop(lease.source, None)
+        self._cached_rows.pop(lease.source, None)
 
     def require_held(self, lease: Lease) -> None:
         self._require_newest(lease, self._all("fence", source=lease.source))
@@ -121,7 +121,7 @@ class PostgresLeases(Subject):
 
     def require_writable(self) -> None:
         # An update of no row, which is refused as any write would be.
-        with self._session.step("nothing_written"):
+        with self._session.transaction("nothing_written"):
             pass
 
     # -- processes at a server of Spark --------------------------------------------------------
@@ -130,9 +130,9 @@ class PostgresLeases(Subject):
         return [UUID(row["client"]) for row in self._all("spark_clients", source=source)]
 
     def note_spark_client(self, lease: Lease, client: UUID, *, gone: bool = False) -> None:
-        with self._step(lease, changes=()) as step:
+        with self._transaction(lease, changes=()) as transaction:
             values = {"source": lease.source, "client": str(client), "token": lease.token}
-            step.run("forget_spark_client" if gone else "note_spark_client", **values)
+            transaction.run("forget_spark_client" if gone else "note_spark_client", **values)
 
     # -- runs that Dagster does not record -----------------------------------------------------
 
@@ -208,6 +208,6 @@ class Heartbeat:
                 cursor.execute(query("beat"), self._values)
                 return cursor.rowcount == 1
         except psycopg2.Error as error:
-            # A step of this run may lock the row for longer than `lock_timeout`: the
-            # statement failed, but the session and its advisory lock are alive.
+            # A transaction of this run may lock the row for longer than `lock_timeout`:
+            # the statement failed, but the session and its advisory lock are alive.
             return not (is_lost(error) or self._connection.closed)

@@ -34,8 +34,8 @@ class UnityCatalog:
     """The port `Catalog`, which describes each method, for the catalog named `catalog`
     at the server of `uri`. `locate` returns the URL of a path in the lake."""
 
-    marks = True
-    columns = True
+    has_marks = True
+    has_columns = True
 
     def __init__(self, uri: str, catalog: str, token: str, locate: Callable[[str], str]) -> None:
         self._rest = Rest(urlsplit(uri.rstrip("/")), token)
@@ -46,7 +46,7 @@ class UnityCatalog:
     def location(self, mirror: str) -> str:
         return self._locate(mirror)
 
-    def refuses(self, name: EntryName) -> str | None:
+    def refusal_reason(self, name: EntryName) -> str | None:
         if _NAME.fullmatch(name.schema) and _NAME.fullmatch(name.table):
             return None
         return "a name in a Unity Catalog consists of the letters a to z, digits, _, - and @"
@@ -70,9 +70,9 @@ class UnityCatalog:
             properties.get(CONTENT_MARK),
         )
 
-    def put(self, entry: Entry, known: EntryName | None) -> None:
-        if known is not None:
-            self.drop(known)
+    def put(self, entry: Entry, replaced_name: EntryName | None) -> None:
+        if replaced_name is not None:
+            self.drop(replaced_name)
         schema = entry.name.schema
         if self._rest.get(f"/schemas/{quote(f'{self._catalog}.{schema}', safe='')}") is None:
             self._rest.post("/schemas", {"name": schema, "catalog_name": self._catalog})

@@ -75,7 +75,7 @@ def entry(catalog: Catalog, tmp_path: Path, **other: Any) -> Entry:
     mirror = f"shop/{name.schema}/Orders"
     (tmp_path / mirror).mkdir(parents=True)
     write_deltalake(tmp_path / mirror, ROWS)
-    columns = COLUMNS if catalog.columns else ()
+    columns = COLUMNS if catalog.has_columns else ()
     told = Entry("shop", table, name, catalog.location(mirror), "What is ordered", columns)
     return replace(told, **other)
 
@@ -86,7 +86,10 @@ def test_an_entry_is_made_changed_renamed_and_dropped(catalog: Catalog, tmp_path
     does not, and the next entry is made all the same."""
     made = entry(catalog, tmp_path)
     wrong = replace(made, name=EntryName(made.name.schema, "b d"))
-    assert (catalog.refuses(made.name), catalog.refuses(wrong.name) is None) == (None, False)
+    assert (catalog.refusal_reason(made.name), catalog.refusal_reason(wrong.name) is None) == (
+        None,
+        False,
+    )
     with pytest.raises(CatalogRefused, match="refuses"):
         catalog.put(wrong, None)
     folder = tmp_path / "shop" / made.name.schema / "Orders"
@@ -97,7 +100,7 @@ def test_an_entry_is_made_changed_renamed_and_dropped(catalog: Catalog, tmp_path
 
     told = (replace(COLUMNS[0], comment="the key's 'text' \\ ü"), *COLUMNS[1:3])
     changed = replace(made, comment="It's new: ü\nand long", columns=told)
-    if not catalog.columns:
+    if not catalog.has_columns:
         changed = replace(changed, columns=())
     catalog.put(changed, changed.name)
     require_found(catalog, changed)
@@ -118,7 +121,7 @@ def require_found(catalog: Catalog, told: Entry) -> None:
     found = catalog.find(told.name)
     assert found is not None and found.location is not None
     marks = CatalogEntry(place(found.location), found.source, found.content)
-    source, content = (told.source, told.content) if catalog.marks else (None, None)
+    source, content = (told.source, told.content) if catalog.has_marks else (None, None)
     assert marks == CatalogEntry(place(told.location), source, content)
 
 

@@ -38,7 +38,9 @@ class Follower:
         line = lineage(server.versions[self.shown :], self.policies, mirror=columns)
         todo = steps(line)
         if version is not None:
-            self.mirrors.evolve(MIRROR, todo, app_id=APP, txn_version=self.number, after=version)
+            self.mirrors.evolve(
+                MIRROR, todo, app_id=APP, txn_version=self.number, after_version=version
+            )
         self._write(server, line)
         self.shown = len(server.versions) - 1
         return line, todo

@@ -41,7 +41,7 @@ def require_equal(history: History, follower: Follower) -> None:
 def require_listed(follower: Follower) -> None:
     """A changelog lists what the ledger has of it, and no more."""
     for folder, files in recorded(follower).items():
-        assert (follower.work().changelog.listed(folder) or {}).keys() == files, folder
+        assert (follower.work().changelog.listed_files(folder) or {}).keys() == files, folder
 
 
 def try_pair(history: History, ledger: int, lake: int) -> None:

@@ -93,7 +93,9 @@ def write_both_ways(folder: Path, spark: SparkProcess) -> BothWays:
         number += 1
         after = done.delta_version
         for mirrors in (memory, ways[0]):
-            mirrors.evolve(MIRROR, steps, app_id=f"app/{MIRROR}", txn_version=number, after=after)
+            mirrors.evolve(
+                MIRROR, steps, app_id=f"app/{MIRROR}", txn_version=number, after_version=after
+            )
     return BothWays(folder / "lake", shown)
 
 

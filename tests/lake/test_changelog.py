@@ -60,17 +60,17 @@ def test_what_a_hand_over_leaves_out_is_published_again(lake: Lake) -> None:
     first, second = segment(lake, 3, ROWS), segment(lake, 5, ROWS)
     published(lake, 3, ROWS, first)
     published(lake, 5, ROWS, second)
-    lake.changelog.restate(FOLDER, app_id="app", batch=3, files=first, words="a hand-over")
-    assert {*(lake.changelog.listed(FOLDER) or {})} == {one.path for one in first}
+    lake.changelog.restate(FOLDER, app_id="app", batch=3, files=first, user_metadata="a hand-over")
+    assert {*(lake.changelog.listed_files(FOLDER) or {})} == {one.path for one in first}
     assert [published(lake, 5, ROWS, second).skipped for _ in range(2)] == [False, True]
-    assert {*(lake.changelog.listed(FOLDER) or {})} == {one.path for one in (*first, *second)}
+    assert {*(lake.changelog.listed_files(FOLDER) or {})} == {one.path for one in (*first, *second)}
 
 
 def test_each_batch_is_one_commit(lake: Lake) -> None:
     """The first creates the table, later ones add to it. One that is there is skipped, also behind
     a later one; its number with other files is refused, for a ledger that was restored gives its
     numbers a second time. The newest is known, of each application id."""
-    assert lake.changelog.recorded(FOLDER, "app") is None
+    assert lake.changelog.newest_batch(FOLDER, "app") is None
     batches = {batch: segment(lake, batch, ROWS) for batch in (3, 5)}
     done = [published(lake, batch, ROWS, files) for batch, files in batches.items()]
     assert done == [Published(0, skipped=False), Published(1, skipped=False)]
@@ -80,7 +80,7 @@ def test_each_batch_is_one_commit(lake: Lake) -> None:
     for batch in (3, 4, 5):
         with pytest.raises(ForeignCommit):
             published(lake, batch, ROWS, others)
-    recorded = [lake.changelog.recorded(FOLDER, app_id) for app_id in ("app", "other")]
+    recorded = [lake.changelog.newest_batch(FOLDER, app_id) for app_id in ("app", "other")]
     assert recorded == [5, None]
     assert published(lake, 6, ROWS) == Published(2, skipped=False)
 
@@ -179,7 +179,7 @@ def test_columns_that_are_new_are_added(lake: Lake) -> None:
     published(lake, 4, changes(wider, [{"id": 2, "at": MOMENT, "v": [0.5]}], first=2))
     narrow = pa.schema([("id", pa.int64())])
     done = published(lake, 5, changes(narrow, [{"id": 3}], first=3))
-    assert lake.changelog.recorded(FOLDER, "app") == 5
+    assert lake.changelog.newest_batch(FOLDER, "app") == 5
     columns = ["id", "name", "at", "v"]
     rows = pa.Table.from_batches(lake.mirrors.rows(FOLDER, columns, done.delta_version))
     assert rows.sort_by("id").to_pylist() == [

@@ -89,7 +89,7 @@ def begun(mirrors: Mirrors, **more: Any) -> int:
     commit = mirrors.write(made)
     step = AddColumns(pa.schema([NEW.field("g")]))
     done = mirrors.evolve(
-        MIRROR, [step], app_id=made.target.app_id, txn_version=2, after=commit.delta_version
+        MIRROR, [step], app_id=made.target.app_id, txn_version=2, after_version=commit.delta_version
     )
     return done[-1].delta_version
 

@@ -218,7 +218,7 @@ def test_statements_of_a_dead_client_end(
         asked = thread.submit(rows.write.parquet, str(never))
         while not [*never.rglob("attempt_*")]:
             time.sleep(0.05)
-        connect.end_statements(dead.client)
+        connect.end_statements(dead.client_id)
         with pytest.raises(PySparkException):
             asked.result()
     while [*never.rglob("attempt_*")]:

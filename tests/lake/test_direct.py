@@ -53,7 +53,7 @@ def test_no_query_is_made(disk: Lake, folder: Path, spark: SparkProcess) -> None
         asked.append(len({*queries()} - before))
     before = set(queries())
     steps = (AddColumns(pa.schema([name])), SetProperties((LOCAL,)))
-    mirrors.evolve(MIRROR, steps, app_id=f"app/{MIRROR}", txn_version=7, after=5)
+    mirrors.evolve(MIRROR, steps, app_id=f"app/{MIRROR}", txn_version=7, after_version=5)
     mirrors.write(Replace(a_target(8, other), ("id",), (own_part((), other),)))
     assert {*queries()} == before
     assert asked == [0, 0, 0, 0, 0, 0]

@@ -100,10 +100,11 @@ def test_steps_are_carried_out_once_however_often_they_are_cut_off(lake: Lake) -
     for at in range(len(STEPS)):
         steps = (*STEPS[:at], Ends(()), *STEPS[at + 1 :])
         with pytest.raises(Cut):
-            lake.mirrors.evolve(MIRROR, steps, app_id=APP, txn_version=2, after=after)
+            lake.mirrors.evolve(MIRROR, steps, app_id=APP, txn_version=2, after_version=after)
         assert lake.mirrors.version(MIRROR) == after + at
     commits = [
-        lake.mirrors.evolve(MIRROR, STEPS, app_id=APP, txn_version=2, after=after) for _ in range(2)
+        lake.mirrors.evolve(MIRROR, STEPS, app_id=APP, txn_version=2, after_version=after)
+        for _ in range(2)
     ]
     numbers = [commit.delta_version for commit in commits[0]]
     version = lake.mirrors.version(MIRROR)
@@ -116,10 +117,10 @@ def test_steps_are_carried_out_once_however_often_they_are_cut_off(lake: Lake) -
     assert content(lake.mirrors, MIRROR, AFTER, version) == SHOWN
     others = (STEPS[0], DropColumns(("c",)), *STEPS[2:])
     with pytest.raises(ForeignCommit):
-        lake.mirrors.evolve(MIRROR, others, app_id=APP, txn_version=2, after=after)
+        lake.mirrors.evolve(MIRROR, others, app_id=APP, txn_version=2, after_version=after)
     again = (DropColumns(("g",)), AddColumns(pa.schema([AFTER.field("g")])))
     for number in (3, 4):
-        lake.mirrors.evolve(MIRROR, again, app_id=APP, txn_version=number, after=version)
+        lake.mirrors.evolve(MIRROR, again, app_id=APP, txn_version=number, after_version=version)
         assert lake.mirrors.version(MIRROR) == version + len(again) * (number - 2)
 
 
@@ -136,14 +137,18 @@ def test_a_rewrite_is_one_commit(written_lake: Lake) -> None:
     )
     filled = (SetProperties((LOCAL,)), *STEPS[-2:])
     for _ in range(2):
-        *_, commit = lake.mirrors.evolve(MIRROR, filled, app_id=APP, txn_version=2, after=after)
+        *_, commit = lake.mirrors.evolve(
+            MIRROR, filled, app_id=APP, txn_version=2, after_version=after
+        )
         assert commit.delta_version == lake.mirrors.version(MIRROR) == after + 3
     shown = [{**row, **FILLED} for row in ROWS]
     wider = pa.schema([*BEFORE, *ADDED])
     assert content(lake.mirrors, MIRROR, wider, commit.delta_version) == shown
     for _ in range(2):
         steps = (Rewrite(schema, columns),)
-        (commit,) = lake.mirrors.evolve(MIRROR, steps, app_id=APP, txn_version=3, after=after + 3)
+        (commit,) = lake.mirrors.evolve(
+            MIRROR, steps, app_id=APP, txn_version=3, after_version=after + 3
+        )
         assert commit.delta_version == lake.mirrors.version(MIRROR) == after + 4
     moment = datetime(2020, 1, 1)
     assert content(lake.mirrors, MIRROR, schema, commit.delta_version) == [

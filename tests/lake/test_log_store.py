@@ -262,7 +262,12 @@ def test_a_step_that_comes_late_makes_no_commit(
 
     def attempt(mirrors: Mirrors) -> None:
         mirrors.evolve(
-            MIRROR, steps, app_id=f"app/{MIRROR}", txn_version=2, after=0, require_held=asked
+            MIRROR,
+            steps,
+            app_id=f"app/{MIRROR}",
+            txn_version=2,
+            after_version=0,
+            require_held=asked,
         )
 
     late = Sleeper(folder, spark, at, meanwhile)
@@ -289,7 +294,7 @@ def test_a_mirror_that_was_made_anew_takes_no_late_commit(
 
     late = Sleeper(folder, spark, 1, meanwhile)
     with pytest.raises(CommitConflict):
-        late.evolve(MIRROR, steps, app_id=f"app/{MIRROR}", txn_version=2, after=0)
+        late.evolve(MIRROR, steps, app_id=f"app/{MIRROR}", txn_version=2, after_version=0)
     assert disk.mirrors.version(MIRROR) == 0
     assert content(disk.mirrors, MIRROR, PEOPLE, 0) == [{"id": 3, "name": "another"}]
 

@@ -13,7 +13,7 @@ import pytest
 from deltalake import DeltaTable
 
 from lockstep.pipeline.mirror.layout import changelog_names
-from lockstep.pipeline.ports.mirror_writes import Append, FoldedChanges, Merge, staged
+from lockstep.pipeline.ports.mirror_writes import Append, FoldedChanges, Merge, staged_paths
 from lockstep.pipeline.ports.mirrors import MirrorCommit
 from lockstep.pipeline.values.errors import (
     ForeignCommit,
@@ -95,8 +95,8 @@ def test_a_repeated_write_is_not_applied_again(lake: Lake) -> None:
     assert [commit.delta_version for commit in commits] == [0, 1, 0, 1]
     assert lake.mirrors.version(MIRROR) == 1
     app_id = append.target.app_id
-    assert lake.mirrors.recorded(MIRROR, app_id, 2) == commits[1]
-    assert lake.mirrors.recorded(MIRROR, app_id, 3) is None
+    assert lake.mirrors.find_commit(MIRROR, app_id, 2) == commits[1]
+    assert lake.mirrors.find_commit(MIRROR, app_id, 3) is None
 
 
 def test_a_higher_transaction_without_ours_is_foreign(lake: Lake) -> None:
@@ -128,7 +128,7 @@ def test_odd_names_are_kept(written_lake: Lake) -> None:
     there = [row(1, "x"), row(1, "y"), row(9, "x"), row(9, "z")]
     first = a_write(before, 1, "append", there, schema=spelled)
     assert isinstance(first, Append)
-    parts = (own_part(staged(first), kept),)
+    parts = (own_part(staged_paths(first), kept),)
     before.write(Append(replace(first.target, schema=kept), parts))
     second = a_write(
         mirrors,
@@ -235,7 +235,7 @@ def test_columns_that_the_mirror_lacks_quarantine_the_table(disk: Lake) -> None:
 def test_no_stack_trace_reaches_a_person(disk: Lake) -> None:
     """An error's words are one line, and it says what to do."""
     write = a_write(disk.mirrors, 1, "append", [{"id": 1}])
-    Path(staged(write)[0]).write_bytes(b"PAR1 this is no Parquet file PAR1")
+    Path(staged_paths(write)[0]).write_bytes(b"PAR1 this is no Parquet file PAR1")
     with pytest.raises(MirrorRefused) as caught:
         disk.mirrors.write(write)
     assert "\n" not in caught.value.reason

@@ -199,7 +199,7 @@ def test_columns_that_come_later(odd: Odd, readers: Readers) -> None:
             AddColumns(pa.schema([*added[1:], (last, pa.string())])),
         ]
     fill = Fill(tuple((name, pa.scalar(f"1{name}")) for name in odd.names))
-    mirrors.evolve(MIRROR, (*steps, fill), app_id="a", txn_version=1, after=0)
+    mirrors.evolve(MIRROR, (*steps, fill), app_id="a", txn_version=1, after_version=0)
     assert odd.rows == [odd.row(1)]
 
 
@@ -220,7 +220,7 @@ def test_a_mirror_that_is_to_have_no_mapping_sets_such_a_table_aside(
     odd = Odd(lake_of("disk", tmp_path, spark), ())
     odd.lake.mirrors.write(Append(odd.target(1), (odd.images(("insert", odd.row(1))),)))
     with pytest.raises(TableError, match="'order items'"):
-        odd.lake.mirrors.evolve(MIRROR, (step,), app_id="a", txn_version=1, after=0)
+        odd.lake.mirrors.evolve(MIRROR, (step,), app_id="a", txn_version=1, after_version=0)
     assert odd.lake.mirrors.version(MIRROR) == 0
 
 

@@ -69,7 +69,7 @@ def test_every_kind_of_write(lake: Lake) -> None:
     assert rows(lake) == [{"id": 1, "name": "aa"}, {"id": 3, "name": "c"}]
     steps = [AddColumns(pa.schema([("more", pa.int64())]))]
     for _ in range(2):
-        (step,) = lake.mirrors.evolve(MIRROR, steps, app_id="e", txn_version=4, after=2)
+        (step,) = lake.mirrors.evolve(MIRROR, steps, app_id="e", txn_version=4, after_version=2)
         assert step.delta_version == 3
     assert lake.mirrors.restore(MIRROR, 1, "") == 4
     assert len(rows(lake)) == 3
@@ -148,7 +148,7 @@ def test_a_commit_is_made_once_whatever_gets_lost(faulty: Lake, faults: Faults) 
             )
         assert done.delta_version == batch - 1
     assert len(faults.done()) == before + 9
-    assert faulty.changelog.ends_at(CHANGELOG, 2)
+    assert faulty.changelog.is_newest_version(CHANGELOG, 2)
 
 
 def test_a_late_writer_commits_nothing(faulty: Lake, faults: Faults) -> None:
@@ -204,7 +204,7 @@ def test_a_store_that_refuses_is_everybodys_matter(faulty: Lake, faults: Faults)
             faulty.mirrors.write(write)
     published()
     assert faulty.mirrors.write(write).delta_version == 0
-    assert faulty.changelog.ends_at(CHANGELOG, 0)
+    assert faulty.changelog.is_newest_version(CHANGELOG, 0)
     with (
         faults.planned("PUT", "people/_delta_log/", Fault.CONFLICT, -1),
         pytest.raises(LakeUnavailable, match=REFUSALS[Fault.CONFLICT]),
@@ -219,7 +219,7 @@ def test_parts_that_nobody_finished_are_given_up(
     prefix = object_store.prefix()
     for source in ("shop", "shop2"):
         object_store.begin_upload(prefix / f"{source}/_changes/d/t/batch-000000000001-v1.parquet")
-    ParquetSegments(prefix, spark=spark).give_up_uploads("shop")
+    ParquetSegments(prefix, spark=spark).abort_uploads("shop")
     left = [key for key in object_store.uploads() if key.startswith(f"{prefix.key}/")]
     assert left == [f"{prefix.key}/shop2/_changes/d/t/batch-000000000001-v1.parquet"]
 

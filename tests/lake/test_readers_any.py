@@ -193,15 +193,15 @@ def test_all_of_it_is_kept(mysql: MySqlStand, name: str, disk: Lake) -> None:
     deleted = [row["id"] for row in seen["rows"] if row["_deleted_at"] is not None]
     assert deleted == [2]
     assert {row["id"]: row["f"] for row in seen["dropped and renamed"]}[1] == 0.5
-    assert disk.mirrors.made_for(f"{SOURCE}/{name}/t") is Readers.ANY
+    assert disk.mirrors.readers(f"{SOURCE}/{name}/t") is Readers.ANY
 
 
 def test_a_mirror_is_made_for_some_readers(lake: Lake) -> None:
     """Which is told by what it asks of them, not by the configuration."""
-    assert lake.mirrors.made_for("shop/shop/people") is None
+    assert lake.mirrors.readers("shop/shop/people") is None
     lake.mirrors.write(a_write(lake.mirrors, 1, "append", [{"id": 1}]))
     lake.mirrors.write(a_write(lake.mirrors, 2, "append", [{"id": 2}], readers=Readers.ANY))
-    assert lake.mirrors.made_for("shop/shop/people") is Readers.SPARK
+    assert lake.mirrors.readers("shop/shop/people") is Readers.SPARK
 
 
 @pytest.mark.soak

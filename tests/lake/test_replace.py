@@ -105,7 +105,7 @@ def test_each_snapshot_with_the_changes_on_top_is_the_mirror(lake: Lake) -> None
     )
     write = a_replacement(mirrors, 3, read, behind)
     commits = [mirrors.write(write) for _ in range(2)]
-    assert commits[0] == commits[1] == mirrors.recorded(MIRROR, write.target.app_id, 3)
+    assert commits[0] == commits[1] == mirrors.find_commit(MIRROR, write.target.app_id, 3)
     assert mirrors.version(MIRROR) == commits[0].delta_version == 2
     assert content(mirrors, MIRROR, PEOPLE, 2) == [
         {"id": 2, "name": "read"},

@@ -36,13 +36,13 @@ def test_files_are_replaced_once_and_whole(lake: Lake) -> None:
     writer = lake.segments.open(SCRATCH, batch=3, schema_version=1, schema=ROWS.schema)
     writer.write(changes(PEOPLE, [{"id": 7, "name": "new"}]))
     files = with_revised_names(writer.close())
-    assert {file.path for file in files}.isdisjoint(lake.changelog.listed(FOLDER) or {})
+    assert {file.path for file in files}.isdisjoint(lake.changelog.listed_files(FOLDER) or {})
     with pytest.raises(SegmentsLost):
         _revise(lake, 1, old, files)
     for _ in range(2):
-        lake.segments.bring(SCRATCH, FOLDER, files)
-    lake.segments.clear("shop/_replays")
-    lake.segments.clear("shop/_replays")
+        lake.segments.move_files(SCRATCH, FOLDER, files)
+    lake.segments.remove_folder("shop/_replays")
+    lake.segments.remove_folder("shop/_replays")
     with pytest.raises(SegmentsLost):
         _revise(lake, 1, old, [replace(files[0], size=1)])
 
@@ -52,25 +52,25 @@ def test_files_are_replaced_once_and_whole(lake: Lake) -> None:
     with pytest.raises(RuntimeError):
         _revise(lake, 1, old, files, require_held=lost)
     before = {one.path for one in (*old, *other)}
-    assert set(lake.changelog.listed(FOLDER) or {}) == before
+    assert set(lake.changelog.listed_files(FOLDER) or {}) == before
     assert _revise(lake, 1, old, files) == Published(2, skipped=False)
     shown = frozenset(one.path for one in (*files, *other))
-    assert set(lake.changelog.listed(FOLDER) or {}) == shown
+    assert set(lake.changelog.listed_files(FOLDER) or {}) == shown
     assert _revise(lake, 1, old, files).skipped
-    assert set(lake.changelog.listed(FOLDER) or {}) == shown
+    assert set(lake.changelog.listed_files(FOLDER) or {}) == shown
     assert _revise(lake, 2, files, old) == Published(3, skipped=False)
     for gone, there in ((old, files), (files, old)):  # by a ledger that was restored
         assert not _revise(lake, 2, gone, there).skipped
-    assert set(lake.changelog.listed(FOLDER) or {}) == before
-    assert lake.changelog.recorded(FOLDER, "app") == 5
+    assert set(lake.changelog.listed_files(FOLDER) or {}) == before
+    assert lake.changelog.newest_batch(FOLDER, "app") == 5
     assert not published(lake, 6, ROWS).skipped
     rows = pa.concat_tables(lake.segments.pieces(FOLDER, files))
     assert rows.column("id").to_pylist() == [7]
-    newest = set(lake.changelog.listed(FOLDER) or {}) - before
+    newest = set(lake.changelog.listed_files(FOLDER) or {}) - before
     for skipped in (False, True):
         done = _revise(lake, 5, (*old, *other), (), app_id="app/forgotten", schema=pa.schema([]))
         assert done.skipped is skipped
-    assert set(lake.changelog.listed(FOLDER) or {}) == newest
+    assert set(lake.changelog.listed_files(FOLDER) or {}) == newest
     assert not published(lake, 7, ROWS).skipped
     lake.segments.remove(FOLDER, (*old, *other))
     assert len(lake.segments.damaged(FOLDER, (*old, *other))) == 2
@@ -85,12 +85,14 @@ def test_a_changelog_shows_an_earlier_version_again(lake: Lake) -> None:
     def lost() -> None:
         raise RuntimeError("somebody else has the source")
 
-    again = partial(lake.changelog.restore, FOLDER, 0, app_id="app/restated", number=5, words="0")
+    again = partial(
+        lake.changelog.restore, FOLDER, 0, app_id="app/restated", number=5, user_metadata="0"
+    )
     with pytest.raises(RuntimeError):
         again(require_held=lost)
     assert again() == 2
-    assert set(lake.changelog.listed(FOLDER) or {}) == {file.path for file in old}
-    assert lake.changelog.recorded(FOLDER, "app/restated") == 5
+    assert set(lake.changelog.listed_files(FOLDER) or {}) == {file.path for file in old}
+    assert lake.changelog.newest_batch(FOLDER, "app/restated") == 5
     assert not published(lake, 6, ROWS).skipped
 
 
@@ -109,8 +111,8 @@ def _revise(
         app_id=app_id,
         revision=number,
         schema=schema,
-        gone=[one.path for one in gone],
+        removed=[one.path for one in gone],
         files=files,
-        words=f"revision {number}",
+        user_metadata=f"revision {number}",
         require_held=require_held,
     )

@@ -16,7 +16,7 @@ from lockstep.pipeline.catalog import CatalogEntry, Entry, EntryName, place
 from lockstep.pipeline.model.table_state import TableCondition, TableState
 from lockstep.pipeline.ports.catalog import Registry
 from lockstep.pipeline.run.catalog import CatalogReport, CatalogStep, differences, register
-from lockstep.pipeline.run.context import Unwatched, Workplace
+from lockstep.pipeline.run.context import SilentProgress, Workplace
 from lockstep.pipeline.schema.history import SchemaStatement
 from lockstep.pipeline.values.errors import CatalogRefused, CatalogUnavailable
 from lockstep.pipeline.values.mirror_names import Into, MirrorNames
@@ -134,7 +134,7 @@ class Source:
     def work(self) -> Workplace:
         """What registering reads of a workplace."""
         parts: dict[str, Any] = dict.fromkeys(("source", "server", "mirrors"), self)
-        parts |= {"ledger": self.ledger, "progress": Unwatched()}
+        parts |= {"ledger": self.ledger, "progress": SilentProgress()}
         return cast("Workplace", type("Work", (), parts))
 
     name = SOURCE
@@ -162,8 +162,8 @@ class Source:
         found: dict[EntryName, tuple[str, str, int]] = {}
         for name in order:
             folder, version, comment = self.tables[name]
-            if self.catalog.refuses(self.entry_name(name)) is None:
-                columns = version if self.catalog.columns else 0
+            if self.catalog.refusal_reason(self.entry_name(name)) is None:
+                columns = version if self.catalog.has_columns else 0
                 found.setdefault(self.entry_name(name), (folder, comment, columns))
         return found
 
@@ -237,7 +237,7 @@ def test_entries_follow_their_tables(marks: bool, history: list[tuple[Any, ...]]
     """After tables came, went and changed, with a catalog that failed or a run that was killed at
     any call, one run makes every entry what its table is; a look finds nothing to do then; nobody
     else's entry is another; and a run with nothing new asks for the names alone that are taken."""
-    source = Source(Fallible(marks=marks, columns=marks))
+    source = Source(Fallible(has_marks=marks, has_columns=marks))
     for word, *told in history:
         source.happen(word, *told)
     theirs = {n: e for n, (e, _) in source.catalog.entries.items() if e.source != SOURCE}
@@ -263,7 +263,7 @@ def test_entries_follow_their_tables(marks: bool, history: list[tuple[Any, ...]]
 def test_what_is_shown_is_what_is_then_done(marks: bool, history: list[tuple[Any, ...]]) -> None:
     """After anything that `lockstep catalog` may find, also runs that were killed: `--yes` changes
     the entries that the command named before, and leaves out those that it said it would."""
-    source = Source(Fallible(marks=marks, columns=marks))
+    source = Source(Fallible(has_marks=marks, has_columns=marks))
     for word, *told in history:
         source.happen(word, *told)
     source.catalog.fails = 0
@@ -278,7 +278,7 @@ def test_what_is_shown_is_what_is_then_done(marks: bool, history: list[tuple[Any
 def test_a_person_takes_over_what_points_at_a_mirror(marks: bool) -> None:
     """A run leaves an entry that somebody made by hand, though it shows our mirror; the command
     makes it Lockstep's, and only if it does."""
-    source = Source(Fallible(marks=marks, columns=marks))
+    source = Source(Fallible(has_marks=marks, has_columns=marks))
     source.happen("create", "a")
     source.happen("create", "b")
     folder = source.catalog.location(source.tables["a"][0])
@@ -295,7 +295,7 @@ def test_a_person_takes_over_what_points_at_a_mirror(marks: bool) -> None:
 def test_a_ledger_made_anew_finds_its_entries(marks: bool) -> None:
     """By their marks, without changing them, unless they are of another lake; where there are none,
     once a person says so."""
-    source = Source(Fallible(marks=marks, columns=marks))
+    source = Source(Fallible(has_marks=marks, has_columns=marks))
     source.happen("create", "a")
     source.run()
     source.ledger = _Ledger(source)
@@ -323,7 +323,7 @@ def test_an_entry_has_the_name_of_the_mirror() -> None:
 @pytest.mark.parametrize("names", ["ba", "bc"])
 def test_entries_take_the_names_of_others(names: str, marks: bool) -> None:
     """Settings have two mirrors change names, or one take the name that another one had."""
-    source = Source(Fallible(marks=marks, columns=marks))
+    source = Source(Fallible(has_marks=marks, has_columns=marks))
     for table in "ab":
         source.happen("create", table)
     source.run()

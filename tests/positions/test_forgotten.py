@@ -126,7 +126,7 @@ class Kept:
     def upkeep(self) -> ChangesPlan:
         work = self.work()
         done = delete_changes(work, plan_changes(work, KEEP, PROMISED), "test")
-        assert done.left is None or "no run for longer" in done.left
+        assert done.obstacle is None or "no run for longer" in done.obstacle
         self.require()
         return done
 
@@ -148,12 +148,12 @@ class Kept:
     def require(self) -> None:
         """Changelogs list what is kept, and nothing else; files of before go in the end."""
         ledger, lake = self.follower.ledger, self.follower.lake
-        notes = [one for one in ledger.deletion_notes(SOURCE).unfinished if not one.deleted]
+        notes = [one for one in ledger.deletion_notes(SOURCE).unfinished if not one.is_deleted]
         below = min((one.above for one in notes), default=self.through)
         for batch in ledger.live_batches(SOURCE, 1, 1 << 60):
             for folder, file in self.files(batch.id):
                 there = not self.work().segments.damaged(folder, [file])
-                listed = file.path in (self.work().changelog.listed(folder) or {})
+                listed = file.path in (self.work().changelog.listed_files(folder) or {})
                 if batch.id > self.through and batch.state is BatchState.ACKNOWLEDGED:
                     assert (there, listed) == (True, True), (batch.id, self.through, folder)
                 elif batch.id <= below:
@@ -203,7 +203,10 @@ class Kept:
         for batch in delivery.batches:
             for folder, file in self.files(batch):
                 assert not self.work().segments.damaged(folder, [file]), (name, batch)
-                assert file.path in (self.work().changelog.listed(folder) or {}), (name, batch)
+                assert file.path in (self.work().changelog.listed_files(folder) or {}), (
+                    name,
+                    batch,
+                )
         if sure or self.random.random() < 0.8:
             consumers.ack_delivery(SOURCE, name, delivery.id)
             self.read[name][1].extend(delivery.batches)

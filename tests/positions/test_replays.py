@@ -267,7 +267,7 @@ def changelogs(follower: Follower) -> dict[str, list[dict[str, Any]]]:
         folder: sorted(
             (
                 row
-                for name in changelog.listed(folder) or {}
+                for name in changelog.listed_files(folder) or {}
                 for row in lake.files[lake.path(f"{folder}/{name}")].to_pylist()
             ),
             key=lambda row: row["_sequence"],

@@ -21,8 +21,8 @@ from lockstep.pipeline.values.errors import CatalogRefused
 class MemoryCatalog:
     """`entries` and, by name, the marks that each has; `asked` counts calls."""
 
-    marks: bool = True
-    columns: bool = True
+    has_marks: bool = True
+    has_columns: bool = True
     identity: str = "A catalog in memory"
     root: str = "file:///lake"
     entries: dict[EntryName, tuple[Entry, dict[str, str]]] = field(default_factory=dict)
@@ -31,7 +31,7 @@ class MemoryCatalog:
     def location(self, mirror: str) -> str:
         return f"{self.root}/{mirror}" if mirror else self.root
 
-    def refuses(self, name: EntryName) -> str | None:
+    def refusal_reason(self, name: EntryName) -> str | None:
         return None if str(name).replace(".", "").isidentifier() else f"no catalog takes {name}"
 
     def require_ready(self) -> str:
@@ -45,18 +45,18 @@ class MemoryCatalog:
         entry, marks = self.entries[name]
         return CatalogEntry(entry.location, marks.get(SOURCE_MARK), marks.get(CONTENT_MARK))
 
-    def put(self, entry: Entry, known: EntryName | None) -> None:
-        if known is not None:
-            self.drop(known)
+    def put(self, entry: Entry, replaced_name: EntryName | None) -> None:
+        if replaced_name is not None:
+            self.drop(replaced_name)
         self.create(entry)
 
     def create(self, entry: Entry) -> None:
         self._ask()
-        if self.refuses(entry.name) is not None:
+        if self.refusal_reason(entry.name) is not None:
             raise CatalogRefused(f"{self.identity} refuses {entry.name}", hint="rename it")
         if entry.name in self.entries:
             raise ValueError(f"{entry.name} is there")
-        self.entries[entry.name] = (entry, entry.marks if self.marks else {})
+        self.entries[entry.name] = (entry, entry.marks if self.has_marks else {})
 
     def drop(self, name: EntryName) -> None:
         self._ask()

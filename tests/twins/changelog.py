@@ -11,8 +11,8 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from lockstep.pipeline.mirror.generations import can_take
-from lockstep.pipeline.model.lake_commit import LogAbove, same_files, same_write
-from lockstep.pipeline.ports.changelog import Published, Restated, is_revised
+from lockstep.pipeline.model.lake_commit import LogAbove, has_published, is_same_write
+from lockstep.pipeline.ports.changelog import Published, Restatement, is_revised
 from lockstep.pipeline.ports.held import RequireHeld, no_check
 from lockstep.pipeline.values.errors import ForeignCommit, SegmentsLost, TableError
 from lockstep.pipeline.values.segment import SegmentFile
@@ -26,7 +26,7 @@ class MemoryChangelog:
     def __init__(self, lake: MemoryLake) -> None:
         self._lake = lake
 
-    def recorded(self, folder: str, app_id: str) -> int | None:
+    def newest_batch(self, folder: str, app_id: str) -> int | None:
         commits = self._lake.tables.get(folder, [])
         found = (commit.txn_version for commit in reversed(commits) if commit.app_id == app_id)
         return next(found, None)
@@ -68,15 +68,15 @@ class MemoryChangelog:
             commits.append(MemoryCommit(app_id, batch, user_metadata, rows, names))
             return Published(len(commits) - 1, skipped=False)
 
-    def ends_at(self, folder: str, version: int) -> bool:
+    def is_newest_version(self, folder: str, version: int) -> bool:
         return len(self._lake.tables.get(folder, [])) == version + 1
 
-    def listed(self, folder: str) -> dict[str, int] | None:
+    def listed_files(self, folder: str) -> dict[str, int] | None:
         commits = self._lake.tables.get(folder)
         return dict.fromkeys(sorted(_names(commits)), 0) if commits else None
 
-    def look(self, folder: str, above: int) -> LogAbove:
-        return self._lake.look(folder, above)
+    def log_above(self, folder: str, version: int) -> LogAbove:
+        return self._lake.log_above(folder, version)
 
     def revise(
         self,
@@ -85,20 +85,20 @@ class MemoryChangelog:
         app_id: str,
         revision: int,
         schema: pa.Schema,
-        gone: Sequence[str],
+        removed: Sequence[str],
         files: Sequence[SegmentFile],
-        words: str,
+        user_metadata: str,
         require_held: RequireHeld = no_check,
     ) -> Published:
         with self._lake.lock:
             require_held()
             commits = self._lake.tables[folder]
-            if is_revised(_names(commits), gone, files):
+            if is_revised(_names(commits), removed, files):
                 return Published(len(commits) - 1, skipped=True)
             if wrong := damaged(self._lake, folder, files):
                 raise SegmentsLost(wrong[0], hint="restore them")
             names = [file.path for file in files]
-            kept = sorted(_names(commits) - set(gone) - set(names))
+            kept = sorted(_names(commits) - set(removed) - set(names))
             before = commits[-1].rows.schema
             if not can_take(before, schema):
                 raise TableError("the changelog has other columns", hint="begin another one")
@@ -110,7 +110,9 @@ class MemoryChangelog:
             ]
             rows = pa.concat_tables([shown.empty_table(), *tables], promote_options="default")
             files_now = (*kept, *names)
-            commits.append(MemoryCommit(app_id, revision, words, rows, files_now, restates=True))
+            commits.append(
+                MemoryCommit(app_id, revision, user_metadata, rows, files_now, restates=True)
+            )
             return Published(len(commits) - 1, skipped=False)
 
     def restore(
@@ -120,7 +122,7 @@ class MemoryChangelog:
         *,
         app_id: str,
         number: int,
-        words: str,
+        user_metadata: str,
         require_held: RequireHeld = no_check,
     ) -> int:
         with self._lake.lock:
@@ -128,7 +130,9 @@ class MemoryChangelog:
             commits = self._lake.tables[folder]
             names = tuple(sorted(_names(commits[: version + 1])))
             commits.append(
-                MemoryCommit(app_id, number, words, commits[version].rows, names, restates=True)
+                MemoryCommit(
+                    app_id, number, user_metadata, commits[version].rows, names, restates=True
+                )
             )
             return len(commits) - 1
 
@@ -139,14 +143,14 @@ class MemoryChangelog:
         app_id: str,
         batch: int,
         files: Sequence[SegmentFile],
-        words: str,
+        user_metadata: str,
         require_held: RequireHeld = no_check,
-    ) -> Restated:
+    ) -> Restatement:
         with self._lake.lock:
             require_held()
             commits = self._lake.tables.get(folder)
             if not commits:
-                return Restated(None, lost=tuple(file.path for file in files))
+                return Restatement(None, lost=tuple(file.path for file in files))
             listed = _names(commits)
             lost = {one.path for one in files if damaged(self._lake, folder, [one])}
             wanted = [one.path for one in files if one.path in listed or one.path not in lost]
@@ -156,10 +160,10 @@ class MemoryChangelog:
                 for name in wanted
             ]
             rows = pa.concat_tables([schema.empty_table(), *found], promote_options="default")
-            commits.append(MemoryCommit(app_id, batch, words, rows, tuple(wanted), True))
-            gone, back = listed - set(wanted), set(wanted) - listed
-            return Restated(
-                len(commits) - 1, len(gone), len(back), tuple(sorted(lost - set(wanted)))
+            commits.append(MemoryCommit(app_id, batch, user_metadata, rows, tuple(wanted), True))
+            removed, back = listed - set(wanted), set(wanted) - listed
+            return Restatement(
+                len(commits) - 1, len(removed), len(back), tuple(sorted(lost - set(wanted)))
             )
 
 
@@ -175,7 +179,7 @@ def _refuse_another(
     for commit in commits:
         if (commit.app_id, commit.txn_version) == (app_id, batch):
             names = {file.path for file in files}
-            if same_write(commit.user_metadata, user_metadata) and same_files(
+            if is_same_write(commit.user_metadata, user_metadata) and has_published(
                 commit.user_metadata, commit.files, names
             ):
                 return

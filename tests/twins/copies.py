@@ -22,13 +22,13 @@ class MemoryCopies:
     lake: MemoryLake
 
     @contextmanager
-    def begun(self, name: str, into: str) -> Iterator[MemoryMirrors]:
-        self._require_free(into)
+    def build(self, name: str, target: str) -> Iterator[MemoryMirrors]:
+        self._require_free(target)
         aside = MemoryLake(files=self.lake.files)
         yield MemoryMirrors(aside)
-        self._require_free(into)
-        self.lake.tables[into] = aside.tables.pop(name)
+        self._require_free(target)
+        self.lake.tables[target] = aside.tables.pop(name)
 
-    def _require_free(self, into: str) -> None:
-        if into in self.lake.tables:
-            raise ConfigurationError(f"{into} exists already", hint="name another place")
+    def _require_free(self, target: str) -> None:
+        if target in self.lake.tables:
+            raise ConfigurationError(f"{target} exists already", hint="name another place")

@@ -49,13 +49,13 @@ class MemoryLake:
     begins: dict[str, int] = field(default_factory=dict)
     lock: threading.RLock = field(default_factory=threading.RLock)
 
-    def look(self, folder: str, above: int) -> LogAbove:
+    def log_above(self, folder: str, version: int) -> LogAbove:
         commits = [one.told(at) for at, one in enumerate(self.tables.get(folder, []))]
         newest, begins = len(commits) - 1 if commits else None, self.begins.get(folder, 0)
-        base = commits[above] if begins <= above < len(commits) else None
-        if above + 1 < begins:
-            return LogAbove(newest, base, (), above + 1)
-        return LogAbove(newest, base, tuple(commits[above + 1 :]))
+        base = commits[version] if begins <= version < len(commits) else None
+        if version + 1 < begins:
+            return LogAbove(newest, base, (), version + 1)
+        return LogAbove(newest, base, tuple(commits[version + 1 :]))
 
     def path(self, relative: str) -> str:
         return f"memory:/{relative}"

@@ -18,9 +18,9 @@ from lockstep.pipeline.model.lake_commit import (
     LakeCommit,
     LogAbove,
     WriteKind,
-    metadata_for_kind,
-    metadata_of,
-    same_write,
+    is_same_write,
+    metadata_of_kind,
+    read_metadata,
 )
 from lockstep.pipeline.ports.held import RequireHeld, no_check
 from lockstep.pipeline.ports.mirror_writes import (
@@ -29,9 +29,9 @@ from lockstep.pipeline.ports.mirror_writes import (
     MirrorTarget,
     MirrorWrite,
     Replace,
-    copied,
+    copied_mirrors,
 )
-from lockstep.pipeline.ports.mirrors import MirrorCommit, MirrorSize, Near
+from lockstep.pipeline.ports.mirrors import ColumnRanges, MirrorCommit, MirrorSize
 from lockstep.pipeline.values.errors import CommitConflict, ForeignCommit, TableError
 from lockstep.pipeline.values.policies import KEEP, Readers, Retention
 from tests.twins.lake import MemoryCommit, MemoryLake
@@ -46,10 +46,10 @@ class MemoryMirrors:
         self._staged = 0
 
     @property
-    def client(self) -> UUID | None:
+    def client_id(self) -> UUID | None:
         return None
 
-    def end_statements(self, client: UUID) -> None:
+    def end_statements(self, client_id: UUID) -> None:
         """There are none."""
 
     def require_ready(self) -> None:
@@ -58,7 +58,7 @@ class MemoryMirrors:
     def prepare(self, log_bytes: int = 0) -> None:
         """There is nothing to start."""
 
-    def recorded(self, mirror: str, app_id: str, txn_version: int) -> MirrorCommit | None:
+    def find_commit(self, mirror: str, app_id: str, txn_version: int) -> MirrorCommit | None:
         newest = None
         for version, commit in enumerate(self._lake.tables.get(mirror, [])):
             if commit.app_id == app_id:
@@ -76,8 +76,8 @@ class MemoryMirrors:
         target = write.target
         with self._lake.lock:
             require_held()
-            done = self.recorded(target.mirror, target.app_id, target.txn_version)
-            if done is not None and not same_write(done.user_metadata, target.user_metadata):
+            done = self.find_commit(target.mirror, target.app_id, target.txn_version)
+            if done is not None and not is_same_write(done.user_metadata, target.user_metadata):
                 raise ForeignCommit(f"{target.mirror} holds another's commit", hint="compare them")
             if done is not None:
                 return done
@@ -86,7 +86,7 @@ class MemoryMirrors:
             if before is not None and not isinstance(write, Replace | CountedReplace):
                 _refuse_other_columns(before, target)
             others = dict[str, pa.Table]()
-            for part in copied(write):
+            for part in copied_mirrors(write):
                 mirror = part.path.removeprefix(self._lake.path(""))
                 others[f"{part.path}@{part.version}"] = self._lake.tables[mirror][part.version].rows
             rows = written(ChainMap(others, self._lake.files), before, write)
@@ -96,14 +96,14 @@ class MemoryMirrors:
                     target.app_id, target.txn_version, target.user_metadata, rows, readers=of
                 )
             )
-            made = self.recorded(target.mirror, target.app_id, target.txn_version)
+            made = self.find_commit(target.mirror, target.app_id, target.txn_version)
             assert made is not None
             return made
 
     def retention(self, mirror: str) -> Retention | None:
         return Retention.promising(KEEP) if self._lake.tables.get(mirror) else None
 
-    def made_for(self, mirror: str) -> Readers | None:
+    def readers(self, mirror: str) -> Readers | None:
         commits = self._lake.tables.get(mirror)
         return Readers(commits[0].readers) if commits and commits[0].readers else None
 
@@ -111,11 +111,13 @@ class MemoryMirrors:
         rows = self._lake.tables[mirror][version].rows
         return MirrorSize(rows.num_rows, 1, rows.nbytes)
 
-    def moved(self, looked: Mapping[str, int]) -> frozenset[str]:
-        return frozenset(one for one, version in looked.items() if self.version(one) != version)
+    def changed_since(self, examined_versions: Mapping[str, int]) -> frozenset[str]:
+        return frozenset(
+            one for one, version in examined_versions.items() if self.version(one) != version
+        )
 
-    def look(self, mirror: str, above: int) -> LogAbove:
-        return self._lake.look(mirror, above)
+    def log_above(self, mirror: str, version: int) -> LogAbove:
+        return self._lake.log_above(mirror, version)
 
     def evolve(
         self,
@@ -124,8 +126,8 @@ class MemoryMirrors:
         *,
         app_id: str,
         txn_version: int,
-        after: int,
-        told: str = "",
+        after_version: int,
+        write_metadata: str = "",
         require_held: RequireHeld = no_check,
     ) -> tuple[MirrorCommit, ...]:
         with self._lake.lock:
@@ -134,14 +136,14 @@ class MemoryMirrors:
             found = []
             for number, step in enumerate(steps, start=1):
                 name = {"app_id": app_id, "txn_version": txn_version, "step": number}
-                does = metadata_for_kind(told, WriteKind.ALTER, **name, does=str(step))
+                does = metadata_of_kind(write_metadata, WriteKind.ALTER, **name, does=str(step))
                 done = [
                     MirrorCommit(version, commit.user_metadata)
                     for version, commit in enumerate(commits)
-                    if version > after
-                    and name.items() <= (metadata_of(commit.user_metadata) or {}).items()
+                    if version > after_version
+                    and name.items() <= (read_metadata(commit.user_metadata) or {}).items()
                 ]
-                if done and (metadata_of(done[0].user_metadata) or {})["does"] != str(step):
+                if done and (read_metadata(done[0].user_metadata) or {})["does"] != str(step):
                     raise ForeignCommit(f"{mirror}: {done[0].user_metadata}", hint="compare them")
                 if not done:
                     rows = evolved(commits[-1].rows, step)
@@ -152,9 +154,9 @@ class MemoryMirrors:
 
     def history(self, folder: str) -> Iterator[LakeCommit]:
         begins = self._lake.begins.get(folder, 0)
-        yield from reversed(self._lake.look(folder, begins - 1).commits)
+        yield from reversed(self._lake.log_above(folder, begins - 1).commits)
 
-    def lacking(
+    def unreadable_reason(
         self, mirror: str, version: int, *, table_id: str | None = None, batch: int | None = None
     ) -> str | None:
         commits = self._lake.tables.get(mirror, [])
@@ -164,25 +166,25 @@ class MemoryMirrors:
             return "its files were deleted, as VACUUM does"
         if table_id is not None and table_id != _made(mirror, commits):
             return "another table was created in its folder since"
-        said = metadata_of(commits[version].user_metadata) or {}
+        said = read_metadata(commits[version].user_metadata) or {}
         later = batch is not None and max(said.get("batches", [0])) > batch
         return "the version was written again" if later else None
 
     def restore(
-        self, mirror: str, version: int, said: str, require_held: RequireHeld = no_check
+        self, mirror: str, version: int, user_metadata: str, require_held: RequireHeld = no_check
     ) -> int:
         with self._lake.lock:
             require_held()
             commits = self._lake.tables[mirror]
-            commits.append(MemoryCommit("", 0, said, commits[version].rows))
+            commits.append(MemoryCommit("", 0, user_metadata, commits[version].rows))
             return len(commits) - 1
 
     def cut(
         self,
         mirror: str,
         version: int,
-        said: str,
-        noted: Callable[[int], None],
+        user_metadata: str,
+        on_commit: Callable[[int], None],
         require_held: RequireHeld = no_check,
     ) -> None:
         with self._lake.lock:
@@ -190,9 +192,11 @@ class MemoryMirrors:
             commits = self._lake.tables[mirror]
             if len(commits) != version + 1:
                 raise CommitConflict(f"{mirror} has another version", hint="run again")
-            empty = MemoryCommit("", 0, said, commits[version].rows, operation="Empty Commit")
+            empty = MemoryCommit(
+                "", 0, user_metadata, commits[version].rows, operation="Empty Commit"
+            )
             commits.append(empty)
-        noted(version + 1)
+        on_commit(version + 1)
         for number, commit in enumerate(commits[: version + 1]):
             commits[number] = replace(commit, rows=commit.rows.slice(0, 0), user_metadata="")
         self._lake.vacuumed[mirror] = self._lake.begins[mirror] = version + 1
@@ -223,7 +227,7 @@ class MemoryMirrors:
         self._lake.tables.pop(mirror, None)
 
     def rows(
-        self, mirror: str, columns: Sequence[str], version: int, near: Near | None = None
+        self, mirror: str, columns: Sequence[str], version: int, ranges: ColumnRanges | None = None
     ) -> Iterator[pa.RecordBatch]:
         table: pa.Table = self._lake.tables[mirror][version].rows
         yield from table.select(list(columns)).to_batches()

@@ -57,7 +57,7 @@ class MemorySegments:
             table = self._lake.files[self._lake.path(f"{folder}/{file.path}")]
             yield table if columns is None else table.select(list(columns))
 
-    def unpacked(self, folder: str, files: Iterable[SegmentFile]) -> int:
+    def unpacked_bytes(self, folder: str, files: Iterable[SegmentFile]) -> int:
         found = (self._lake.files[self._lake.path(f"{folder}/{file.path}")] for file in files)
         return sum(table.nbytes for table in found)
 
@@ -74,7 +74,7 @@ class MemorySegments:
             del self._lake.files[path]
         return len(gone)
 
-    def give_up_uploads(self, source: str) -> None:
+    def abort_uploads(self, source: str) -> None:
         """What was on its way went with its process."""
 
     def discard_load(self, folder: str, load: int) -> int:
@@ -84,7 +84,7 @@ class MemorySegments:
             del self._lake.files[path]
         return len(gone)
 
-    def bring(self, origin: str, folder: str, files: Iterable[SegmentFile]) -> None:
+    def move_files(self, origin: str, folder: str, files: Iterable[SegmentFile]) -> None:
         for file in files:
             moved = self._lake.files.pop(
                 self._lake.path(f"{origin}/{unrevised_name(file.path)}"), None
@@ -92,7 +92,7 @@ class MemorySegments:
             if moved is not None:
                 self._lake.files[self._lake.path(f"{folder}/{file.path}")] = moved
 
-    def clear(self, folder: str) -> None:
+    def remove_folder(self, folder: str) -> None:
         below = self._lake.path(f"{folder}/")
         for path in [path for path in self._lake.files if path.startswith(below)]:
             del self._lake.files[path]
@@ -101,7 +101,7 @@ class MemorySegments:
         self,
         folder: str,
         through: int,
-        kept: Collection[str] = (),
+        kept_names: Collection[str] = (),
         require_held: RequireHeld = no_check,
     ) -> int:
         below = f"{self._lake.path(folder)}/"
@@ -112,7 +112,7 @@ class MemorySegments:
             and "/" not in (name := path.removeprefix(below))
             and (batch := batch_of(name)) is not None
             and batch <= through
-            and name not in kept
+            and name not in kept_names
         ]
         require_held()
         for path in gone:
@@ -141,8 +141,8 @@ class MemorySegmentWriter:
     def cut(self) -> int:
         return len(self._tables)
 
-    def drop(self, files: int) -> None:
-        del self._tables[files:]
+    def drop(self, file_count: int) -> None:
+        del self._tables[file_count:]
 
     def close(self) -> tuple[SegmentFile, ...]:
         found = []

@@ -442,7 +442,7 @@ class TableChanges:
     def _stop(self, table: TableName, at: Coordinates, error: TableError) -> None:
         stopped = self._tables.stop(table, at, error)
         if self._work is not None:
-            self._work.quarantine(stopped)
+            self._work.report_quarantine(stopped)
         self._update_wanted()
 
     def lose(self, table: TableName, at: Coordinates, reason: str) -> None:

@@ -20,11 +20,11 @@ from lockstep.pipeline.mirror.layout import application_id
 from lockstep.pipeline.model.batch import BatchState
 from lockstep.pipeline.model.life import LakeRestarted
 from lockstep.pipeline.model.table_state import StoppedTable, TableCondition
-from lockstep.pipeline.ports.changelog import Restated
+from lockstep.pipeline.ports.changelog import Restatement
 from lockstep.pipeline.run.agreement.changelog_files import all_changelogs, recorded_batches
 from lockstep.pipeline.run.agreement.claim import claim_folder, claim_of, contradicted, lake_trouble
 from lockstep.pipeline.run.agreement.lake_logs import disagreeing_tables
-from lockstep.pipeline.run.commit_records import restated_metadata
+from lockstep.pipeline.run.commit_metadata import restatement_metadata
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.mirror_places import former_places
 from lockstep.pipeline.run.repair import damages_of
@@ -77,7 +77,7 @@ def move_away(work: Workplace, folder: str) -> str:
 
 def keep_ledger(
     work: Workplace, lease: Lease, reloads: Iterable[tuple[TableName, str]]
-) -> tuple[tuple[tuple[str, Restated], ...], tuple[str, ...]]:
+) -> tuple[tuple[tuple[str, Restatement], ...], tuple[str, ...]]:
     """Make the lake agree with the ledger. Return what changed in each changelog, by
     folder, and the new places of folders that the ledger does not know. `reloads`: the
     tables to re-read, with the reasons."""
@@ -142,17 +142,17 @@ def _skip_used_numbers(work: Workplace, lease: Lease) -> int:
     writes = [0]
     checked = work.ledger.examined_versions(source)
     for state in work.ledger.table_states(source).values():
-        look = work.mirrors.look(state.mirror, checked.get(state.mirror, -1))
+        look = work.mirrors.log_above(state.mirror, checked.get(state.mirror, -1))
         if look.missing is not None:
             app_id = application_id(source, state, "mirror")
             writes.append(work.ledger.newest_writes(source, [app_id])[app_id].intended + _FAR)
         for commit in look.commits:
             writes += [n for name, n in commit.transactions.items() if name.startswith("lockstep/")]
-            metadata = commit.said or {}
+            metadata = commit.metadata or {}
             batches += [n for n in metadata.get("batches", []) if isinstance(n, int)]
             writes.append(int(metadata.get("txn_version", 0)))
     for listed in all_changelogs(work):
-        batches.append(work.changelog.recorded(listed.folder, listed.app_id) or 0)
+        batches.append(work.changelog.newest_batch(listed.folder, listed.app_id) or 0)
     work.ledger.number_above(lease, batch=max(batches), txn_version=max(writes))
     return max(batches)
 
@@ -172,7 +172,7 @@ def _inherits(work: Workplace) -> Callable[[int], bool]:
     return counts
 
 
-def _restated(work: Workplace, lease: Lease) -> Iterator[tuple[str, Restated]]:
+def _restated(work: Workplace, lease: Lease) -> Iterator[tuple[str, Restatement]]:
     """Make each changelog list what the ledger acknowledged. The next run publishes
     batches that were captured but not merged."""
     ledger, source = work.ledger, work.source.name
@@ -186,7 +186,7 @@ def _restated(work: Workplace, lease: Lease) -> Iterator[tuple[str, Restated]]:
         recorded = recorded_batches(work, changelog).items()
         merged = {number: files for number, files in recorded if number not in waiting}
         files = [file for number, own in merged.items() if number > above for file in own]
-        for file, size in (work.changelog.listed(changelog.folder) or {}).items():
+        for file, size in (work.changelog.listed_files(changelog.folder) or {}).items():
             batch = batch_of(file)
             if batch is not None and inherits(batch):
                 files.append(SegmentFile(file, 0, size, ""))
@@ -196,7 +196,7 @@ def _restated(work: Workplace, lease: Lease) -> Iterator[tuple[str, Restated]]:
             app_id=changelog.app_id,
             batch=newest,
             files=files,
-            words=restated_metadata(work, changelog.table, newest),
+            user_metadata=restatement_metadata(work, changelog.table, newest),
             require_held=lambda: ledger.require_held(lease),
         )
         checked[changelog.folder] = done.delta_version

@@ -139,7 +139,7 @@ def gather(work: Workplace) -> GatheredLake:
         changelog = folder.startswith(f"{source}/_changes/")
         table = system_tables.get(folder) or (_table_of(commits) if changelog else None)
         if table is not None:
-            files = work.changelog.listed(folder) or {}
+            files = work.changelog.listed_files(folder) or {}
             actions = {
                 path: FileAction(path, None, True, size=size) for path, size in files.items()
             }
@@ -176,7 +176,7 @@ def _table_of(commits: Iterable[LakeCommit]) -> TableName | None:
     """Return the table of a changelog, from the newest commit that names it."""
     for commit in commits:
         with suppress(KeyError, TypeError, ValueError):
-            return table_named(commit.said or {})
+            return table_named(commit.metadata or {})
     return None
 
 
@@ -185,7 +185,7 @@ def _numbers(commits: Iterable[LakeCommit]) -> Iterable[int]:
     changelog's batches and revisions."""
     for commit in commits:
         yield from (n for name, n in commit.transactions.items() if name.startswith("lockstep/"))
-        number = (commit.said or {}).get("txn_version")
+        number = (commit.metadata or {}).get("txn_version")
         if isinstance(number, int):
             yield number
 
@@ -498,7 +498,7 @@ def _unfit(
     for name, adoption in adopted.items():
         schema = schemas[name]
         folder, version = adoption.mirror.folder, adoption.version
-        if work.mirrors.lacking(folder, version) is not None or schema is None:
+        if work.mirrors.unreadable_reason(folder, version) is not None or schema is None:
             yield name
             continue
         have = {folded(column) for column in work.mirrors.schema(folder, version).names}

@@ -41,7 +41,7 @@ from lockstep.pipeline.replay.rows import (
     wrong_rows,
 )
 from lockstep.pipeline.run.agreement.lake_logs import judge_mirror
-from lockstep.pipeline.run.commit_records import commit_metadata
+from lockstep.pipeline.run.commit_metadata import commit_metadata
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.replay.segment_comparison import Details, SegmentResult
 from lockstep.pipeline.run.replay.settle import settle_writes
@@ -211,7 +211,7 @@ class _MirrorComparison:
         touched = self._touched()
         keys, wrong = 0, []
         files = [file for part in self.parts for file in part.files]
-        unpacked = sum(self.work.segments.unpacked(p.folder, p.files) for p in self.parts)
+        unpacked = sum(self.work.segments.unpacked_bytes(p.folder, p.files) for p in self.parts)
         buckets = max(1, buckets_for(sum(file.images for file in files), unpacked))
         for bucket in range(buckets):
             changes = self._folded(touched, bucket, buckets)

@@ -141,7 +141,7 @@ def _kept(work: Workplace, span: Span, batches: tuple[Batch, ...]) -> tuple[Batc
     deletion = work.ledger.deletion_notes(work.source.name).newest
     if deletion is None or not begins_before(span, batches, deletion.through, deletion.end):
         return tuple(batch for batch in batches if deletion is None or batch.id > deletion.through)
-    sentence = deletion.told
+    sentence = deletion.sentence
     raise SpanRefused(
         f"{span.since} lies before the changes that are kept: {sentence}",
         hint=f"`--from {deletion.end.at}` or `--from earliest` begins with the first that is kept",

@@ -28,7 +28,7 @@ from lockstep.pipeline.run.agreement.changelog_files import (
 )
 from lockstep.pipeline.run.agreement.claim import require_agreement, require_claim
 from lockstep.pipeline.run.agreement.lake_logs import changelog_disagreement
-from lockstep.pipeline.run.context import Workplace, tables_done
+from lockstep.pipeline.run.context import Workplace, table_progress
 from lockstep.pipeline.run.replay import revise
 from lockstep.pipeline.run.replay.heal import MirrorCorrection, heal
 from lockstep.pipeline.run.replay.recapture import (
@@ -160,7 +160,7 @@ def replay(
         f"{last.end}"
     )
     changelogs = _agreed(work, lease, chosen, commit=commit)
-    work.segments.clear(scratch_path(work.source.name))
+    work.segments.remove_folder(scratch_path(work.source.name))
     try:
         details = None if commit else Details(show_values=show_values)
         comparison = SegmentComparison(work, only, details)
@@ -179,10 +179,10 @@ def replay(
         for done, table in enumerate(chosen.tables, start=1):
             fresh = () if commit else [segment for segment in compared if segment.table == table]
             mirrors.append(heal(work, lease, table, chosen.batches, fresh=fresh, details=details))
-            work.progress.tell(tables_done("merge", done, len(chosen.tables), table))
+            work.progress.tell(table_progress("merge", done, len(chosen.tables), table))
     finally:
         if work.ledger.revisions(work.source.name).open is None:
-            work.segments.clear(scratch_path(work.source.name))
+            work.segments.remove_folder(scratch_path(work.source.name))
     counts = work.ledger.marks_within(work.source.name, first.id, last.id).revised
     report = ReplayReport(
         span,
@@ -248,7 +248,7 @@ def _moved(work: Workplace, changelog: ChangelogTable, looked: Mapping[str, int]
     """Return whether the table has commits after the version up to which its log was
     examined (`looked`)."""
     folder = changelog.folder
-    return folder in looked and not work.changelog.ends_at(folder, looked[folder])
+    return folder in looked and not work.changelog.is_newest_version(folder, looked[folder])
 
 
 def _latest(before: Sequence[Agreement], after: Sequence[Agreement]) -> tuple[Agreement, ...]:

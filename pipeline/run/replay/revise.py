@@ -24,7 +24,7 @@ from lockstep.pipeline.run.agreement.changelog_files import (
     why_not_corrected,
 )
 from lockstep.pipeline.run.agreement.lake_logs import judged_changelog
-from lockstep.pipeline.run.commit_records import revised_metadata
+from lockstep.pipeline.run.commit_metadata import revision_metadata
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.replay.segment_comparison import SegmentResult
 from lockstep.pipeline.values.decisions import Lease
@@ -63,7 +63,7 @@ def carry_out(work: Workplace, lease: Lease, revision: Revision) -> None:
     source = work.source.name
     work.ledger.require_held(lease)
     for part in parts:
-        work.segments.bring(scratch_path(source, part.folder), part.folder, part.new.files)
+        work.segments.move_files(scratch_path(source, part.folder), part.folder, part.new.files)
     changelogs = _by_changelog(parts)
     try:
         for changelog, revised_parts in changelogs.items():
@@ -82,7 +82,7 @@ def carry_out(work: Workplace, lease: Lease, revision: Revision) -> None:
         raise
     work.ledger.end_revision(lease, revision, settled=True)
     work.ledger.note_examined_versions(lease, dict(_passed(work, changelogs)))
-    work.segments.clear(scratch_path(work.source.name))
+    work.segments.remove_folder(scratch_path(work.source.name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +114,7 @@ def _passed(work: Workplace, changelogs: Iterable[ChangelogTable]) -> Iterator[t
     before = work.ledger.examined_versions(work.source.name)
     for folder in (changelog.folder for changelog in changelogs):
         if folder in before:
-            look = work.changelog.look(folder, before[folder])
+            look = work.changelog.log_above(folder, before[folder])
             relation = judged_changelog(work, look, before[folder])
             if isinstance(relation, AllExpected) and relation.newest is not None:
                 yield folder, relation.newest
@@ -140,7 +140,7 @@ def _listing(work: Workplace, changelog: ChangelogTable, parts: Iterable[_Part])
             files.pop(file.path, None)
         new |= {file.path: file for file in part.new.files}
     mismatch = listing_difference(work, changelog, replace(recorded, files=files | new))
-    unlisted = [file for file in mismatch.lacking if file.path not in new]
+    unlisted = [file for file in mismatch.missing if file.path not in new]
     lost = lost_files(work, changelog, unlisted)
     foreign = [path for path in mismatch.surplus if batch_and_version_of(path) is None]
     refusal = why_not_corrected(work, changelog, foreign, lost)
@@ -181,7 +181,7 @@ def _commit(
     replaced files, files of revisions that the ledger does not know, and foreign
     files."""
     folder, numbers = changelog.folder, [part.new.batch for part in parts]
-    if work.changelog.listed(folder) is None:
+    if work.changelog.listed_files(folder) is None:
         raise SegmentsLost(
             f"the ledger records a changelog at {folder}, and there is none",
             hint="mount or restore the lake's folder, then repeat the replay",
@@ -196,9 +196,9 @@ def _commit(
         app_id=f"{changelog.app_id}/revision",
         revision=revision.id,
         schema=columns_of(work, changelog, listing.added),
-        gone=listing.removed,
+        removed=listing.removed,
         files=listing.added,
-        words=revised_metadata(
+        user_metadata=revision_metadata(
             work,
             parts[0].new.table,
             (min(numbers), max(numbers)),
@@ -210,5 +210,5 @@ def _commit(
 
 
 def _is_begun(work: Workplace, folder: str, parts: Sequence[_Part]) -> bool:
-    listed = work.changelog.listed(folder) or {}
+    listed = work.changelog.listed_files(folder) or {}
     return any(file.path in listed for part in parts for file in part.new.files)

@@ -177,7 +177,7 @@ class SegmentComparison:
 
     def _files_of(self, folder: str) -> frozenset[str]:
         if folder not in self._listed:
-            self._listed[folder] = frozenset(self.work.changelog.listed(folder) or {})
+            self._listed[folder] = frozenset(self.work.changelog.listed_files(folder) or {})
         return self._listed[folder]
 
     def _folder(self, segment: Segment) -> str:

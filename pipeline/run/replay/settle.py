@@ -46,7 +46,7 @@ def settle_writes(work: Workplace, lease: Lease) -> Iterator[str]:
     states = ledger.table_states(source) if intents else {}
     for intent in intents:
         mirror = states[intent.table].mirror
-        commit = work.mirrors.recorded(mirror, intent.app_id, intent.txn_version)
+        commit = work.mirrors.find_commit(mirror, intent.app_id, intent.txn_version)
         if commit is None:
             ledger.give_up(lease, intent.table)
             yield f"the replay of {intent.table} ended before its mirror was written: repeat it"

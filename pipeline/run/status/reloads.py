@@ -245,7 +245,7 @@ def plan_repairs(work: Workplace, report: VerifyReport, author: str) -> list[Rel
     facts = Reloading(work, [difference.table for difference in wrong])
     repairs = []
     for difference in wrong:
-        count = difference.differing
+        count = difference.differing_rows
         rows = "1 row that differs" if count == 1 else f"{count:,} rows that differ"
         asked = OrderRequest(
             difference.table, author, f"a comparison found {rows}, and it is to be repaired"

@@ -49,7 +49,7 @@ from lockstep.pipeline.mirror.strategy import (
 )
 from lockstep.pipeline.mirror.widening import TypeChange, type_change
 from lockstep.pipeline.model.claim import HINT
-from lockstep.pipeline.model.lake_commit import same_write
+from lockstep.pipeline.model.lake_commit import is_same_write
 from lockstep.pipeline.ports.held import RequireHeld
 from lockstep.pipeline.ports.mirror_writes import (
     Append,
@@ -157,8 +157,8 @@ def commit_made(work: Workplace, task: Task) -> MirrorCommit | None:
     `ForeignCommit` if a commit has the same transaction number but other batches: the
     ledger was restored from a backup, or a new ledger writes to an old lake."""
     intent = task.intent
-    commit = work.mirrors.recorded(task.state.mirror, intent.app_id, intent.txn_version)
-    if commit is not None and not same_write(commit.user_metadata, task.metadata):
+    commit = work.mirrors.find_commit(task.state.mirror, intent.app_id, intent.txn_version)
+    if commit is not None and not is_same_write(commit.user_metadata, task.metadata):
         raise ForeignCommit(
             f"version {commit.delta_version} of {task.state.mirror} carries write "
             f"{intent.txn_version} of {intent.app_id}, but for another range of the log",
@@ -183,8 +183,8 @@ def write_once(work: Workplace, job: Job, require_held: RequireHeld) -> Written:
             job.steps,
             app_id=job.task.intent.app_id,
             txn_version=job.task.intent.txn_version,
-            after=job.after,
-            told=job.task.metadata,
+            after_version=job.after,
+            write_metadata=job.task.metadata,
             require_held=require_held,
         )
     parts = segment_parts(work, job)
@@ -203,7 +203,7 @@ def _facts(work: Workplace, job: Job, parts: Sequence[SegmentPart]) -> Facts:
         copied="" if job.task.copied is None else job.task.copied.sentence,
         partial=any(part.part.present is not None for part in parts),
         images=sum(file.images for part in parts for file in part.files),
-        unpacked=sum(work.segments.unpacked(part.folder, part.files) for part in parts),
+        unpacked=sum(work.segments.unpacked_bytes(part.folder, part.files) for part in parts),
         inserts_only=only_inserts(segment.counts for segment in job.task.plan.segments),
         all_new=job.all_new,
         kept=job.lineage.marked or policies.ignores_truncates,
@@ -301,7 +301,7 @@ def gone_rows(work: Workplace, job: Job) -> Iterator[FoldedChanges]:
         stamps=job.lineage.stamps,
     )
     images = sum(file.images for part in parts for file in part.files)
-    unpacked = sum(work.segments.unpacked(part.folder, part.files) for part in parts)
+    unpacked = sum(work.segments.unpacked_bytes(part.folder, part.files) for part in parts)
     name = f"{work.source.name}-{job.task.intent.txn_version}"
     with staged_fold(work, name, fold, parts, buckets_for(images, unpacked)) as staged:
         yield staged.changes

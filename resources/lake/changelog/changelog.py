@@ -22,11 +22,11 @@ from deltalake.transaction import AddAction, RemoveAction, create_table_with_add
 from lockstep.pipeline.model.lake_commit import (
     LogAbove,
     WriteKind,
-    metadata_for_kind,
-    same_files,
-    same_write,
+    has_published,
+    is_same_write,
+    metadata_of_kind,
 )
-from lockstep.pipeline.ports.changelog import Published, Restated, is_revised
+from lockstep.pipeline.ports.changelog import Published, Restatement, is_revised
 from lockstep.pipeline.ports.held import RequireHeld, no_check
 from lockstep.pipeline.schema.types import folded
 from lockstep.pipeline.values.errors import (
@@ -57,7 +57,7 @@ class DeltaChangelog:
     def __init__(self, lake: LakePath) -> None:
         self._lake = lake
 
-    def recorded(self, folder: str, app_id: str) -> int | None:
+    def newest_batch(self, folder: str, app_id: str) -> int | None:
         path = self._lake / folder
         with lake_errors(path):
             table = opened_table(path)
@@ -124,17 +124,17 @@ class DeltaChangelog:
                 return Published(version, skipped=False)
         raise _conflict(path, folder, table)
 
-    def ends_at(self, folder: str, version: int) -> bool:
+    def is_newest_version(self, folder: str, version: int) -> bool:
         return ends_at(self._lake / folder, version)
 
-    def listed(self, folder: str) -> dict[str, int] | None:
+    def listed_files(self, folder: str) -> dict[str, int] | None:
         path = self._lake / folder
         with lake_errors(path):
             table = opened_table(path)
             return None if table is None else _listed_files(table)
 
-    def look(self, folder: str, above: int) -> LogAbove:
-        return look(self._lake / folder, above)
+    def log_above(self, folder: str, version: int) -> LogAbove:
+        return look(self._lake / folder, version)
 
     def revise(
         self,
@@ -143,28 +143,28 @@ class DeltaChangelog:
         app_id: str,
         revision: int,
         schema: pa.Schema,
-        gone: Sequence[str],
+        removed: Sequence[str],
         files: Sequence[SegmentFile],
-        words: str,
+        user_metadata: str,
         require_held: RequireHeld = no_check,
     ) -> Published:
         path = self._lake / folder
-        commit = _commit_properties(app_id, revision, words)
+        commit = _commit_properties(app_id, revision, user_metadata)
 
         def revised(table: DeltaTable | None) -> int | None:
             if table is None:
                 raise _no_table(path)
-            return table.version() if is_revised(_listed_files(table), gone, files) else None
+            return table.version() if is_revised(_listed_files(table), removed, files) else None
 
         def revise(table: DeltaTable | None) -> int | None:
             refuse_damaged(path, files)
             names = {file.path for file in files}
             with lake_errors(path):
                 listed = {} if table is None else _listed_files(table)
-                going = [name for name in gone if name in listed and name not in names]
-                removed = {name: listed[name] for name in going}
+                going = [name for name in removed if name in listed and name not in names]
+                removed_sizes = {name: listed[name] for name in going}
                 added = [file for file in files if file.path not in listed]
-                return commit_files(path, table, schema, removed, added, commit)
+                return commit_files(path, table, schema, removed_sizes, added, commit)
 
         return self._committed_once(folder, revised, revise, require_held)
 
@@ -175,11 +175,11 @@ class DeltaChangelog:
         *,
         app_id: str,
         number: int,
-        words: str,
+        user_metadata: str,
         require_held: RequireHeld = no_check,
     ) -> int:
         path = self._lake / folder
-        commit = _commit_properties(app_id, number, words)
+        commit = _commit_properties(app_id, number, user_metadata)
 
         def restore(table: DeltaTable | None) -> int | None:
             if table is None:
@@ -204,35 +204,35 @@ class DeltaChangelog:
         app_id: str,
         batch: int,
         files: Sequence[SegmentFile],
-        words: str,
+        user_metadata: str,
         require_held: RequireHeld = no_check,
-    ) -> Restated:
+    ) -> Restatement:
         path = self._lake / folder
         with lake_errors(path):
             table = opened_table(path)
         if table is None:
-            return Restated(None, lost=tuple(file.path for file in files))
+            return Restatement(None, lost=tuple(file.path for file in files))
         with lake_errors(path):
             listed = _listed_files(table)
         lacking = [file for file in files if file.path not in listed]
         lost = {file.path for file in lacking if damaged_files(path, [file])}
         back = [file for file in lacking if file.path not in lost]
         wanted = {file.path for file in files}
-        gone = {name: size for name, size in listed.items() if name not in wanted}
+        removed = {name: size for name, size in listed.items() if name not in wanted}
         with lake_errors(path):
             recorded = table.transaction_version(app_id)
-        if not back and not gone and recorded == batch:
-            return Restated(table.version(), lost=tuple(sorted(lost)))
+        if not back and not removed and recorded == batch:
+            return Restatement(table.version(), lost=tuple(sorted(lost)))
         require_held()
-        commit = _commit_properties(app_id, batch, words)
+        commit = _commit_properties(app_id, batch, user_metadata)
         with lake_errors(path):
             actions: list[AddAction | RemoveAction] = [_add_action(path, file) for file in back]
-            actions += _remove_actions(gone)
+            actions += _remove_actions(removed)
             try:
                 version = _commit(table, table.schema(), actions, commit)
             except CommitFailedError as error:
                 raise _conflict(path, folder, table) from error
-        return Restated(version, len(gone), len(back), tuple(sorted(lost)))
+        return Restatement(version, len(removed), len(back), tuple(sorted(lost)))
 
 
 def _conflict(
@@ -277,7 +277,7 @@ def _published_before(
         if number < batch:
             break
         listed = {file.path for file in commit.adds}
-        if same_write(commit.user_metadata, user_metadata) and same_files(
+        if is_same_write(commit.user_metadata, user_metadata) and has_published(
             commit.user_metadata, listed, names
         ):
             return commit.delta_version
@@ -312,10 +312,10 @@ for each commit since the last checkpoint. By default, delta-rs makes one every 
 commits."""
 
 
-def _commit_properties(app_id: str, batch: int, words: str) -> CommitProperties:
+def _commit_properties(app_id: str, batch: int, user_metadata: str) -> CommitProperties:
     return CommitProperties(
         app_transactions=[Transaction(app_id, batch)],
-        custom_metadata={"userMetadata": words},
+        custom_metadata={"userMetadata": user_metadata},
         max_commit_retries=0,
     )
 
@@ -394,7 +394,7 @@ def _add_columns(table: DeltaTable, schema: pa.Schema, metadata: Mapping[str, st
         table.alter.add_columns(
             Schema.from_arrow(pa.schema(lacking)).fields,
             commit_properties=CommitProperties(
-                custom_metadata={"userMetadata": metadata_for_kind(said, WriteKind.ALTER)},
+                custom_metadata={"userMetadata": metadata_of_kind(said, WriteKind.ALTER)},
                 max_commit_retries=0,
             ),
         )

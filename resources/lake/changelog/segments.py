@@ -115,7 +115,7 @@ class ParquetSegments:
                 for groups in _pieces(content.metadata):
                     yield content.read_row_groups(groups, columns=wanted)
 
-    def unpacked(self, folder: str, files: Iterable[SegmentFile]) -> int:
+    def unpacked_bytes(self, folder: str, files: Iterable[SegmentFile]) -> int:
         return sum(_unpacked(self._lake / folder / file.path) for file in files)
 
     def discard(self, source: str, batch: int) -> int:
@@ -129,7 +129,7 @@ class ParquetSegments:
                         removed += 1
         return removed
 
-    def give_up_uploads(self, source: str) -> None:
+    def abort_uploads(self, source: str) -> None:
         if isinstance(self._lake, ObjectPath) and self._spark is not None and self._spark.java:
             _give_up_uploads(self._spark.session(), self._lake / source)
 
@@ -144,7 +144,7 @@ class ParquetSegments:
                 path.unlink()
         return len(paths)
 
-    def bring(self, origin: str, folder: str, files: Iterable[SegmentFile]) -> None:
+    def move_files(self, origin: str, folder: str, files: Iterable[SegmentFile]) -> None:
         below, into = self._lake / origin, self._lake / folder
         with lake_errors(into):
             make_durable_folder(into)
@@ -154,7 +154,7 @@ class ParquetSegments:
                     path.replace(into / file.path)
             sync_folder(into)
 
-    def clear(self, folder: str) -> None:
+    def remove_folder(self, folder: str) -> None:
         path = self._lake / folder
         with lake_errors(path):
             remove_folder(path)
@@ -163,7 +163,7 @@ class ParquetSegments:
         self,
         folder: str,
         through: int,
-        kept: Collection[str] = (),
+        kept_names: Collection[str] = (),
         require_held: RequireHeld = no_check,
     ) -> int:
         below = self._lake / folder
@@ -173,7 +173,7 @@ class ParquetSegments:
                 for path in below.glob("*.parquet")
                 if (batch := batch_of(path.name)) is not None
                 and batch <= through
-                and path.name not in kept
+                and path.name not in kept_names
             ]
             require_held()
             for path in gone:
@@ -306,11 +306,11 @@ class ParquetSegmentWriter:
             self._finish(self._current)
         return len(self._finished)
 
-    def drop(self, files: int) -> None:
+    def drop(self, file_count: int) -> None:
         # Errors of these writes are ignored, since the files are dropped.
         wait(self._waiting)
         self._waiting.clear()
-        gone, self._finished = self._finished[files:], self._finished[:files]
+        gone, self._finished = self._finished[file_count:], self._finished[:file_count]
         with lake_errors(self._folder):
             if self._current is not None:
                 self._current.abandon()

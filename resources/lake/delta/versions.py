@@ -24,7 +24,7 @@ from obstore.exceptions import BaseError
 
 from lockstep.pipeline.mirror.mapping import cast_column
 from lockstep.pipeline.mirror.strategy import Size
-from lockstep.pipeline.ports.mirrors import MirrorSize, Near
+from lockstep.pipeline.ports.mirrors import ColumnRanges, MirrorSize
 from lockstep.pipeline.proof.sampling import ValueRange
 from lockstep.pipeline.values.errors import ConfigurationError, LakeUnavailable, VersionGone
 from lockstep.resources.lake.delta.columns import (
@@ -48,16 +48,16 @@ if TYPE_CHECKING:
 
 
 def scan(
-    path: LakePath, columns: Sequence[str], version: int, near: Near | None = None
+    path: LakePath, columns: Sequence[str], version: int, ranges: ColumnRanges | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """Yield `columns` of all rows at a version, in no particular order. `near`: a
+    """Yield `columns` of all rows at a version, in no particular order. `ranges`: a
     column and spans of its values; rows whose value is in none of the spans may be left
     out."""
     with lake_errors(path):
         table = delta_table(path, version)
         own = column_names(table)
         names = ", ".join(_quoted(own[name]) for name in columns)
-        condition = "" if near is None else f" where {_within(own[near[0]], near[1])}"
+        condition = "" if ranges is None else f" where {_within(own[ranges[0]], ranges[1])}"
         schema = schema_of(table)
         wanted = pa.schema([schema.field(name) for name in columns])
         if _widened(table):
@@ -218,7 +218,7 @@ def _shows(path: LakePath, version: int) -> int:
     """Return the last batch that a version shows, according to its commit; 0 if the
     commit's file is gone, so that only a checkpoint has the version."""
     commit = read_commit(path, version)
-    said = None if commit is None else commit.said
+    said = None if commit is None else commit.metadata
     return 0 if said is None else max(said.get("batches", [0]))
 
 
@@ -263,7 +263,7 @@ def _earliest(version: MirrorVersion) -> str:
         else:
             low = middle + 1
     commit = read_commit(version.path, high)
-    place = None if commit is None or commit.said is None else commit.said.get("position")
+    place = None if commit is None or commit.metadata is None else commit.metadata.get("position")
     return "" if place is None else f"the earliest place that it can be read as of is {place}; "
 
 

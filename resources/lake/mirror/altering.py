@@ -17,7 +17,7 @@ import pyarrow as pa
 from deltalake import DeltaTable
 
 from lockstep.pipeline.mirror.evolution import LOCAL, LOCAL_FEATURE, LOCAL_TYPE, MAPPING
-from lockstep.pipeline.model.lake_commit import WriteKind, metadata_for_kind, metadata_of
+from lockstep.pipeline.model.lake_commit import WriteKind, metadata_of_kind, read_metadata
 from lockstep.pipeline.ports.mirror_writes import (
     AddColumns,
     DropColumns,
@@ -47,14 +47,19 @@ if TYPE_CHECKING:
 
 
 def recorded_steps(
-    table: LakePath, steps: Sequence[MirrorStep], *, app_id: str, txn_version: int, after: int
+    table: LakePath,
+    steps: Sequence[MirrorStep],
+    *,
+    app_id: str,
+    txn_version: int,
+    after_version: int,
 ) -> tuple[MirrorCommit | None, ...]:
-    """Return for each step its commit after Delta version `after`, None if it was not
-    committed. Raise `ForeignCommit` if the commit with a step's number did something
-    else."""
+    """Return for each step its commit after Delta version `after_version`, None if it
+    was not committed. Raise `ForeignCommit` if the commit with a step's number did
+    something else."""
     commits: dict[int, tuple[MirrorCommit, Mapping[str, Any]]] = {}
-    for version, metadata in metadata_since(table, after):
-        record = metadata_of(metadata) or {}
+    for version, metadata in metadata_since(table, after_version):
+        record = read_metadata(metadata) or {}
         ours = record.get("app_id") == app_id and record.get("txn_version") == txn_version
         if ours and "step" in record:
             commits[int(record["step"])] = (MirrorCommit(version, metadata), record)
@@ -72,12 +77,12 @@ def recorded_steps(
 
 
 def step_metadata(
-    step: MirrorStep, number: int, told: str, *, app_id: str, txn_version: int
+    step: MirrorStep, number: int, write_metadata: str, *, app_id: str, txn_version: int
 ) -> str:
-    """Return the userMetadata of a step's commit (sorted JSON). `told`: the
+    """Return the userMetadata of a step's commit (sorted JSON). `write_metadata`: the
     userMetadata of the write that needs the step."""
-    return metadata_for_kind(
-        told,
+    return metadata_of_kind(
+        write_metadata,
         WriteKind.ALTER,
         app_id=app_id,
         txn_version=txn_version,
@@ -150,16 +155,16 @@ def carry_out(
     session: SparkSession,
     table: LakePath,
     step: MirrorStep,
-    said: str,
+    user_metadata: str,
     head: Head,
     *,
     app_id: str,
     txn_version: int,
 ) -> None:
-    """Make a step's commit after `head`. `said`: the commit's userMetadata."""
+    """Make a step's commit after `head`."""
     spell = spelling(delta_table(table).metadata().configuration)
     recorded = {APP_ID: f"{app_id}/evolve", TXN_VERSION: str(txn_version)}
-    with stamped(session, {**head.pin(), USER_METADATA: said}):
+    with stamped(session, {**head.pin(), USER_METADATA: user_metadata}):
         match step:
             case SetProperties():
                 _set_properties(session, table, step, head)

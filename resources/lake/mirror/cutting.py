@@ -66,11 +66,15 @@ Hadoop keeps beside each of them."""
 
 
 def cut(
-    path: LakePath, version: int, said: str, noted: Callable[[int], None], require_held: RequireHeld
+    path: LakePath,
+    version: int,
+    user_metadata: str,
+    on_commit: Callable[[int], None],
+    require_held: RequireHeld,
 ) -> None:
-    """Implement `Mirrors.cut`. `said`: the userMetadata of the empty commit. `noted` is
-    called with the version of that commit. `require_held` raises an error if another
-    run has taken over the source."""
+    """Implement `Mirrors.cut`. `user_metadata`: that of the empty commit.
+    `on_commit` is called with the version of that commit. `require_held` raises an
+    error if another run has taken over the source."""
     log = path / "_delta_log"
     with lake_errors(path), _deleting(log) as from_log, _deleting(path) as from_table:
         files = files_below(path).keys()
@@ -78,9 +82,9 @@ def cut(
         if head.version != version:
             raise conflict(path)
         require_held()
-        own = _commit_empty(path, head, said)
+        own = _commit_empty(path, head, user_metadata)
         cut_at = own.version
-        noted(cut_at)
+        on_commit(cut_at)
         delta_table(path, cut_at).create_checkpoint()
         needed = _needed(log / f"{cut_at:020d}.checkpoint.parquet")
         if lost := needed - files:
@@ -129,16 +133,16 @@ def _deleting(folder: LakePath) -> Iterator[Callable[[Iterable[str]], None]]:
         os.close(opened)
 
 
-def _commit_empty(path: LakePath, head: Head, said: str) -> Head:
-    """Make an empty commit with the userMetadata `said` directly after `head`, and
-    return it. Raise `CommitConflict` if another commit came first. This is the only
+def _commit_empty(path: LakePath, head: Head, user_metadata: str) -> Head:
+    """Make an empty commit with this userMetadata directly after `head`,
+    and return it. Raise `CommitConflict` if another commit came first. This is the only
     commit to a mirror that Lockstep writes without Delta: it has neither files nor
     columns, so Spark is not needed."""
     version = head.version + 1
     parent = _require_commit(path, head)
     infos = (info for _, info in actions(parent.decode(), "commitInfo"))
     before: Mapping[str, Any] = next(infos, {})
-    content = f"{json.dumps({'commitInfo': _info(before, head.version, said)})}\n".encode()
+    content = f"{json.dumps({'commitInfo': _info(before, head.version, user_metadata)})}\n".encode()
     if not _created(commit_file(path, version), content):
         raise conflict(path)
     return Head(version, hashlib.sha256(content).hexdigest())
@@ -154,11 +158,10 @@ def _require_commit(path: LakePath, head: Head) -> bytes:
     raise conflict(path)
 
 
-def _info(before: Mapping[str, Any], planned_on: int, said: str) -> Mapping[str, Any]:
+def _info(before: Mapping[str, Any], planned_on: int, user_metadata: str) -> Mapping[str, Any]:
     """Return the commitInfo (Delta protocol, "Commit Provenance Information") of a
     commit. `before`: the commitInfo of the commit before it, whose timestamp must be
-    earlier ("In-Commit Timestamps"); `planned_on`: that commit's version; `said`: the
-    userMetadata."""
+    earlier ("In-Commit Timestamps"); `planned_on`: that commit's version."""
     now = int(time.time() * 1000)
     moment = before.get("inCommitTimestamp")
     dated = {} if moment is None else {"inCommitTimestamp": max(now, moment + 1)}
@@ -171,7 +174,7 @@ def _info(before: Mapping[str, Any], planned_on: int, said: str) -> Mapping[str,
         "isolationLevel": "SnapshotIsolation",
         "isBlindAppend": True,
         "operationMetrics": {},
-        "userMetadata": said,
+        "userMetadata": user_metadata,
         "engineInfo": "Lockstep",
         "txnId": str(uuid.uuid4()),
     }

@@ -26,8 +26,8 @@ from lockstep.pipeline.model.lake_commit import (
     LakeCommit,
     LogAbove,
     WriteKind,
-    metadata_for_kind,
-    same_write,
+    is_same_write,
+    metadata_of_kind,
 )
 from lockstep.pipeline.ports.held import RequireHeld, no_check
 from lockstep.pipeline.ports.mirror_writes import (
@@ -38,10 +38,10 @@ from lockstep.pipeline.ports.mirror_writes import (
     MirrorTarget,
     MirrorWrite,
     Replace,
-    copied,
-    staged,
+    copied_mirrors,
+    staged_paths,
 )
-from lockstep.pipeline.ports.mirrors import MirrorCommit, MirrorSize, Near
+from lockstep.pipeline.ports.mirrors import ColumnRanges, MirrorCommit, MirrorSize
 from lockstep.pipeline.values.errors import CommitConflict, ForeignCommit
 from lockstep.pipeline.values.policies import KEEP, Readers, Retention
 from lockstep.resources.lake.delta.clustering import statement_to_cluster, statement_to_let_go
@@ -151,11 +151,11 @@ class SparkMirrors:
         self._keep = keep
 
     @property
-    def client(self) -> UUID | None:
-        return self._spark.client
+    def client_id(self) -> UUID | None:
+        return self._spark.client_id
 
-    def end_statements(self, client: UUID) -> None:
-        self._spark.end_statements(client)
+    def end_statements(self, client_id: UUID) -> None:
+        self._spark.end_statements(client_id)
 
     def require_ready(self) -> None:
         self._spark.require_ready()
@@ -163,7 +163,7 @@ class SparkMirrors:
     def prepare(self, log_bytes: int = 0) -> None:
         self._spark.prepare(log_bytes)
 
-    def recorded(self, mirror: str, app_id: str, txn_version: int) -> MirrorCommit | None:
+    def find_commit(self, mirror: str, app_id: str, txn_version: int) -> MirrorCommit | None:
         with self._about(mirror) as path:
             table = opened_table(path)
             commit = None if table is None else recorded(path, table, app_id, txn_version)
@@ -182,7 +182,7 @@ class SparkMirrors:
             table = opened_table(path)
             return None if table is None else Retention.of(table.metadata().configuration)
 
-    def made_for(self, mirror: str) -> Readers | None:
+    def readers(self, mirror: str) -> Readers | None:
         with self._about(mirror) as path:
             table = opened_table(path)
             if table is None:
@@ -199,28 +199,30 @@ class SparkMirrors:
         except (BaseError, DeltaError, pa.ArrowException, OSError):
             return None  # the size is only displayed, so an error must not stop a run
 
-    def moved(self, looked: Mapping[str, int]) -> frozenset[str]:
+    def changed_since(self, examined_versions: Mapping[str, int]) -> frozenset[str]:
         ends: Iterable[bool]
-        if isinstance(self._lake, ObjectPath) and len(looked) > 1:
+        if isinstance(self._lake, ObjectPath) and len(examined_versions) > 1:
             with ThreadPoolExecutor(_ASKED_AT_ONCE, thread_name_prefix="lockstep-logs") as pool:
-                ends = [*pool.map(self._ends_at, looked, looked.values())]
+                ends = [*pool.map(self._ends_at, examined_versions, examined_versions.values())]
         else:
-            ends = map(self._ends_at, looked, looked.values())
-        return frozenset(mirror for mirror, same in zip(looked, ends, strict=True) if not same)
+            ends = map(self._ends_at, examined_versions, examined_versions.values())
+        return frozenset(
+            mirror for mirror, same in zip(examined_versions, ends, strict=True) if not same
+        )
 
     def _ends_at(self, mirror: str, version: int) -> bool:
         with self._about(mirror) as path:
             return ends_at(path, version)
 
-    def look(self, mirror: str, above: int) -> LogAbove:
+    def log_above(self, mirror: str, version: int) -> LogAbove:
         with self._about(mirror) as path:
-            return look(path, above)
+            return look(path, version)
 
     def history(self, folder: str) -> Iterator[LakeCommit]:
         with self._about(folder) as path:
             yield from commits_back(path)
 
-    def lacking(
+    def unreadable_reason(
         self, mirror: str, version: int, *, table_id: str | None = None, batch: int | None = None
     ) -> str | None:
         return lacking(self._lake / mirror, version, table_id=table_id, batch=batch)
@@ -230,13 +232,13 @@ class SparkMirrors:
             return mirror_schema(path, version)
 
     def rows(
-        self, mirror: str, columns: Sequence[str], version: int, near: Near | None = None
+        self, mirror: str, columns: Sequence[str], version: int, ranges: ColumnRanges | None = None
     ) -> Iterator[pa.RecordBatch]:
         with self._about(mirror) as path:
             if needs_spark(path, delta_table(path, version)):
                 yield from self._rows_by_spark(mirror, columns, version)
             else:
-                yield from scan(path, columns, version, near)
+                yield from scan(path, columns, version, ranges)
 
     def _rows_by_spark(
         self, mirror: str, columns: Sequence[str], version: int
@@ -272,7 +274,7 @@ class SparkMirrors:
                 if head.exists and isinstance(write, Replace | CountedReplace):
                     # An overwrite does not add the table features that its columns
                     # need.
-                    said = {USER_METADATA: metadata_for_kind(target.user_metadata, WriteKind.ALTER)}
+                    said = {USER_METADATA: metadata_of_kind(target.user_metadata, WriteKind.ALTER)}
                     with (
                         self._about(target.mirror),
                         pinned_errors(path, head),
@@ -317,21 +319,21 @@ class SparkMirrors:
         if statement is None:
             return
         head = self._planned_on(mirror, require_held)
-        said = {**head.pin(), USER_METADATA: metadata_for_kind(words, WriteKind.ALTER)}
+        said = {**head.pin(), USER_METADATA: metadata_of_kind(words, WriteKind.ALTER)}
         with self._about(mirror) as path, pinned_errors(path, head), stamped(session, said):
             session.sql(statement)
 
     def _done(self, target: MirrorTarget) -> MirrorCommit | None:
         """Return the write's commit, made by this try or by an earlier one; None if
         there is none."""
-        done = self.recorded(target.mirror, target.app_id, target.txn_version)
+        done = self.find_commit(target.mirror, target.app_id, target.txn_version)
         return None if done is None else _ours(target, done)
 
     def _scale(self, path: LakePath, table: DeltaTable | None, write: MirrorWrite) -> Scale:
         """Choose how a write is carried out, by the size of the mirror and of the
         write's files."""
-        brought = size_of_files(file_named(self._files, name) for name in staged(write))
-        for rows in copied(write):
+        brought = size_of_files(file_named(self._files, name) for name in staged_paths(write))
+        for rows in copied_mirrors(write):
             size = size_of(delta_table(file_named(self._files, rows.path), rows.version))
             brought = None if brought is None or size is None else brought + size
         return scale(
@@ -360,12 +362,18 @@ class SparkMirrors:
         *,
         app_id: str,
         txn_version: int,
-        after: int,
-        told: str = "",
+        after_version: int,
+        write_metadata: str = "",
         require_held: RequireHeld = no_check,
     ) -> tuple[MirrorCommit, ...]:
         table = self._lake / mirror
-        ours = partial(recorded_steps, table, app_id=app_id, txn_version=txn_version, after=after)
+        ours = partial(
+            recorded_steps,
+            table,
+            app_id=app_id,
+            txn_version=txn_version,
+            after_version=after_version,
+        )
         with self._about(mirror):
             done = ours(steps)
         if None in done:
@@ -379,22 +387,22 @@ class SparkMirrors:
                         continue
                     if isinstance(step, DropColumns):
                         statement = statement_to_let_go(table, step.names)
-                        self._alter(session, mirror, statement, told, require_held)
+                        self._alter(session, mirror, statement, write_metadata, require_held)
                     head = self._planned_on(mirror, require_held)
                     if ours(steps)[number - 1] is None:
                         said = step_metadata(
-                            step, number, told, app_id=app_id, txn_version=txn_version
+                            step, number, write_metadata, app_id=app_id, txn_version=txn_version
                         )
                         self._step(session, mirror, step, said, app_id, txn_version, head)
             done = ours(steps)
         return tuple(_existing(table, commit) for commit in done)
 
     def restore(
-        self, mirror: str, version: int, said: str, require_held: RequireHeld = no_check
+        self, mirror: str, version: int, user_metadata: str, require_held: RequireHeld = no_check
     ) -> int:
         head = self._planned_on(mirror, require_held)
         with self._about(mirror) as path, one_session(self._spark, few=True) as session:
-            stamps = {**head.pin(), USER_METADATA: said, BY_AGE: "false"}
+            stamps = {**head.pin(), USER_METADATA: user_metadata, BY_AGE: "false"}
             with pinned_errors(path, head), stamped(session, stamps):
                 session.sql(f"RESTORE TABLE delta.{quoted(str(path))} TO VERSION AS OF {version}")
             return head.version + 1
@@ -403,12 +411,12 @@ class SparkMirrors:
         self,
         mirror: str,
         version: int,
-        said: str,
-        noted: Callable[[int], None],
+        user_metadata: str,
+        on_commit: Callable[[int], None],
         require_held: RequireHeld = no_check,
     ) -> None:
         with self._about(mirror) as path:
-            cut(path, version, said, noted, require_held)
+            cut(path, version, user_metadata, on_commit, require_held)
 
     def remove(self, mirror: str, require_held: RequireHeld = no_check) -> None:
         folder = self._lake / mirror
@@ -465,13 +473,15 @@ class SparkMirrors:
         session: SparkSession,
         mirror: str,
         step: MirrorStep,
-        said: str,
+        user_metadata: str,
         app_id: str,
         txn_version: int,
         head: Head,
     ) -> None:
         with self._about(mirror) as table, pinned_errors(table, head):
-            carry_out(session, table, step, said, head, app_id=app_id, txn_version=txn_version)
+            carry_out(
+                session, table, step, user_metadata, head, app_id=app_id, txn_version=txn_version
+            )
 
     def _planned_on(self, mirror: str, require_held: RequireHeld) -> Head:
         """Return the mirror's newest commit, after which the next commit must be made.
@@ -511,7 +521,7 @@ def _existing(table: LakePath, commit: MirrorCommit | None) -> MirrorCommit:
 
 
 def _ours(target: MirrorTarget, commit: MirrorCommit) -> MirrorCommit:
-    if not same_write(commit.user_metadata, target.user_metadata):
+    if not is_same_write(commit.user_metadata, target.user_metadata):
         raise ForeignCommit(
             f"Version {commit.delta_version} of {target.mirror} carries transaction "
             f"{target.txn_version} of {target.app_id}, but not this write's description",

@@ -33,7 +33,7 @@ from lockstep.pipeline.ports.mirror_writes import (
     Replace,
     Snapshot,
     StagedFiles,
-    copied,
+    copied_mirrors,
     parts_of,
 )
 from lockstep.pipeline.values.errors import TableError
@@ -52,7 +52,7 @@ _REMOVING = ("delete", "update_preimage")
 def in_memory(path: LakePath, write: MirrorWrite, table: DeltaTable | None) -> bool:
     """Return whether the mirror's rows after a write can be computed without Spark.
     `table`: the mirror at `path`; None if there is none yet."""
-    for rows in copied(write):
+    for rows in copied_mirrors(write):
         origin = file_named(path, rows.path)
         if needs_spark(origin, delta_table(origin, rows.version)):
             return False

@@ -97,8 +97,8 @@ class SparkUpkeep:
         if step.kind is StepKind.COMPACT:
             statement = f"OPTIMIZE delta.{quoted(str(path))}"
             stamps |= {
-                f"{_DELTA_SETTING}.optimize.minFileSize": str(step.target // 2),
-                f"{_DELTA_SETTING}.optimize.maxFileSize": str(step.target),
+                f"{_DELTA_SETTING}.optimize.minFileSize": str(step.target_bytes // 2),
+                f"{_DELTA_SETTING}.optimize.maxFileSize": str(step.target_bytes),
                 f"{_DELTA_SETTING}.optimize.maxDeletedRowsRatio": str(step.deleted_share),
             }
         with (

@@ -189,19 +189,19 @@ class RemoteSpark:
         self._lake = lake
         self._staging = staging
         self._start = Starting(self._connect, lambda connected: _released(connected.opened))
-        self._client = uuid4()
+        self._client_id = uuid4()
         self._numbers = count()
 
     @property
-    def client(self) -> UUID:
-        return self._client
+    def client_id(self) -> UUID:
+        return self._client_id
 
-    def end_statements(self, client: UUID) -> None:
+    def end_statements(self, client_id: UUID) -> None:
         """End a client's sessions. This needs no session of our own, which might have
         to wait: the client's statements may occupy all tasks."""
         self.require_ready()
         self._knock()
-        _released([self._joined(client, number) for number in range(_SESSIONS)])
+        _released([self._joined(client_id, number) for number in range(_SESSIONS)])
 
     def require_ready(self) -> None:
         for name in _PACKAGES:
@@ -218,7 +218,7 @@ class RemoteSpark:
         """Return a new session. Raise `LakeUnavailable` if the server does not answer,
         and `ConfigurationError` if it cannot be used."""
         connected = self._start.wait()
-        session = self._joined(self._client, next(self._numbers))
+        session = self._joined(self._client_id, next(self._numbers))
         connected.opened.append(session)
         with self._refused():
             self._set(session, connected.defaults, settings)
@@ -242,7 +242,7 @@ class RemoteSpark:
     def _connect(self) -> Connected:
         self.require_ready()
         self._knock()
-        session = self._joined(self._client, next(self._numbers))
+        session = self._joined(self._client_id, next(self._numbers))
         try:
             with self._refused():
                 version, defaults = session.version, session.conf.getAll
@@ -268,11 +268,11 @@ class RemoteSpark:
                 "[spark]; then run again",
             ) from error
 
-    def _joined(self, client: UUID, number: int) -> SparkSession:
+    def _joined(self, client_id: UUID, number: int) -> SparkSession:
         """Return the session with this number of a client. No request is made yet."""
         from pyspark.sql import SparkSession
 
-        identity = UUID(bytes=uuid5(client, str(number)).bytes, version=4)
+        identity = UUID(bytes=uuid5(client_id, str(number)).bytes, version=4)
         session = SparkSession.builder.remote(self._server.url(identity)).create()
         assert SPARK_ELSEWHERE.most is not None
         _set_retries(session, SPARK_ELSEWHERE.most - 1)

@@ -203,7 +203,7 @@ class SparkProcess:
     """
 
     java = True
-    client: UUID | None = None
+    client_id: UUID | None = None
 
     def __init__(
         self,
@@ -234,7 +234,7 @@ class SparkProcess:
         self._log_bytes = max(self._log_bytes, log_bytes)
         self._start.begin()
 
-    def end_statements(self, client: UUID) -> None:
+    def end_statements(self, client_id: UUID) -> None:
         """Do nothing: the statements of a dead process ended with its Java."""
 
     def session(self, settings: Mapping[str, str] = MappingProxyType({})) -> SparkSession:

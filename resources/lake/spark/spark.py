@@ -33,12 +33,12 @@ class Spark(Protocol):
         (`changelog.segments`)."""
 
     @property
-    def client(self) -> UUID | None:
+    def client_id(self) -> UUID | None:
         """The id of this process at a Spark server; None if Spark ends with the
         process."""
 
-    def end_statements(self, client: UUID) -> None:
-        """Make the server close the sessions of the process with the id `client` and
+    def end_statements(self, client_id: UUID) -> None:
+        """Make the server close the sessions of the process with the id `client_id` and
         end their statements. Raise `LakeUnavailable` if the server cannot be
         reached."""
 
