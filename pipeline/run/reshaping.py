@@ -112,7 +112,7 @@ def reshaped_tables(work: Workplace) -> Iterator[tuple[TableState, TableError]]:
         if newest is None:
             continue
         try:
-            reason = shaping.why_changed(newest)
+            reason = shaping.reason_changed(newest)
         except TableError as error:
             yield state, error
             continue
@@ -128,8 +128,10 @@ def plaintext_sentence(work: Workplace, table: TableName) -> str | None:
         if note.table == table:
             return f"{note.sentence}, also in rows that its mirror kept: those go with the others"
     newest = work.ledger.schema_at(work.source.name, table)
-    change = ShapeChange() if newest is None else work.shaping.change(newest)
-    tightening = Tightening(table, 0, change.tightened, change.rows_tightened, change.rehashed)
+    change = ShapeChange() if newest is None else work.shaping.shape_change(newest)
+    tightening = Tightening(
+        table, 0, change.tightened_columns, change.has_tighter_rows, change.has_new_key
+    )
     if not tightening.shows_less:
         return None
     reason = keep_clear_reason(work, table)
@@ -147,7 +149,7 @@ def new_tightenings(work: Workplace) -> Iterator[Tightening]:
     tables that the setting `tables` no longer matches."""
     source, shaping = work.source.name, work.shaping
     cursor = work.ledger.cursors(source).captured
-    if cursor is None or not shaping.hides:
+    if cursor is None or not shaping.has_rules:
         return
     for note in _tightenings_to_reread(work):
         yield replace(note.tightening, through=cursor.batch, kept_because=None)
@@ -163,15 +165,15 @@ def new_tightenings(work: Workplace) -> Iterator[Tightening]:
     history = work.ledger.schema_versions(source, *tables) if tables else []
     for version, name in _versions_with_settings(work, history, dropped):
         try:
-            change = shaping.change(_with_name(version, name))
+            change = shaping.shape_change(_with_name(version, name))
         except TableError:  # the table stops, since it cannot be shown as the settings say
             continue
         tightening = Tightening(
             version.table,
             cursor.batch,
-            change.tightened,
-            change.rows_tightened,
-            change.rehashed,
+            change.tightened_columns,
+            change.has_tighter_rows,
+            change.has_new_key,
             keep_clear_reason(work, name),
         )
         if tightening.shows_less and (version.table, _comparison_key(tightening)) not in recorded:

@@ -10,7 +10,7 @@ tables whose rows are read from the server.
 A table that a run cannot follow by the log alone is quarantined, and the next run reads
 it from the server. That run fixes its end after the reading, so that it covers the log
 up to the reading's high watermark. Changes in the log after the low watermark take
-precedence over the rows that were read.
+tables_by_precedence over the rows that were read.
 """
 
 from __future__ import annotations
@@ -728,7 +728,7 @@ def _changed_shape(work: Workplace, load: Load) -> str | None:
     if load.reading is None:
         return None
     try:
-        now = work.shaping.fingerprint(load.reading.schema)
+        now = work.shaping.shape_fingerprint(load.reading.schema)
     except TableError as error:
         return error.reason
     return None if now == load.reading.shape else "its settings show something else of it now"
