@@ -31,7 +31,7 @@ from lockstep.pipeline.schema.compare import (
 from lockstep.pipeline.schema.history import Knowledge, SchemaVersion, VersionOrigin
 from lockstep.pipeline.schema.model import TableSchema, schema_to_json
 from lockstep.pipeline.schema.refold import Disagreement
-from lockstep.pipeline.status.verdict import clock
+from lockstep.pipeline.status.verdict import utc_text
 from lockstep.pipeline.values.errors import NothingMatches
 from lockstep.pipeline.values.places import Place
 from lockstep.pipeline.values.shown import first_words, listed
@@ -163,7 +163,7 @@ def _heading(source: str, shown: ShownSchema, at: str | None) -> Iterator[str]:
     if statement is None:
         yield f"  {_ORIGINS[version.origin]}"
     else:
-        when = f"{clock(statement.committed_at)}  " if statement.committed_at else ""
+        when = f"{utc_text(statement.committed_at)}  " if statement.committed_at else ""
         yield f"  {when}{first_words(statement.text)}"
         for effect in statement.effects_on(shown.table):
             yield f"    {effect}"
