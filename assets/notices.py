@@ -16,7 +16,7 @@ from typing import Final
 
 from lockstep.assets.files import changing_object
 from lockstep.pipeline.check import longest_pause_from_now
-from lockstep.pipeline.run.context import Unwatched, Workplace
+from lockstep.pipeline.run.context import SilentProgress, Workplace
 from lockstep.pipeline.run.run import Site
 from lockstep.pipeline.run.status.status import standing_of
 from lockstep.pipeline.status.facts import Standing
@@ -39,7 +39,7 @@ def look_at(site: Site, source: SourceSettings, now: datetime) -> tuple[Standing
     work: Workplace | LockstepError
     try:
         # Nobody waits long for a look: its retries pause a tenth as long as a run's.
-        work = replace(site.workplace(source.name, Unwatched()), pause=a_tenth)
+        work = replace(site.workplace(source.name, SilentProgress()), pause=a_tenth)
     except LockstepError as error:
         work = error
     standing = standing_of(source.name, source.plan().patterns, ledger, work, now)

@@ -27,7 +27,7 @@ from lockstep.assets.other_runs import OtherRuns, Reported
 from lockstep.assets.run_events import tell_of_dead
 from lockstep.assets.runs import OpenSite
 from lockstep.pipeline.check import longest_pause_from_now
-from lockstep.pipeline.run.context import Unwatched
+from lockstep.pipeline.run.context import SilentProgress
 from lockstep.pipeline.run.status.status import log_seen
 from lockstep.pipeline.status.facts import Headroom, Lag
 from lockstep.pipeline.status.verdict import State, Verdict, risk_verdict, utc_text
@@ -199,7 +199,10 @@ def other_runs_sensor(
                 if (room := MOST - len(events)) <= 0:
                     break
                 try:
-                    work, consumers = adapters.workplace(name, Unwatched()), adapters.consumers()
+                    work, consumers = (
+                        adapters.workplace(name, SilentProgress()),
+                        adapters.consumers(),
+                    )
                     runs = OtherRuns(
                         log=context.log,
                         instance=context.instance,
@@ -279,7 +282,7 @@ def traffic_sensor(source: SourceSettings, open_site: OpenSite) -> dg.SensorDefi
                 return dg.SkipReason(busy)
             if ledger.cursors(name).acknowledged is None:
                 return dg.SkipReason(f"A person must start the first run of {name}.")
-            work = adapters.workplace(name, Unwatched())
+            work = adapters.workplace(name, SilentProgress())
             _, lag, room = log_seen(work, work.clock())
         why = why_now(name, trigger, lag, room, longest_pause_from_now(source.schedule))
         if why is None:

@@ -192,7 +192,7 @@ def written_event(
     comments of the columns."""
     parts = [part for content in contents for part in (*content.segments, content.snapshot)]
     size = sum(file.size for part in parts if part for file in part.files)
-    version = work.ledger.schema_version(work.source.name, merge.table, merge.shows)
+    version = work.ledger.schema_version(work.source.name, merge.table, merge.shown_version)
     return materialization(names, merge, lake, work.clock(), end, size, version, comments)
 
 

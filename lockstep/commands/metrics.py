@@ -35,7 +35,7 @@ from lockstep.pipeline.status.verdict import State, Verdict
 from lockstep.pipeline.values.errors import LockstepError, SpanRefused, StoppedBy
 from lockstep.resources.adapters import Adapters
 from lockstep.resources.config import SourceSettings
-from lockstep.streams import writing
+from lockstep.streams import file_errors
 
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
@@ -83,7 +83,7 @@ def _files(mirrors: Mirrors, states: Iterable[TableState]) -> int:
 def _replace(path: Path, text: str) -> None:
     """Replace the file atomically, so that a collector never reads a part of the text."""
     new_file = path.with_name(f".{path.name}.new")
-    with writing("The metrics", path, "--output"):
+    with file_errors("The metrics", path, "--output"):
         new_file.write_text(text, encoding="utf-8")
         new_file.replace(path)
 

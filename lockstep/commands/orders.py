@@ -11,10 +11,10 @@ from typing import Any
 
 from lockstep import exits
 from lockstep.context import CommandContext, Outcome
-from lockstep.grammar import UsageError, author, place_argument, reason, table_name
+from lockstep.grammar import UsageError, author_of, parse_table_name, place_argument, reason_of
 from lockstep.pipeline.model.json_values import attributes
 from lockstep.pipeline.model.table_state import OrderKind
-from lockstep.pipeline.run.context import Unwatched
+from lockstep.pipeline.run.context import SilentProgress
 from lockstep.pipeline.run.status.plan import Choice, choose_start
 from lockstep.pipeline.run.status.table_commands import (
     OrderRequest,
@@ -39,8 +39,8 @@ def _order(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     carry out is not recorded."""
     kind, asked = OrderKind(arguments.command), _asked(arguments)
     with context.adapters() as adapters:
-        source = context.source_of(adapters, arguments.source, asked.table)
-        work = adapters.workplace(source, Unwatched())
+        source = context.source_with_table(adapters, arguments.source, asked.table)
+        work = adapters.workplace(source, SilentProgress())
         if kind is OrderKind.RESUME and arguments.dry_run:
             forecast = plan_resume(work, asked)
             context.say(f"{source}: {forecast.next}\n  nothing is recorded (--dry-run)")
@@ -66,8 +66,8 @@ def _asked(arguments: argparse.Namespace) -> OrderRequest:
                 "--rename needs --schema, whose columns it renames.",
                 hint="add --schema FILE, with what `show create table` prints",
             )
-    table, text = table_name(arguments.table), reason(arguments)
-    return OrderRequest(table, author(arguments), text, statement, renames)
+    table, text = parse_table_name(arguments.table), reason_of(arguments)
+    return OrderRequest(table, author_of(arguments), text, statement, renames)
 
 
 def _read(path: Path) -> str:
@@ -115,16 +115,16 @@ def _choose_start(arguments: argparse.Namespace, context: CommandContext) -> Out
     """Record where the next run starts. Only that run uses the choice. A choice that no
     run could carry out is refused, and is not recorded."""
     place = place_argument(arguments.place, "PLACE", "start-at")
-    text = reason(arguments)
+    text = reason_of(arguments)
     source = context.one_source(arguments.source).name
     try:
         with (
             context.work_on(source) as (_, work),
             work.ledger.lock(source, holder_name("start-at"), None) as lease,
         ):
-            choice = choose_start(work, lease, place, text, author(arguments))
+            choice = choose_start(work, lease, place, text, author_of(arguments))
     except LockstepError as error:
-        return Outcome.of_sources({source: context.refused(source, error)})
+        return Outcome.of_sources({source: context.report_error(source, error)})
     context.say(*_start_lines(source, choice))
     next_start = choice.position and attributes(  # None if the server could not be asked
         choice, "position as start, follows, continuity, gap_tables, abandoned as abandons"

@@ -30,7 +30,7 @@ from lockstep.pipeline.supply.plan import (
 from lockstep.pipeline.values.errors import LockstepError, LogStops
 from lockstep.pipeline.values.places import Place
 from lockstep.pipeline.values.table import TableName
-from lockstep.printing import counted, origin_values, show_stopped, show_table
+from lockstep.printing import origin_values, pluralize, show_stopped_tables, show_table
 from lockstep.resources.adapters import Adapters
 
 _GTIDS: Final = 120
@@ -57,7 +57,7 @@ def _plan(
             work = replace(work, source=replace(work.source, until=until))
             plan = make_plan(work)
     except LockstepError as error:
-        return context.refused(source, error)
+        return context.report_error(source, error)
     show_plan(context, source, plan)
     if plan.refusal is not None:
         return plan.refusal.recovery.exit_code, plan_values(plan)
@@ -157,20 +157,20 @@ def show_plan(context: CommandContext, source: str, plan: RunPlan) -> None:
         context.say(f"  {table} {sentence}")
     if reading.foreign:
         context.say(
-            f"  not captured: {counted(reading.foreign, 'transaction')} without rows of captured "
+            f"  not captured: {pluralize(reading.foreign, 'transaction')} without rows of captured "
             f"tables, {reading.foreign_bytes:,} bytes of log"
         )
     for statement in reading.statements:
         context.say(f"  {statement.position}  {statement.text}\n    {statement.effect}")
     if reading.more_statements:
-        context.say(f"  and {counted(reading.more_statements, 'more statement')}")
+        context.say(f"  and {pluralize(reading.more_statements, 'more statement')}")
     for line in reading.passed:
         context.say(f"  {line}")
     for table, why in reading.rereads.items():
         context.say(f"  {table} is read from the source: {why}")
     if reading.quarantined:
         context.say("  would be quarantined:")
-        show_stopped(context, reading.quarantined)
+        show_stopped_tables(context, reading.quarantined)
 
 
 def _lines(source: str, plan: RunPlan) -> Iterator[str]:
@@ -287,10 +287,10 @@ def _reading_lines(reading: PlannedReading, seconds: float | None) -> Iterator[s
     rows = sum(table.counts.total for table in reading.tables.values())
     time = "" if seconds is None else f", about {seconds:,.0f} s to capture"
     yield (
-        f"  reads   {counted(reading.transactions, 'transaction')}, {counted(rows, 'row')}, "
+        f"  reads   {pluralize(reading.transactions, 'transaction')}, {pluralize(rows, 'row')}, "
         f"{reading.log_bytes:,} bytes of log{time}"
     )
     if reading.largest is not None and reading.transactions > 1:
         largest = reading.largest
-        size = f"{largest.bytes:,} bytes, {counted(largest.rows, 'row')}"
+        size = f"{largest.bytes:,} bytes, {pluralize(largest.rows, 'row')}"
         yield f"  largest {size}, at {largest.position}"

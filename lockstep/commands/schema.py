@@ -9,9 +9,9 @@ from typing import Any
 
 from lockstep import exits
 from lockstep.context import CommandContext, Outcome
-from lockstep.grammar import UsageError, place_option, table_name
+from lockstep.grammar import UsageError, parse_table_name, place_option
 from lockstep.pipeline.model.json_values import attributes
-from lockstep.pipeline.run.context import Unwatched, Workplace
+from lockstep.pipeline.run.context import SilentProgress, Workplace
 from lockstep.pipeline.run.proof.verify_schema import SchemaVerification, verify_schema
 from lockstep.pipeline.run.status.schema_history import (
     ShownSchema,
@@ -36,12 +36,12 @@ from lockstep.pipeline.values.errors import NothingMatches
 from lockstep.pipeline.values.places import Place
 from lockstep.pipeline.values.shown import first_words, listed
 from lockstep.pipeline.values.table import TableName
-from lockstep.printing import counted, show_table
+from lockstep.printing import pluralize, show_table
 from lockstep.resources.adapters import Adapters
 
 VERIFY = "verify"
 _SHAPE = "row_condition as rows, key_fingerprint as key"
-_ORIGINS = {
+_ORIGIN_WORDS = {
     VersionOrigin.BASELINE: "read from the server",
     VersionOrigin.STATEMENT: "made by a statement",
     VersionOrigin.TABLE_MAP: "read from the log, where it precedes the rows",
@@ -53,21 +53,21 @@ _ORIGINS = {
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     """Show one table, or verify all. `verify` has the exit code 4 if something differs,
     3 if the source changed too often meanwhile."""
-    verifies = arguments.table == VERIFY
-    if verifies and arguments.at:
+    is_verification = arguments.table == VERIFY
+    if is_verification and arguments.at:
         raise UsageError(
             "`lockstep schema verify` compares with the server as it is now.",
             hint="leave --at out",
         )
-    table = None if verifies else table_name(arguments.table)
+    table = None if is_verification else parse_table_name(arguments.table)
     place = place_option(arguments, "--at")
     with context.adapters() as adapters:
         if table is None:
-            return _verify(adapters, context, arguments.source)
-        return _show(adapters, context, arguments.source, table, place)
+            return _verify_all(adapters, context, arguments.source)
+        return _show_table(adapters, context, arguments.source, table, place)
 
 
-def _show(
+def _show_table(
     adapters: Adapters,
     context: CommandContext,
     source_name: str | None,
@@ -81,7 +81,7 @@ def _show(
         name = source.name
 
         def work(name: str = name) -> Workplace:
-            return adapters.workplace(name, Unwatched())
+            return adapters.workplace(name, SilentProgress())
 
         try:
             shown = show_schema(adapters.ledger(), name, table, place, work)
@@ -94,7 +94,7 @@ def _show(
     raise unknown_table(table, tables, "the history")
 
 
-def _verify(adapters: Adapters, context: CommandContext, source_name: str | None) -> Outcome:
+def _verify_all(adapters: Adapters, context: CommandContext, source_name: str | None) -> Outcome:
     answers: dict[str, tuple[int, dict[str, Any]]] = {}
     for source in context.sources(source_name):
         with context.watch(source.name) as progress:
@@ -151,7 +151,7 @@ def show_schema_of(
     schema = shown.shown.version.schema
     if schema is not None:
         _show_columns(context, shown.shown.version, schema)
-    context.say(f"  {counted(len(shown.versions), 'version')}:")
+    context.say(f"  {pluralize(len(shown.versions), 'version')}:")
     for version in shown.versions:
         context.say(*_version_lines(version, marked=version is shown.shown))
 
@@ -161,7 +161,7 @@ def _heading(source: str, shown: ShownSchema, at: str | None) -> Iterator[str]:
     place = f" at {at}" if at else ""
     yield f"{source}: {shown.table}{place}: version {version.version}, since {version.since}"
     if statement is None:
-        yield f"  {_ORIGINS[version.origin]}"
+        yield f"  {_ORIGIN_WORDS[version.origin]}"
     else:
         when = f"{utc_text(statement.committed_at)}  " if statement.committed_at else ""
         yield f"  {when}{first_words(statement.text)}"
@@ -213,7 +213,7 @@ def _show_columns(context: CommandContext, version: SchemaVersion, schema: Table
 def _version_lines(shown: ShownVersion, *, marked: bool) -> Iterator[str]:
     version, statement = shown.version, shown.statement
     mark = "→" if marked else " "
-    origin = _ORIGINS[version.origin] if statement is None else first_words(statement.text)
+    origin = _ORIGIN_WORDS[version.origin] if statement is None else first_words(statement.text)
     yield f"  {mark} {version.version:>3}  {version.since}  {origin}"
     if version.knowledge is not Knowledge.KNOWN:
         yield f"         {_state(shown)}"
@@ -244,14 +244,14 @@ def verification_values(verification: SchemaVerification) -> dict[str, Any]:
 def verification_lines(source: str, verification: SchemaVerification) -> Iterator[str]:
     result = "differs from" if verification.folded else "equals"
     yield (
-        f"{source}: the history ({counted(verification.statements, 'statement')}, "
-        f"{counted(verification.versions, 'version')}) {result} what its statements make"
+        f"{source}: the history ({pluralize(verification.statements, 'statement')}, "
+        f"{pluralize(verification.versions, 'version')}) {result} what its statements make"
     )
     for disagreement in verification.folded:
         yield from _disagreement(disagreement, "recorded, applied again")
     equal = verification.compared - len(verification.differing) - len(verification.unknown)
     yield (
-        f"{source} at {verification.at}: {equal} of {counted(verification.compared, 'table')} "
+        f"{source} at {verification.at}: {equal} of {pluralize(verification.compared, 'table')} "
         f"{'is' if equal == 1 else 'are'} on the server as in the history, "
         f"{verification.seconds:.1f} s"
     )

@@ -30,7 +30,7 @@ from lockstep.pipeline.values.errors import LockstepError, Recovery
 from lockstep.pipeline.values.mirror_names import MirrorNames
 from lockstep.pipeline.values.shown import listed
 from lockstep.pipeline.values.table import TableName
-from lockstep.printing import counted, lines, partial_lines
+from lockstep.printing import align_pairs, partial_table_lines, pluralize
 from lockstep.resources.adapters import Adapters
 
 _BATCHES: Final = 20
@@ -70,7 +70,7 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
             if catalog is not None:
                 context.say(_catalog_line(catalog))
             if consumers:
-                context.say(lines(consumer_pairs(consumers)))
+                context.say(align_pairs(consumer_pairs(consumers)))
     return Outcome.of_sources(answers)
 
 
@@ -222,11 +222,11 @@ def status_lines(
         pairs["being run by"] = f"{lease.holder}, since {utc_text(lease.taken_at)}{beat}"
     if (choice := standing.override) is not None:
         pairs["next start"] = f"{choice.place}, chosen by {choice.author}: {choice.reason}"
-    yield lines(pairs)
+    yield align_pairs(pairs)
     yield from _gap_lines(standing)
     for table in standing.loads:
         yield f"  following, reading rows: {table.sentence()}"
-    yield from partial_lines(standing.extents)
+    yield from partial_table_lines(standing.extents)
     yield from proof_lines(standing.proofs, standing.stopped_names, now)
     if standing.unproven is not None:
         names = ", ".join(map(str, sorted(standing.unproven.tables)))
@@ -299,7 +299,7 @@ def _lag(standing: Standing) -> str:
     if lag.seconds is not None:
         parts.append("none" if not lag.seconds else spoken(timedelta(seconds=lag.seconds)))
     if lag.transactions is not None:
-        parts.append(counted(lag.transactions, "transaction"))
+        parts.append(pluralize(lag.transactions, "transaction"))
     if lag.log_bytes is not None:
         parts.append(f"{lag.log_bytes:,} bytes of log")
     return ", ".join(parts) or "unknown"
@@ -320,16 +320,16 @@ def proof_lines(
     """Yield the tables that differed in their last comparison, then the age of the
     oldest proof of tables that follow the source."""
     for table, proof in open_differences(proofs).items():
-        rows, when = counted(proof.differing, "row"), utc_text(proof.compared_at)
+        rows, when = pluralize(proof.differing, "row"), utc_text(proof.compared_at)
         yield f"  {table} differs from MySQL: {rows} when compared {when}"
         yield f"    hint: `lockstep verify {table}` shows which rows, `--repair` corrects them"
     proven = proven_since(proofs, stopped).values()
     if proven:
         oldest = spoken(max(now - min(proven), now - now))
-        tables = counted(len(proven), "table")
+        tables = pluralize(len(proven), "table")
         yield f"  proven equal to MySQL: {tables}, the oldest proof {oldest} ago"
     if stopped and proofs:
-        yield f"  not proven: {counted(len(stopped), 'table')} that stopped"
+        yield f"  not proven: {pluralize(len(stopped), 'table')} that stopped"
 
 
 # -- tables that are not followed just now ----------------------------------------------------
@@ -413,14 +413,14 @@ def _consumer_sentence(consumer: Consumer) -> str:
         place = "before the first batch"
     behind = "nothing behind"
     if consumer.behind:
-        batches = counted(consumer.behind, "batch", "batches")
-        behind = f"{batches} behind ({counted(consumer.changes, 'change')})"
-    out = f", {counted(consumer.out, 'delivery', 'deliveries')} out" if consumer.out else ""
+        batches = pluralize(consumer.behind, "batch", "batches")
+        behind = f"{batches} behind ({pluralize(consumer.changes, 'change')})"
+    out = f", {pluralize(consumer.out, 'delivery', 'deliveries')} out" if consumer.out else ""
     return f"{place}, {behind}{out}"
 
 
 def _catalog_line(standing: CatalogStanding) -> str:
-    line = f"  catalog: {counted(standing.registered, 'table')} registered"
+    line = f"  catalog: {pluralize(standing.registered, 'table')} registered"
     if standing.waiting:
         line += f"; waiting for the next run: {listed(standing.waiting)}"
     if standing.left:

@@ -41,10 +41,10 @@ from lockstep.pipeline.model.foreign_commits import AllExpected
 from lockstep.pipeline.model.table_state import TableState
 from lockstep.pipeline.run.agreement.changelog_files import changelogs_of
 from lockstep.pipeline.run.agreement.lake_logs import judged_mirror
-from lockstep.pipeline.run.commit_records import (
-    cleared_metadata,
-    forgotten_metadata,
-    upkept_metadata,
+from lockstep.pipeline.run.commit_metadata import (
+    clearing_metadata,
+    deletion_metadata,
+    upkeep_metadata,
 )
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.mirror_places import delete_former, former_places, owner_of
@@ -52,8 +52,8 @@ from lockstep.pipeline.run.reshaping import keep_clear, note_keep_clear
 from lockstep.pipeline.schema.history import REDACTED_TEXT, SchemaStatement
 from lockstep.pipeline.schema.model import TableSchema
 from lockstep.pipeline.schema.refold import read_stored_context
-from lockstep.pipeline.shape.redaction import REDACTED, redacted
-from lockstep.pipeline.shape.shaping import redacted as redacted_schema
+from lockstep.pipeline.shape.redaction import REDACTED, redact_statement
+from lockstep.pipeline.shape.shaping import redact_schema
 from lockstep.pipeline.upkeep.clearing import ClearedFile, ClearedLedgerRows, UnclearedValues
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.errors import LeaseLost, LockstepError, TableError
@@ -139,7 +139,7 @@ def _clear_changes(work: Workplace, lease: Lease, note: UnclearedValues) -> None
                 schema=_NO_COLUMNS,
                 removed=old_paths,
                 files=(),
-                user_metadata=forgotten_metadata(work, note.table, 0, through),
+                user_metadata=deletion_metadata(work, note.table, 0, through),
                 require_held=require_held,
             )
         work.segments.purge(changelog.folder, through, require_held=require_held)
@@ -205,11 +205,13 @@ def upkeep_target(
     version, written_version = relation.newest, write.delta_version
     for commit in work.mirrors.history(mirror):
         if (
-            written_version in (commit.delta_version, commit.repeats)
+            written_version in (commit.delta_version, commit.repeated_version)
             and commit.user_metadata is not None
         ):
-            metadata = upkept_metadata(write, commit.user_metadata)
-            is_repeat = commit.delta_version == version and commit.repeats == written_version
+            metadata = upkeep_metadata(write, commit.user_metadata)
+            is_repeat = (
+                commit.delta_version == version and commit.repeated_version == written_version
+            )
             is_unrecorded = is_repeat and upkeep_version < version
             return UpkeepTarget(
                 state.table, mirror, version, written_version, metadata, is_unrecorded
@@ -262,7 +264,7 @@ def _redacted_statement(statement: SchemaStatement) -> SchemaStatement:
     whole, because it is not known which of them are values."""
     if statement.context.get(REDACTED_TEXT):
         return statement
-    text = redacted(statement.text, read_stored_context(statement.context))
+    text = redact_statement(statement.text, read_stored_context(statement.context))
     effects = tuple(replace(effect, words=REDACTED) for effect in statement.effects)
     context = {**statement.context, REDACTED_TEXT: True}
     return replace(statement, text=text, effects=effects, context=context)
@@ -293,7 +295,7 @@ def _clear_texts(
             schema=SYSTEM_TABLE_SCHEMAS[system_table],
             removed=[file.before for file in cleared],
             files=[file.after for file in cleared],
-            user_metadata=cleared_metadata(work, system_table, through),
+            user_metadata=clearing_metadata(work, system_table, through),
             require_held=require_held,
         )
         work.ledger.clear_files(lease, cleared)
@@ -398,7 +400,7 @@ def _clear_structures(work: Workplace, note: UnclearedValues) -> None:
     def cleared(schema: TableSchema) -> TableSchema:
         if schema.name != note.table or (newest is not None and schema == newest.schema):
             return schema
-        return redacted_schema(schema, _columns_to_redact(note, schema))
+        return redact_schema(schema, _columns_to_redact(note, schema))
 
     work.claims.clear_structures(work.source.name, cleared)
 
@@ -410,14 +412,16 @@ def _redacted_ledger_rows(
     versions = [
         version
         if version.schema is None
-        else work.shaping.cleared(version, _columns_to_redact(note, version.schema))
+        else work.shaping.cleared_version(version, _columns_to_redact(note, version.schema))
         for version in work.ledger.schema_versions(source, note.table)
         if version.batch <= note.tightening.through
     ]
     loads = [
         (
             load,
-            redacted_schema(schema, work.shaping.hidden(schema) | _columns_to_redact(note, schema)),
+            redact_schema(
+                schema, work.shaping.hidden_columns(schema) | _columns_to_redact(note, schema)
+            ),
         )
         for load, schema in work.ledger.ended_loads(source, note.table)
     ]

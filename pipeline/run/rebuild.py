@@ -34,7 +34,7 @@ from lockstep.pipeline.mirror.merging import (
 )
 from lockstep.pipeline.mirror.system_tables import system_table_path
 from lockstep.pipeline.model.batch import Batch, TableContent
-from lockstep.pipeline.model.lake_commit import WriteKind, stamp
+from lockstep.pipeline.model.lake_commit import WriteKind, metadata_text
 from lockstep.pipeline.model.table_state import TableEvent, TableEventKind
 from lockstep.pipeline.ports.held import no_check
 from lockstep.pipeline.ports.ledger import content_of, contents_of
@@ -590,7 +590,7 @@ def _application(work: Workplace, origin: RebuildOrigin) -> str:
 def _words(work: Workplace, origin: RebuildOrigin, number: int) -> str:
     """Return the user metadata of a commit. It names the place of the log that the
     table shows after its last commit."""
-    return stamp(
+    return metadata_text(
         {
             "kind": WriteKind.REWRITE.value,
             "ledger": work.ledger.identity(),

@@ -111,7 +111,7 @@ def tables_shown_differently(work: Workplace) -> Iterator[tuple[TableState, Tabl
         if newest is None:
             continue
         try:
-            why = shaping.why_changed(newest)
+            why = shaping.reason_changed(newest)
         except TableError as error:
             yield state, error
             continue
@@ -127,8 +127,10 @@ def still_in_plaintext(work: Workplace, table: TableName) -> str | None:
         if note.table == table:
             return f"{note.sentence}, also in rows that its mirror kept: those go with the others"
     newest = work.ledger.schema_at(work.source.name, table)
-    change = ShapeChange() if newest is None else work.shaping.change(newest)
-    less = Tightening(table, 0, change.tightened, change.rows_tightened, change.rehashed)
+    change = ShapeChange() if newest is None else work.shaping.shape_change(newest)
+    less = Tightening(
+        table, 0, change.tightened_columns, change.has_tighter_rows, change.has_new_key
+    )
     if not less.shows_less:
         return None
     reason = keep_clear(work, table)
@@ -146,7 +148,7 @@ def new_tightenings(work: Workplace) -> Iterator[Tightening]:
     tables that the setting `tables` no longer matches."""
     source, shaping = work.source.name, work.shaping
     cursor = work.ledger.cursors(source).captured
-    if cursor is None or not shaping.hides:
+    if cursor is None or not shaping.has_rules:
         return
     for note in _still_showing(work):
         yield replace(note.tightening, through=cursor.batch, kept_because=None)
@@ -162,15 +164,15 @@ def new_tightenings(work: Workplace) -> Iterator[Tightening]:
     history = work.ledger.schema_versions(source, *ruled) if ruled else []
     for version, name in _with_settings(work, history, dropped):
         try:
-            change = shaping.change(_called(version, name))
+            change = shaping.shape_change(_called(version, name))
         except TableError:  # the table stops, since it cannot be shown as the settings say
             continue
         tightening = Tightening(
             version.table,
             cursor.batch,
-            change.tightened,
-            change.rows_tightened,
-            change.rehashed,
+            change.tightened_columns,
+            change.has_tighter_rows,
+            change.has_new_key,
             keep_clear(work, name),
         )
         if tightening.shows_less and (version.table, _less(tightening)) not in recorded:

@@ -728,7 +728,7 @@ def _changed_shape(work: Workplace, load: Load) -> str | None:
     if load.reading is None:
         return None
     try:
-        now = work.shaping.fingerprint(load.reading.schema)
+        now = work.shaping.shape_fingerprint(load.reading.schema)
     except TableError as error:
         return error.reason
     return None if now == load.reading.shape else "its settings show something else of it now"

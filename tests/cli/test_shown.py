@@ -49,7 +49,7 @@ from lockstep.pipeline.values.gtid import GtidSet
 from lockstep.pipeline.values.places import Earliest, Latest
 from lockstep.pipeline.values.position import Coordinates, Position
 from lockstep.pipeline.values.table import TableName
-from lockstep.printing import show_stopped, show_table
+from lockstep.printing import show_stopped_tables, show_table
 from lockstep.streams import Streams
 
 OK = Finding("ok", "gtid_mode", "gtid_mode = ON", topic="the log")
@@ -220,7 +220,9 @@ names = st.from_regex(r"[a-z_]{1,64}\.[a-z_$0-9]{1,64}", fullmatch=True)
 def page(width: int = 200) -> tuple[CommandContext, io.StringIO]:
     out = io.StringIO()
     context = CommandContext(Path("x"), cast("Streams", None), wants_json=False)
-    vars(context)["page"] = Console(file=out, width=width, highlight=False, soft_wrap=True)
+    vars(context)["answer_console"] = Console(
+        file=out, width=width, highlight=False, soft_wrap=True
+    )
     return context, out
 
 
@@ -236,7 +238,7 @@ def test_tables_that_stopped_for_one_reason_are_told_together() -> None:
         for n in range(7)
     ]
     other = StoppedTable(TableName("shop", "x"), "it differs", "look", "a place")
-    show_stopped(context, [*alike[:3], other, *alike[3:]])
+    show_stopped_tables(context, [*alike[:3], other, *alike[3:]])
     assert out.getvalue().splitlines() == [
         f"{five} and 2 more are stopped by Lockstep at a place: they went",
         *(f"  hint: {hint.format(n)}" for n in range(5)),

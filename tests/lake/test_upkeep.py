@@ -13,8 +13,8 @@ from deltalake import DeltaTable, write_deltalake
 
 from lockstep.pipeline.mirror.evolution import MAPPING
 from lockstep.pipeline.mirror.strategy import NOTHING
-from lockstep.pipeline.model.foreign_commits import foreign
-from lockstep.pipeline.model.lake_commit import stamp
+from lockstep.pipeline.model.foreign_commits import judge_foreign
+from lockstep.pipeline.model.lake_commit import metadata_text
 from lockstep.pipeline.ports.mirror_writes import SetProperties
 from lockstep.pipeline.upkeep.decide import FileTotal, StepKind, UpkeepPolicy, decide
 from lockstep.pipeline.values.errors import CommitConflict
@@ -25,7 +25,7 @@ from tests.lake.conftest import lake_at
 from tests.lake.made import a_write
 
 MIRROR = "shop/shop/people"
-SAID = stamp({"kind": "upkeep", "shows": 3})
+SAID = metadata_text({"kind": "upkeep", "shows": 3})
 
 
 def test_deleted_rows_go_from_the_files(
@@ -56,7 +56,7 @@ def test_deleted_rows_go_from_the_files(
     assert upkeep.carry_out(MIRROR, step, SAID, 3) == 4
     assert upkeep.carry_out(MIRROR, step, SAID, 4) is None
     (commit,) = mirrors.log_above(MIRROR, 3).commits
-    assert (commit.repeats, foreign(commit), commit.user_metadata) == (3, None, SAID)
+    assert (commit.repeated_version, judge_foreign(commit), commit.user_metadata) == (3, None, SAID)
     found = upkeep.files(MIRROR)
     assert (found.rows, found.deleted_rows, found.unneeded.count) == (70, 0, 0)
     left = [row for batch in mirrors.rows(MIRROR, ["id"], 4) for row in batch["id"].to_pylist()]

@@ -8,14 +8,20 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep.pipeline.model.foreign_commits import Ahead, AllExpected, Foreign, MirrorRecord, judge
+from lockstep.pipeline.model.foreign_commits import (
+    Ahead,
+    AllExpected,
+    Foreign,
+    MirrorRecord,
+    judge_mirror_log,
+)
 from lockstep.pipeline.model.lake_commit import (
     FileAction,
     LakeCommit,
     LogAbove,
     WriteKind,
-    metadata_for_kind,
-    stamp,
+    metadata_of_kind,
+    metadata_text,
 )
 from lockstep.pipeline.recovery import mirror_facts
 from lockstep.pipeline.upkeep.decide import (
@@ -62,7 +68,9 @@ APP = "lockstep/s/a.b/mirror/2"
 
 def a_repeat(added: int, removed: int) -> LakeCommit:
     """Version 9, which says that it shows the rows of version 7."""
-    said = metadata_for_kind(stamp(SAID), WriteKind.UPKEEP, app_id=APP, txn_version=5, shows=7)
+    said = metadata_of_kind(
+        metadata_text(SAID), WriteKind.UPKEEP, app_id=APP, txn_version=5, shows=7
+    )
     adds = (FileAction("new", added, data_change=False),)
     removes = (FileAction("old", removed, data_change=False),)
     return LakeCommit(9, "OPTIMIZE", NOW, said, {}, adds, removes)
@@ -73,8 +81,8 @@ def test_a_commit_of_upkeep_is_held_to_what_it_says(added: int, removed: int, la
     """It passes if it leaves the table as it was; and where the write's own commit is not in the
     log any more, it tells a new ledger what the write did."""
     commit = a_repeat(added, removed)
-    expected = MirrorRecord("l", APP, None, None, looked=8, last=last)
-    found = judge(LogAbove(9, None, (commit,)), expected)
+    expected = MirrorRecord("l", APP, None, None, examined_version=8, last_txn_version=last)
+    found = judge_mirror_log(LogAbove(9, None, (commit,)), expected)
     if last < 5:
         assert isinstance(found, Ahead)
     else:

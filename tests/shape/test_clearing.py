@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from lockstep.pipeline.model.lake_commit import WriteKind, metadata_for_kind
+from lockstep.pipeline.model.lake_commit import WriteKind, metadata_of_kind
 from lockstep.pipeline.model.table_state import OrderKind
 from lockstep.pipeline.replay.spans import Span
 from lockstep.pipeline.run.acknowledge import acknowledge
@@ -301,7 +301,7 @@ def test_two_versions_of_upkeep_are_cleared_with_the_rest(cleared: Cleared) -> N
     cleared.hide()
     cleared.follower.run()
     commits = cleared.follower.lake.tables[mirror]
-    said = metadata_for_kind(commits[-1].user_metadata, WriteKind.UPKEEP, shows=len(commits) - 1)
+    said = metadata_of_kind(commits[-1].user_metadata, WriteKind.UPKEEP, shows=len(commits) - 1)
     for _ in range(2):
         commits.append(replace(commits[-1], app_id="", user_metadata=said, operation="OPTIMIZE"))
     cleared.clear()

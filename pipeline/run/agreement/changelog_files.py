@@ -27,18 +27,18 @@ from lockstep.pipeline.model.batch import BatchState
 from lockstep.pipeline.model.foreign_commits import (
     AllExpected,
     Behind,
-    Difference,
+    FileDifference,
     ForeignFiles,
     RecordedFiles,
-    difference,
+    changes_more_than_files,
+    file_difference,
     foreign_files,
-    reshaped,
 )
-from lockstep.pipeline.model.lake_commit import RESTORED, LogAbove
+from lockstep.pipeline.model.lake_commit import RESTORE_OPERATION, LogAbove
 from lockstep.pipeline.model.table_state import TableState
 from lockstep.pipeline.ports.ledger import content_of
 from lockstep.pipeline.run.agreement.lake_logs import changelog_error, judged_changelog, replay_hint
-from lockstep.pipeline.run.commit_records import restated_metadata
+from lockstep.pipeline.run.commit_metadata import restatement_metadata
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.errors import (
@@ -151,14 +151,14 @@ def listing_difference(
     changelog: ChangelogTable,
     recorded: RecordedFiles,
     foreign: ForeignFiles | None = None,
-) -> Difference:
+) -> FileDifference:
     """Return how the changelog's list differs from the recorded files; an empty
     difference if the changelog does not exist."""
     listed = work.changelog.listed_files(changelog.folder)
     if listed is None:
-        return Difference()
+        return FileDifference()
     batches_in = partial(batches_of, work, changelog.folder)
-    return difference(listed, recorded, foreign or ForeignFiles(), batches_in)
+    return file_difference(listed, recorded, foreign or ForeignFiles(), batches_in)
 
 
 def batches_of(work: Workplace, folder: str, path: str) -> frozenset[int]:
@@ -197,7 +197,7 @@ class Agreement:
     version of the last look."""
 
     changelog: ChangelogTable
-    found: Difference = field(default_factory=Difference)
+    found: FileDifference = field(default_factory=FileDifference)
     error: TableError | None = None
     left: str | None = None
     commits: tuple[int, ...] = ()
@@ -217,7 +217,7 @@ class Agreement:
             sentences.append(f"its changelog was not set right: {self.left}")
         elif self.found:
             lists = f"its changelog lists {len(self.found.surplus)} files that were not recorded"
-            lacks = f"does not list {len(self.found.lacking)} that were captured"
+            lacks = f"does not list {len(self.found.missing)} that were captured"
             sentences.append(f"{lists} and {lacks}")
         if self.righted:
             sentences.append("the captured files are listed again")
@@ -286,19 +286,19 @@ def _once(
     restores = (
         commit.delta_version
         for commit in look.commits
-        if commit.ours and commit.operation == RESTORED
+        if commit.is_ours and commit.operation == RESTORE_OPERATION
     )
     since = max(restores, default=-1)
     counting = [commit for commit in look.commits if commit.delta_version > since]
     try:
-        if lease is not None and looked is not None and any(map(reshaped, counting)):
+        if lease is not None and looked is not None and any(map(changes_more_than_files, counting)):
             version = _restored(work, lease, changelog, looked)
             return replace(agreement, commits=(*commits, version))
         mismatch = listing_difference(
             work, changelog, recorded_files(work, changelog), foreign_files(counting)
         )
-        lost = lost_files(work, changelog, mismatch.lacking)
-        back = [file for file in mismatch.lacking if file.path not in lost]
+        lost = lost_files(work, changelog, mismatch.missing)
+        back = [file for file in mismatch.missing if file.path not in lost]
         if not back and not mismatch.surplus:
             return agreement
         reason = why_not_corrected(work, changelog, mismatch.surplus, lost)
@@ -368,7 +368,7 @@ def _listed_again(
             schema=columns_of(work, changelog, back),
             removed=surplus,
             files=back,
-            user_metadata=restated_metadata(work, changelog.table, newest),
+            user_metadata=restatement_metadata(work, changelog.table, newest),
             require_held=lambda: work.ledger.require_held(lease),
         )
     except SegmentsLost as error:
@@ -383,7 +383,7 @@ def _restored(work: Workplace, lease: Lease, changelog: ChangelogTable, version:
         version,
         app_id=f"{changelog.app_id}/restated",
         number=_newest(work),
-        user_metadata=restated_metadata(work, changelog.table, _newest(work)),
+        user_metadata=restatement_metadata(work, changelog.table, _newest(work)),
         require_held=lambda: work.ledger.require_held(lease),
     )
 

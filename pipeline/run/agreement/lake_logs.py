@@ -25,8 +25,8 @@ from lockstep.pipeline.model.foreign_commits import (
     MirrorRecord,
     Moved,
     Unknown,
-    judge,
-    judge_changelog,
+    judge_changelog_log,
+    judge_mirror_log,
 )
 from lockstep.pipeline.model.lake_commit import LakeCommit, LogAbove
 from lockstep.pipeline.model.table_state import TableCondition, TableState
@@ -58,7 +58,7 @@ def judge_mirror(
 ) -> int | None:
     """Judge the commits to a mirror since the last look, and return its newest version;
     None if the mirror does not exist. `looked`: the version of the last look. `intent`:
-    an open write, whose commit is expected. `replaced`: as in `judge`. `newest`: the
+    an open write, whose commit is expected. `replaced`: as in `judge_mirror_log`. `newest`: the
     mirror's writes, if the caller has them from the ledger.
 
     Raise `TableError` for what concerns the table, `ForeignCommit` for what concerns
@@ -89,12 +89,14 @@ def judged_mirror(
         ledger=work.ledger.identity(),
         app_id=app_id,
         settled=newest.settled,
-        intent=intent,
-        looked=looked,
-        begun=-1 if state.adopted is None else state.adopted,
-        last=newest.intended,
+        open_intent=intent,
+        examined_version=looked,
+        adopted_version=-1 if state.adopted is None else state.adopted,
+        last_txn_version=newest.intended,
     )
-    return judge(work.mirrors.log_above(state.mirror, expected.since), expected, replaced=replaced)
+    return judge_mirror_log(
+        work.mirrors.log_above(state.mirror, expected.examined_through), expected, replaced=replaced
+    )
 
 
 def judged_changelog(work: Workplace, look: LogAbove, looked: int) -> Judgement:
@@ -102,9 +104,9 @@ def judged_changelog(work: Workplace, look: LogAbove, looked: int) -> Judgement:
     (`_transactions`, `_ddl`), since the last look."""
     source = work.source.name
     numbers = {
-        commit.said["batches"][-1]
+        commit.metadata["batches"][-1]
         for commit in look.commits
-        if commit.said and "batches" in commit.said
+        if commit.metadata and "batches" in commit.metadata
     }
     batches = {
         batch.id: batch
@@ -113,7 +115,7 @@ def judged_changelog(work: Workplace, look: LogAbove, looked: int) -> Judgement:
     }
     ledger = work.ledger
     pruned, revised = ledger.pruned_through(source), ledger.revisions(source).newest
-    return judge_changelog(look, looked, ledger.identity(), batches, pruned, revised)
+    return judge_changelog_log(look, looked, ledger.identity(), batches, pruned, revised)
 
 
 def changelog_error(
@@ -191,7 +193,7 @@ def unknown_batches(work: Workplace) -> ForeignCommit | None:
     for folder in work.claims.tables(source):
         if folder in looked or not folder.startswith(f"{source}/_"):
             continue
-        commit = next((commit for commit in work.mirrors.history(folder) if commit.ours), None)
+        commit = next((commit for commit in work.mirrors.history(folder) if commit.is_ours), None)
         if commit is None:
             continue
         relation = judged_changelog(work, LogAbove(commit.delta_version, commits=(commit,)), -1)
@@ -302,7 +304,7 @@ def ahead(
     source: str, folder: str, commit: LakeCommit, ledger: str | None, own: str
 ) -> ForeignCommit:
     """Return the error for a commit of Lockstep that the ledger does not know."""
-    metadata = commit.said or {}
+    metadata = commit.metadata or {}
     batches, position = metadata.get("batches"), metadata.get("position")
     subject = f"version {commit.delta_version} of {folder} ({clock(commit)})"
     if batches:
@@ -362,4 +364,4 @@ def _is_foreign(work: Workplace, folder: str) -> bool:
     commits is Lockstep's."""
     if work.mirrors.version(folder) is None:
         return False
-    return not any(commit.ours for commit in islice(work.mirrors.history(folder), _COMMITS))
+    return not any(commit.is_ours for commit in islice(work.mirrors.history(folder), _COMMITS))

@@ -176,7 +176,7 @@ def _table_of(commits: Iterable[LakeCommit]) -> TableName | None:
     """Return the table of a changelog, from the newest commit that names it."""
     for commit in commits:
         with suppress(KeyError, TypeError, ValueError):
-            return table_named(commit.said or {})
+            return table_named(commit.metadata or {})
     return None
 
 
@@ -185,7 +185,7 @@ def _numbers(commits: Iterable[LakeCommit]) -> Iterable[int]:
     changelog's batches and revisions."""
     for commit in commits:
         yield from (n for name, n in commit.transactions.items() if name.startswith("lockstep/"))
-        number = (commit.said or {}).get("txn_version")
+        number = (commit.metadata or {}).get("txn_version")
         if isinstance(number, int):
             yield number
 
@@ -407,7 +407,10 @@ def _shown_otherwise(
             (schema for schema in schemas if schema.name == version.table), version.schema
         )
         with suppress(TableError):
-            if schema is not None and work.shaping.fingerprint(schema) == mirror_version.shape:
+            if (
+                schema is not None
+                and work.shaping.shape_fingerprint(schema) == mirror_version.shape
+            ):
                 continue
         return True
     return False

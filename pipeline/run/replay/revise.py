@@ -24,7 +24,7 @@ from lockstep.pipeline.run.agreement.changelog_files import (
     why_not_corrected,
 )
 from lockstep.pipeline.run.agreement.lake_logs import judged_changelog
-from lockstep.pipeline.run.commit_records import revised_metadata
+from lockstep.pipeline.run.commit_metadata import revision_metadata
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.replay.segment_comparison import SegmentResult
 from lockstep.pipeline.values.decisions import Lease
@@ -140,7 +140,7 @@ def _listing(work: Workplace, changelog: ChangelogTable, parts: Iterable[_Part])
             files.pop(file.path, None)
         new |= {file.path: file for file in part.new.files}
     mismatch = listing_difference(work, changelog, replace(recorded, files=files | new))
-    unlisted = [file for file in mismatch.lacking if file.path not in new]
+    unlisted = [file for file in mismatch.missing if file.path not in new]
     lost = lost_files(work, changelog, unlisted)
     foreign = [path for path in mismatch.surplus if batch_and_version_of(path) is None]
     refusal = why_not_corrected(work, changelog, foreign, lost)
@@ -198,7 +198,7 @@ def _commit(
         schema=columns_of(work, changelog, listing.added),
         removed=listing.removed,
         files=listing.added,
-        user_metadata=revised_metadata(
+        user_metadata=revision_metadata(
             work,
             parts[0].new.table,
             (min(numbers), max(numbers)),

@@ -52,7 +52,7 @@ from lockstep.pipeline.model.lake_commit import WriteKind
 from lockstep.pipeline.model.table_state import SnapshotPart, TableEventKind, TableState
 from lockstep.pipeline.ports.ledger import contents_of
 from lockstep.pipeline.ports.mirror_writes import MirrorStep
-from lockstep.pipeline.run.commit_records import commit_metadata
+from lockstep.pipeline.run.commit_metadata import commit_metadata
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.stop_errors import reread_error
 from lockstep.pipeline.run.write.copying import (
@@ -504,7 +504,7 @@ def _readable(work: Workplace, records: TableRecords, task: Task, after: int) ->
     same rows and columns, if upkeep cut the mirror's log after `after`."""
     if records.upkeep_version > after:
         commit = work.mirrors.log_above(task.state.mirror, records.upkeep_version).base
-        if commit is not None and commit.repeats == after:
+        if commit is not None and commit.repeated_version == after:
             return records.upkeep_version
     return after
 

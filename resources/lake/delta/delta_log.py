@@ -33,7 +33,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from lockstep.pipeline.model.lake_commit import (
-    STATISTICS,
+    STATISTICS_OPERATION,
     FileAction,
     LakeCommit,
     LogAbove,
@@ -212,7 +212,7 @@ def _parsed(version: int, text: str, kinds: Iterable[str]) -> LakeCommit:
         transactions=transactions,
         adds=tuple(adds),
         removes=tuple(removes),
-        altered=altered,
+        metadata_change=altered,
     )
 
 
@@ -231,14 +231,17 @@ def _judgeable(table: LakePath, commit: LakeCommit) -> LakeCommit:
     """Return a commit with the facts by which `pipeline.model.foreign_commits` judges
     whether it changed rows: the changes of columns and properties, and the rows of
     removed files. Only commits of other writers and of upkeep are judged."""
-    if commit.ours and commit.repeats is None:
+    if commit.is_ours and commit.repeated_version is None:
         return commit
-    if commit.altered is not None:
-        commit = replace(commit, altered=_altered(table, commit.delta_version))
-    if any(remove.rows is None for remove in commit.removes) or commit.operation == STATISTICS:
+    if commit.metadata_change is not None:
+        commit = replace(commit, metadata_change=_altered(table, commit.delta_version))
+    if (
+        any(remove.row_count is None for remove in commit.removes)
+        or commit.operation == STATISTICS_OPERATION
+    ):
         before = _rows_before(table, commit.delta_version)
         removes = [_counted(remove, before) for remove in commit.removes]
-        if commit.operation == STATISTICS:
+        if commit.operation == STATISTICS_OPERATION:
             # It adds present files again, with other statistics.
             removes += [_counted(add, before) for add in commit.adds if add.path in before]
         commit = replace(commit, removes=tuple(removes))
@@ -248,9 +251,9 @@ def _judgeable(table: LakePath, commit: LakeCommit) -> LakeCommit:
 def _counted(file: FileAction, before: Mapping[str, int]) -> FileAction:
     """Return a file with the number of its rows. A `remove` that delta-rs writes has no
     such number."""
-    if file.rows is not None or file.path not in before:
+    if file.row_count is not None or file.path not in before:
         return file
-    return replace(file, rows=before[file.path] - file.deleted)
+    return replace(file, row_count=before[file.path] - file.deleted_rows)
 
 
 def _rows_before(table: LakePath, version: int) -> Mapping[str, int]:

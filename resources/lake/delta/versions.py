@@ -218,7 +218,7 @@ def _shows(path: LakePath, version: int) -> int:
     """Return the last batch that a version shows, according to its commit; 0 if the
     commit's file is gone, so that only a checkpoint has the version."""
     commit = read_commit(path, version)
-    said = None if commit is None else commit.said
+    said = None if commit is None else commit.metadata
     return 0 if said is None else max(said.get("batches", [0]))
 
 
@@ -263,7 +263,7 @@ def _earliest(version: MirrorVersion) -> str:
         else:
             low = middle + 1
     commit = read_commit(version.path, high)
-    place = None if commit is None or commit.said is None else commit.said.get("position")
+    place = None if commit is None or commit.metadata is None else commit.metadata.get("position")
     return "" if place is None else f"the earliest place that it can be read as of is {place}; "
 
 

@@ -26,8 +26,8 @@ from lockstep.pipeline.model.lake_commit import (
     LakeCommit,
     LogAbove,
     WriteKind,
-    metadata_for_kind,
-    same_write,
+    is_same_write,
+    metadata_of_kind,
 )
 from lockstep.pipeline.ports.held import RequireHeld, no_check
 from lockstep.pipeline.ports.mirror_writes import (
@@ -274,7 +274,7 @@ class SparkMirrors:
                 if head.exists and isinstance(write, Replace | CountedReplace):
                     # An overwrite does not add the table features that its columns
                     # need.
-                    said = {USER_METADATA: metadata_for_kind(target.user_metadata, WriteKind.ALTER)}
+                    said = {USER_METADATA: metadata_of_kind(target.user_metadata, WriteKind.ALTER)}
                     with (
                         self._about(target.mirror),
                         pinned_errors(path, head),
@@ -319,7 +319,7 @@ class SparkMirrors:
         if statement is None:
             return
         head = self._planned_on(mirror, require_held)
-        said = {**head.pin(), USER_METADATA: metadata_for_kind(words, WriteKind.ALTER)}
+        said = {**head.pin(), USER_METADATA: metadata_of_kind(words, WriteKind.ALTER)}
         with self._about(mirror) as path, pinned_errors(path, head), stamped(session, said):
             session.sql(statement)
 
@@ -521,7 +521,7 @@ def _existing(table: LakePath, commit: MirrorCommit | None) -> MirrorCommit:
 
 
 def _ours(target: MirrorTarget, commit: MirrorCommit) -> MirrorCommit:
-    if not same_write(commit.user_metadata, target.user_metadata):
+    if not is_same_write(commit.user_metadata, target.user_metadata):
         raise ForeignCommit(
             f"Version {commit.delta_version} of {target.mirror} carries transaction "
             f"{target.txn_version} of {target.app_id}, but not this write's description",
