@@ -334,7 +334,10 @@ def _lake_findings(work: Workplace) -> tuple[Finding, ...]:
             Finding("warning", str(changelog.table), changelog.why, changelog.hint)
             for changelog in moved_changelogs(work)
         ),
-        *(_move_finding(work, table, name) for table, name in pending_moves(work).reloaded.items()),
+        *(
+            _move_finding(work, table, name)
+            for table, name in pending_moves(work).to_reload.items()
+        ),
         *(
             Finding("ok", "lake", f"{folder} is kept for its versions", topic="former mirrors")
             for folder in former_places(work.ledger, work.source.name)
