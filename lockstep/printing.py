@@ -14,13 +14,13 @@ from lockstep.pipeline.values.shown import NAMED, listed, shown
 if TYPE_CHECKING:
     from lockstep.pipeline.mirror.merging import ChangelogOrigin
     from lockstep.pipeline.replay.rows import ReplayDifference
-    from lockstep.pipeline.run.reports import RowDifference, TableDifference
+    from lockstep.pipeline.run.reports import RowDifference, TableComparison
 
 
-def difference_lines(table: TableDifference) -> Iterator[str]:
+def difference_lines(table: TableComparison) -> Iterator[str]:
     """Yield lines with the first rows that differ between MySQL and the lake, and one
     with the number of further rows."""
-    count = table.differing
+    count = table.differing_rows
     sides = {"MySQL": "source", "the lake": "lake"}
     yield from differing_row_lines(table.rows, count, sides, prefix=f"{table.table}: ")
 

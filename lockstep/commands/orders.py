@@ -14,7 +14,7 @@ from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import UsageError, author_of, parse_table_name, place_argument, reason_of
 from lockstep.pipeline.model.json_values import attributes
 from lockstep.pipeline.model.table_state import OrderKind
-from lockstep.pipeline.run.context import Unwatched
+from lockstep.pipeline.run.context import SilentProgress
 from lockstep.pipeline.run.status.plan import Choice, choose_start
 from lockstep.pipeline.run.status.table_commands import (
     OrderRequest,
@@ -40,7 +40,7 @@ def _record_order(arguments: argparse.Namespace, context: CommandContext) -> Out
     kind, request = OrderKind(arguments.command), _request_from(arguments)
     with context.adapters() as adapters:
         source = context.source_with_table(adapters, arguments.source, request.table)
-        work = adapters.workplace(source, Unwatched())
+        work = adapters.workplace(source, SilentProgress())
         if kind is OrderKind.RESUME and arguments.dry_run:
             forecast = plan_resume(work, request)
             context.say(f"{source}: {forecast.next}\n  nothing is recorded (--dry-run)")

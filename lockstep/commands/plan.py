@@ -15,7 +15,7 @@ from lockstep.pipeline.model.table_state import OrderKind, TableOrder
 from lockstep.pipeline.run.status.plan import PlannedShape, PlannedStart, RunPlan, make_plan
 from lockstep.pipeline.run.status.plan_reading import PlannedReading
 from lockstep.pipeline.run.table_plans import TablePlans
-from lockstep.pipeline.status.verdict import clock
+from lockstep.pipeline.status.verdict import utc_text
 from lockstep.pipeline.supply.plan import (
     ColumnsRead,
     FromChangelog,
@@ -187,7 +187,7 @@ def _plan_lines(source: str, plan: RunPlan) -> Iterator[str]:
             result = f"read nothing: its end, {plan.reading.why}, is not after its start"
         yield f"{source}: the next run would {result}"
     if plan.busy is not None:
-        yield f"  a run is going on: {plan.busy.holder}, since {clock(plan.busy.taken_at)}"
+        yield f"  a run is going on: {plan.busy.holder}, since {utc_text(plan.busy.taken_at)}"
     for sentence in plan.abandoned:
         yield f"  repair  {sentence}"
     for batch, tables in plan.waiting.items():

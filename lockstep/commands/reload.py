@@ -13,7 +13,7 @@ from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import UsageError, author_of, parse_table_name, reason_of
 from lockstep.pipeline.model.json_values import attributes
 from lockstep.pipeline.model.table_state import Supplier, TableCondition
-from lockstep.pipeline.run.context import Unwatched, Workplace
+from lockstep.pipeline.run.context import SilentProgress, Workplace
 from lockstep.pipeline.run.dump.logged_statements import dialect_of
 from lockstep.pipeline.run.load.part import refusal_by_condition
 from lockstep.pipeline.run.status.plan import loads_take
@@ -45,7 +45,7 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
         source = _source(arguments, context, adapters)
         if arguments.where is not None:
             return _some_rows(arguments, context, adapters, source)
-        work = adapters.workplace(source, Unwatched())
+        work = adapters.workplace(source, SilentProgress())
         if arguments.dry_run:
             reloads = _foreseen(arguments, context, work)
             show_foreseen(context, work, reloads)
@@ -184,7 +184,7 @@ def _some_rows(
     """Read the rows of the condition again: first an ordinary run captures the log up
     to its end, then another run reads the rows. With `--dry-run`, only show what would
     be read."""
-    work = adapters.workplace(source, Unwatched())
+    work = adapters.workplace(source, SilentProgress())
     order = _order(work, arguments)
     if (refused := refusal_by_condition(work, order.table)) is not None:
         raise refused

@@ -11,7 +11,7 @@ from lockstep import exits
 from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import UsageError, parse_table_name, place_option
 from lockstep.pipeline.model.json_values import attributes
-from lockstep.pipeline.run.context import Unwatched, Workplace
+from lockstep.pipeline.run.context import SilentProgress, Workplace
 from lockstep.pipeline.run.proof.verify_schema import SchemaVerification, verify_schema
 from lockstep.pipeline.run.status.schema_history import (
     ShownSchema,
@@ -31,7 +31,7 @@ from lockstep.pipeline.schema.compare import (
 from lockstep.pipeline.schema.history import Knowledge, SchemaVersion, VersionOrigin
 from lockstep.pipeline.schema.model import TableSchema, schema_to_json
 from lockstep.pipeline.schema.refold import Disagreement
-from lockstep.pipeline.status.verdict import clock
+from lockstep.pipeline.status.verdict import utc_text
 from lockstep.pipeline.values.errors import NothingMatches
 from lockstep.pipeline.values.places import Place
 from lockstep.pipeline.values.shown import first_words, listed
@@ -81,7 +81,7 @@ def _show_one_table(
         name = source.name
 
         def open_workplace(name: str = name) -> Workplace:
-            return adapters.workplace(name, Unwatched())
+            return adapters.workplace(name, SilentProgress())
 
         try:
             view = show_schema(adapters.ledger(), name, table, place, open_workplace)
@@ -162,7 +162,7 @@ def _heading_lines(source: str, view: ShownSchema, at: str | None) -> Iterator[s
     if statement is None:
         yield f"  {_ORIGIN_WORDS[version.origin]}"
     else:
-        when = f"{clock(statement.committed_at)}  " if statement.committed_at else ""
+        when = f"{utc_text(statement.committed_at)}  " if statement.committed_at else ""
         yield f"  {when}{first_words(statement.text)}"
         for effect in statement.effects_on(view.table):
             yield f"    {effect}"

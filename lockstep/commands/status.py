@@ -12,7 +12,7 @@ from typing import Any, Final
 from lockstep import exits
 from lockstep.assets.notices import look_at
 from lockstep.context import CommandContext, Outcome
-from lockstep.pipeline.check import pause_from_now
+from lockstep.pipeline.check import longest_pause_from_now
 from lockstep.pipeline.check.log import spoken
 from lockstep.pipeline.model.batch import Cursor
 from lockstep.pipeline.model.json_values import attributes, to_json
@@ -22,8 +22,8 @@ from lockstep.pipeline.run.catalog import CatalogStanding
 from lockstep.pipeline.run.catalog import stand as registered
 from lockstep.pipeline.run.table_plans import only_server_supplies
 from lockstep.pipeline.source_plan import settings_in_words
-from lockstep.pipeline.status.facts import Headroom, Standing, why_not_by_gtid
-from lockstep.pipeline.status.verdict import State, Verdict, clock, verdict
+from lockstep.pipeline.status.facts import Headroom, Standing, reason_not_by_gtid
+from lockstep.pipeline.status.verdict import State, Verdict, utc_text, verdict
 from lockstep.pipeline.values.consumers import Consumer
 from lockstep.pipeline.values.decisions import RecordedDecision
 from lockstep.pipeline.values.errors import LockstepError, Recovery
@@ -53,7 +53,7 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
             states, orders = ledger.table_states(source.name), ledger.open_orders(source.name)
             tables = inactive_tables(states, orders)
             decisions = ledger.decisions(source.name)
-            code = exit_code(standing, now, pause_from_now(source.schedule))
+            code = exit_code(standing, now, longest_pause_from_now(source.schedule))
             catalog = catalog_standing(adapters, source.mirror_names())
             consumers = adapters.consumers().consumers(source.name)
             settings = settings_in_words(filter(plan.patterns.matches, states), plan.tables)
@@ -106,7 +106,10 @@ _CONSUMER_KEYS: Final = (
     "name, cursor, behind as batches_behind, changes as changes_behind, out, made_at"
 )
 _SERVER_KEYS: Final = "server_uuid as uuid, version, gtid_mode, head"
-_HEADROOM_KEYS: Final = "gone, remaining as seconds, kept as kept_seconds, bytes_per_day"
+_HEADROOM_KEYS: Final = (
+    "is_purged as gone, remaining as seconds, retention as kept_seconds, bytes_per_day"
+)
+_FAILURE_KEYS: Final = "count, first_at as first, last_attempt.hint as hint"
 _DECISION_KEYS: Final = (
     "decided_at as at, decision.kind as kind, decision.rule as rule, decision.reason as reason, "
     "decision.author as author"
@@ -140,15 +143,16 @@ def status_values(
         "server": facts
         and {
             **attributes(facts, _SERVER_KEYS),
-            "another_than_read_last": standing.other_server,
+            "another_than_read_last": standing.is_other_server,
             "standby": facts.standby,
         },
         "lineage": standing.lineage,
         "open_batches": [
-            {**to_json(batch.batch), "waits_for": batch.tables} for batch in standing.waiting
+            {**to_json(batch.batch), "waits_for": batch.tables}
+            for batch in standing.waiting_batches
         ],
         "batches": standing.batches[:_MAX_BATCHES],
-        "failures": failures and attributes(failures, "count", "first", "last.hint as hint"),
+        "failures": failures and attributes(failures, _FAILURE_KEYS),
         "lease": lease if lease is not None and lease.live else None,
         "override": standing.override,
         "gaps": [
@@ -160,14 +164,14 @@ def status_values(
             }
             for gap in standing.gaps
         ],
-        **attributes(standing, "overlaps", "quarantined as stopped", "partial"),
-        "reading": {progress.table: progress for progress in standing.loading},
+        **attributes(standing, "overlaps", "stopped_tables as stopped", "extents as partial"),
+        "reading": {progress.table: progress for progress in standing.loads},
         "proofs": proof_values(standing.proofs, now),
         "unproven": standing.unproven,
         "in_clear": [attributes(note, _UNCLEARED_KEYS) for note in standing.uncleared_values],
-        "former_mirrors": standing.former,
+        "former_mirrors": standing.former_folders,
         "decisions": [attributes(recorded, _DECISION_KEYS) for recorded in decisions],
-        "trouble": standing.trouble,
+        "trouble": standing.server_error,
     }
 
 
@@ -177,7 +181,7 @@ def _cursor_values(standing: Standing, cursor: Cursor | None) -> dict[str, Any] 
     return {
         **to_json(cursor.position),
         **attributes(cursor, "batch", "position.server_uuid as server_uuid", "by_gtid"),
-        "why_not_by_gtid": why_not_by_gtid(cursor, standing.facts),
+        "why_not_by_gtid": reason_not_by_gtid(cursor, standing.facts),
     }
 
 
@@ -216,34 +220,34 @@ def status_lines(
         "lag": _lag_words(standing),
         **_server_pairs(standing),
     }
-    for batch in standing.waiting:
+    for batch in standing.waiting_batches:
         tables_left = ", ".join(map(str, batch.tables))
         waits = f", waits for {tables_left}" if tables_left else ""
         state = batch.batch.state.value
         pairs[f"batch {batch.batch.id}"] = f"{state}, from {batch.batch.start}{waits}"
     if (lease := standing.lease) is not None and lease.live:
-        beat = f", last sign of life {clock(lease.beat_at)}" if lease.beat_at else ""
-        pairs["being run by"] = f"{lease.holder}, since {clock(lease.taken_at)}{beat}"
+        beat = f", last sign of life {utc_text(lease.beat_at)}" if lease.beat_at else ""
+        pairs["being run by"] = f"{lease.holder}, since {utc_text(lease.taken_at)}{beat}"
     if (choice := standing.override) is not None:
         pairs["next start"] = f"{choice.place}, chosen by {choice.author}: {choice.reason}"
     yield align_pairs(pairs)
     yield from _gap_lines(standing)
-    for table in standing.loading:
+    for table in standing.loads:
         yield f"  following, reading rows: {table.sentence()}"
-    yield from partial_table_lines(standing.partial)
-    yield from proof_lines(standing.proofs, standing.stopped, now)
+    yield from partial_table_lines(standing.extents)
+    yield from proof_lines(standing.proofs, standing.stopped_names, now)
     if standing.unproven is not None:
         names = ", ".join(map(str, sorted(standing.unproven.tables)))
-        since = clock(standing.unproven.since)
+        since = utc_text(standing.unproven.since)
         yield f"  not compared with the server: the structures of {names}, since {since}"
     for note in standing.uncleared_values:
         yield f"  {note.table}: {note.full_sentence}"
-    for folder in standing.former:
+    for folder in standing.former_folders:
         yield f"  {folder}: the former place of a mirror; `lockstep upkeep` deletes it later"
     yield from table_lines
     for recorded in decisions:
         decision = recorded.decision
-        yield f"  {clock(recorded.decided_at)}  {decision.rule}: {decision.reason}"
+        yield f"  {utc_text(recorded.decided_at)}  {decision.rule}: {decision.reason}"
 
 
 def _gap_lines(standing: Standing) -> Iterator[str]:
@@ -256,7 +260,7 @@ def _gap_lines(standing: Standing) -> Iterator[str]:
                 f"{', '.join(gap.open_tables)} may be wrong{closed}"
             )
     for overlap in standing.overlaps:
-        until = f" committed up to {clock(overlap.until)}" if overlap.until else ""
+        until = f" committed up to {utc_text(overlap.until)}" if overlap.until else ""
         yield (
             f"  read twice: rows with _batch = {overlap.batch}{until} may be in the changelogs "
             f"with _batch <= {overlap.after} as well; mirrors are exact"
@@ -267,17 +271,17 @@ def _server_pairs(standing: Standing) -> dict[str, str]:
     facts, cursor = standing.facts, standing.captured
     pairs = {}
     if facts is not None:
-        change = ", not the one that was read last" if standing.other_server else ""
+        change = ", not the one that was read last" if standing.is_other_server else ""
         role = ", the standby" if facts.standby else ""
         pairs["server"] = f"{facts.server_uuid}{role}{change}, its log ends at {facts.head}"
-    elif standing.trouble is not None:
-        was_asked = standing.trouble.recovery is not Recovery.CONFIGURATION
+    elif standing.server_error is not None:
+        was_asked = standing.server_error.recovery is not Recovery.CONFIGURATION
         answer = "does not answer" if was_asked else "was not asked"
-        pairs["server"] = f"{answer}: {standing.trouble.message}"
+        pairs["server"] = f"{answer}: {standing.server_error.message}"
     if len(standing.lineage) > 1:
         pairs["read from"] = ", then ".join(map(str, standing.lineage))
     if cursor is not None:
-        refusal = why_not_by_gtid(cursor, facts)
+        refusal = reason_not_by_gtid(cursor, facts)
         pairs["failover"] = (
             f"would be refused: {refusal}" if refusal else "could be followed by GTIDs"
         )
@@ -288,7 +292,7 @@ def _server_pairs(standing: Standing) -> dict[str, str]:
 
 def _headroom_words(room: Headroom) -> str:
     rate = f"; {room.bytes_per_day / 1e6:,.1f} MB of log a day" if room.bytes_per_day else ""
-    if room.gone:
+    if room.is_purged:
         return f"the log at the cursor is already gone{rate}"
     if room.remaining is None:
         return f"logs are kept until somebody purges them{rate}"
@@ -313,7 +317,7 @@ def _cursor_words(cursor: Cursor | None) -> str:
     if cursor is None:
         return "nothing yet"
     position = cursor.position
-    committed = f", committed {clock(position.committed_at)}" if position.committed_at else ""
+    committed = f", committed {utc_text(position.committed_at)}" if position.committed_at else ""
     gtids = (
         f", GTIDs {position.gtid_set.shortened(_MAX_GTID_CHARACTERS)}" if position.gtid_set else ""
     )
@@ -326,7 +330,7 @@ def proof_lines(
     """Yield the tables that differed in their last comparison, then the age of the
     oldest proof of tables that follow the source."""
     for table, proof in open_differences(proofs).items():
-        rows, when = pluralize(proof.differing, "row"), clock(proof.compared_at)
+        rows, when = pluralize(proof.differing, "row"), utc_text(proof.compared_at)
         yield f"  {table} differs from MySQL: {rows} when compared {when}"
         yield f"    hint: `lockstep verify {table}` shows which rows, `--repair` corrects them"
     proven = proven_since(proofs, stopped).values()
@@ -399,7 +403,7 @@ def inactive_lines(tables: Iterable[InactiveTable]) -> Iterator[str]:
         if order is not None:
             order_reason = f": {order.reason}" if order.reason else ""
             yield (
-                f"    {_ORDER_WORDS[order.kind]} by {order.author}, {clock(order.ordered_at)}"
+                f"    {_ORDER_WORDS[order.kind]} by {order.author}, {utc_text(order.ordered_at)}"
                 f"{order_reason}; the next run {_return_clause(state, order)}"
             )
         elif state.hint:

@@ -18,7 +18,7 @@ from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.dump.table_extents import now_whole, record_whole
 from lockstep.pipeline.run.proof.verify_rows import record_proofs, verify
 from lockstep.pipeline.run.proof.verify_sample import verify_sample
-from lockstep.pipeline.run.reports import TableDifference, VerifyReport
+from lockstep.pipeline.run.reports import TableComparison, VerifyReport
 from lockstep.pipeline.run.status.reloads import Reloading, plan_reload, plan_repairs
 from lockstep.pipeline.values.errors import SourceBusy
 from lockstep.pipeline.values.table import TableName
@@ -104,7 +104,7 @@ def show_verify(context: CommandContext, source: str, report: VerifyReport) -> N
     show_stopped_tables(context, report.quarantined)
 
 
-def _proven(difference: TableDifference) -> str:
+def _proven(difference: TableComparison) -> str:
     if not difference.equal:
         return "-"
     rows = "" if difference.compared is None else f"{difference.compared:,} rows, "

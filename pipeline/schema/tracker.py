@@ -164,7 +164,7 @@ class Shapes(Protocol):
         `columns_from`: the columns' names in that version, None if they kept their
         names. Raise TableError if the settings cannot be applied to the structure."""
 
-    def statement(
+    def statement_record(
         self, logged: LoggedStatement, followed: FollowedStatement, tables: Collection[TableName]
     ) -> SchemaStatement:
         """Return the history's record of a statement. `tables`: the tables that it
@@ -477,7 +477,7 @@ class SchemaTracker:
         }
         statement = recorded_statement(logged, followed)
         if self._shapes is not None:
-            statement = self._shapes.statement(logged, followed, touched)
+            statement = self._shapes.statement_record(logged, followed, touched)
         self._statements.append(statement)
         self._schema = self._with_later(after, logged.end)
         number = len(self._statements) - 1

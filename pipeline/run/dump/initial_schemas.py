@@ -62,7 +62,7 @@ from lockstep.pipeline.schema.tracker import (
     SchemaTracker,
     StructuresInMemory,
 )
-from lockstep.pipeline.shape.shaping import redacted
+from lockstep.pipeline.shape.shaping import redact_schema
 from lockstep.pipeline.start.question import AnchorReading
 from lockstep.pipeline.values.decisions import Continuity
 from lockstep.pipeline.values.errors import LockstepError, LogStops, SourceMoving
@@ -479,7 +479,7 @@ class RecordedBefore:
         for version in reversed(self._versions[table]):
             fingerprint = without_schema.value
             if schema is not None:
-                fingerprint = schema_fingerprint(redacted(schema, version.hidden_columns))
+                fingerprint = schema_fingerprint(redact_schema(schema, version.hidden_columns))
             same = version.since == since and version.fingerprint == fingerprint
             if version.batch >= self._since and same and word in (None, version.columns_from):
                 return version

@@ -26,7 +26,7 @@ from lockstep.pipeline.binlog.transactions.identity import GtidCollector, union
 from lockstep.pipeline.binlog.transactions.loop import Limits
 from lockstep.pipeline.binlog.transactions.spill import CommittedRows
 from lockstep.pipeline.run.begin import RunStart
-from lockstep.pipeline.run.context import Workplace, captured_until_now
+from lockstep.pipeline.run.context import Workplace, capture_progress
 from lockstep.pipeline.run.dump.basis import Basis
 from lockstep.pipeline.run.dump.initial_schemas import Stopped, with_command_to_continue
 from lockstep.pipeline.run.dump.logged_statements import (
@@ -353,7 +353,7 @@ class LogReading:
         if monotonic() - self._reported < _PROGRESS_SECONDS:
             return
         self._reported = monotonic()
-        so_far = captured_until_now(
+        so_far = capture_progress(
             transactions=self.transactions,
             rows=self._taker.rows,
             log_bytes=self.log_bytes,

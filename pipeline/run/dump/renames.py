@@ -165,7 +165,7 @@ class Renames:
         now = self._basis.structures.version(table)
         if now is None or now.schema is None:
             return False
-        if now.shown_as is None and not self._basis.work.shaping.hides:
+        if now.shown_as is None and not self._basis.work.shaping.has_rules:
             return True
         work, history = self._basis.work, self._basis.structures.history.versions
         recorded = work.ledger.schema_versions(work.source.name, origin)

@@ -154,7 +154,9 @@ class TableChanges:
         self._extents.followed(followed.effects)
         supplies = {} if self._copies is None else self._copies(followed.effects)
         by_table = with_copies(
-            consequences(followed, self._tables.policies_of, logged, self._shaping.treated),
+            consequences(
+                followed, self._tables.policies_of, logged, self._shaping.treatments_in_words
+            ),
             supplies,
         )
         actions: dict[TableName, Consequence] = {}
@@ -200,7 +202,7 @@ class TableChanges:
         settings hide more. Reading it would show these hidden values, so only a person
         may bring it back."""
         refused = self._structures.not_shown(table)
-        if refused is not None or not self._shaping.hides:
+        if refused is not None or not self._shaping.has_rules:
             return refused
         why, version = None, self._structures.version(table)
         effects = followed.effects
@@ -440,7 +442,7 @@ class TableChanges:
     def _stop(self, table: TableName, at: Coordinates, error: TableError) -> None:
         stopped = self._tables.stop(table, at, error)
         if self._work is not None:
-            self._work.quarantine(stopped)
+            self._work.report_quarantine(stopped)
         self._update_wanted()
 
     def lose(self, table: TableName, at: Coordinates, reason: str) -> None:

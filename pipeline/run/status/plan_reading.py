@@ -298,7 +298,7 @@ class LogTally:
         self._read_later = {table for table, plan in plans.plans.items() if plan.reads_all_later}
         self._captured = basis.tables
         self._policies_of = basis.work.source.policies_of
-        self._treated = basis.work.shaping.treated
+        self._treated = basis.work.shaping.treatments_in_words
         self._renames = Renames(basis)
         self._decoding = ImageDecoder(basis.structures, basis.work.shaping)
         self.rereads: dict[TableName, str] = {}

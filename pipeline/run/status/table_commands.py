@@ -146,7 +146,7 @@ def plan_resume(work: Workplace, asked: OrderRequest) -> RecordedOrder:
         # The order is kept for good, so values of columns that the settings hide are
         # removed.
         given = read_definition(asked.statement, asked.table, history, facts)
-        schema = work.shaping.redacted(given)
+        schema = work.shaping.redact(given)
     order = TableOrder(
         0,
         asked.table,
@@ -286,7 +286,9 @@ def _stopped_at(work: Workplace, order: TableOrder) -> StoppedAt:
             else schema.with_table(version.schema)
         )
     followed, after = _followed(schema, logged)
-    by_table = consequences(followed, work.source.policies_of, logged, work.shaping.treated)
+    by_table = consequences(
+        followed, work.source.policies_of, logged, work.shaping.treatments_in_words
+    )
     return StoppedAt(before, logged, by_table.get(order.table), after.table(order.table))
 
 
