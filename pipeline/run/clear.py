@@ -18,7 +18,7 @@ the batch of the tightening is cleared, in five steps:
 
 A repeated step does nothing, so an interrupted clearing begins again with the first
 step. Files are deleted at once, without waiting for the retention of versions: hiding
-the values takes precedence.
+the values takes tables_by_precedence.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ from lockstep.pipeline.run.commit_metadata import (
     upkeep_metadata,
 )
 from lockstep.pipeline.run.context import Workplace
-from lockstep.pipeline.run.mirror_places import delete_former, former_places, owner_of
-from lockstep.pipeline.run.reshaping import keep_clear, note_keep_clear
+from lockstep.pipeline.run.mirror_places import delete_former_places, former_places, table_of_folder
+from lockstep.pipeline.run.reshaping import keep_clear_reason, record_keep_clear
 from lockstep.pipeline.schema.history import REDACTED_TEXT, SchemaStatement
 from lockstep.pipeline.schema.model import TableSchema
 from lockstep.pipeline.schema.refold import read_stored_context
@@ -74,7 +74,7 @@ def clear(work: Workplace, lease: Lease) -> tuple[UnclearedValues, ...]:
     completely cleared."""
     # `keep_clear` may have changed since the last run, and upkeep comes here without a
     # run.
-    note_keep_clear(work, lease)
+    record_keep_clear(work, lease)
     cleared = []
     for note in clearable(work):
         try:
@@ -99,7 +99,7 @@ def clearable(work: Workplace) -> Iterator[UnclearedValues]:
     Nothing is written."""
     for note in work.ledger.uncleared_values(work.source.name):
         if not note.has_begun:
-            tightening = replace(note.tightening, kept_because=keep_clear(work, note.table))
+            tightening = replace(note.tightening, kept_because=keep_clear_reason(work, note.table))
             note = replace(note, tightening=tightening)
         folder = note.dropped_mirror
         if note.is_needed or (folder is not None and work.mirrors.version(folder) is not None):
@@ -225,11 +225,11 @@ def upkeep_target(
 
 
 def _clear_former_folders(work: Workplace, lease: Lease, note: UnclearedValues) -> None:
-    # `owner_of` reads the folder's Delta log: a ledger that was recovered from the lake
+    # `table_of_folder` reads the folder's Delta log: a ledger that was recovered from the lake
     # does not know which table's mirror the folder had.
     folders = former_places(work.ledger, work.source.name)
-    delete_former(
-        work, lease, [folder for folder in folders if owner_of(work, folder) == note.table]
+    delete_former_places(
+        work, lease, [folder for folder in folders if table_of_folder(work, folder) == note.table]
     )
 
 

@@ -33,7 +33,7 @@ from lockstep.pipeline.run.agreement.claim import require_claim
 from lockstep.pipeline.run.agreement.lake_logs import judge_mirror, moved_mirrors
 from lockstep.pipeline.run.context import Workplace, table_progress
 from lockstep.pipeline.run.expected_log import waiting_log
-from lockstep.pipeline.run.mirror_places import REWRITES_ALL, give_new_mirror, why_elsewhere
+from lockstep.pipeline.run.mirror_places import FULL_REWRITE_EVENTS, move_reason, replace_mirror
 from lockstep.pipeline.run.publish import publish
 from lockstep.pipeline.run.replay.settle import settle_replays
 from lockstep.pipeline.run.reports import MergeReport, TableMerge
@@ -239,7 +239,7 @@ class _Merging:
             return False
         name = self.work.source.misplaced_mirror(state)
         try:
-            reason = why_other_readers(self.work, state) if name is None else why_elsewhere(name)
+            reason = why_other_readers(self.work, state) if name is None else move_reason(name)
         except MirrorRefused as error:
             reason = error.reason
         if reason is not None:
@@ -379,7 +379,7 @@ class _Merging:
             self._quarantine(table, batch, error)
 
     def _renew(self, table: TableName, reason: str) -> None:
-        give_new_mirror(self.work, self.lease, table, reason)
+        replace_mirror(self.work, self.lease, table, reason)
         self.renewed.add(table)
 
     def _quarantine(self, table: TableName, batch: int, error: TableError) -> None:
@@ -422,7 +422,8 @@ def rewritten_tables(
         table
         for table, own in records.items()
         for part in own.parts
-        if (table, part.batch) in lacks and any(event.kind in REWRITES_ALL for event in part.events)
+        if (table, part.batch) in lacks
+        and any(event.kind in FULL_REWRITE_EVENTS for event in part.events)
     )
 
 
