@@ -15,7 +15,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from lockstep import exits
 from lockstep.context import CommandContext, Outcome
-from lockstep.pipeline.check import Finding, KeptMirror, SourceEvidence, pause_from_now, preflight
+from lockstep.pipeline.check import (
+    Finding,
+    KeptMirror,
+    SourceEvidence,
+    longest_pause_from_now,
+    preflight,
+)
 from lockstep.pipeline.run.context import SilentProgress
 from lockstep.pipeline.run.reshaping import versions_to_check
 from lockstep.pipeline.values.errors import (
@@ -129,7 +135,7 @@ def _preflight(
     evidence = SourceEvidence(
         server.survey(),
         plan.patterns,
-        pause=pause_from_now(source.schedule),
+        pause=longest_pause_from_now(source.schedule),
         partial=partial,
         mirrors=list(_readable_mirrors(adapters, states.values())),
         keep=settings.version_retention(),
