@@ -10,11 +10,15 @@ from lockstep.pipeline.model.batch import Cursor, Xid
 from lockstep.pipeline.model.table_state import TableCondition
 from lockstep.pipeline.ports.source import ServerFacts
 from lockstep.pipeline.run.context import Workplace
-from lockstep.pipeline.run.find_place import end_of_left_out, find_place, resolve_start
+from lockstep.pipeline.run.find_place import (
+    end_of_transactions_to_leave_out,
+    find_place,
+    resolve_start,
+)
 from lockstep.pipeline.start.question import (
     AnchorReading,
+    ChosenPlace,
     Question,
-    ReachedPlace,
     Refusal,
     SetReading,
     Start,
@@ -80,7 +84,7 @@ def begin(work: Workplace, lease: Lease) -> RunStart:
     tables = tables_touched(work, decision)
     at = run_start.start.at if run_start else None
     note = decision_record(decision, proposal.asked, work.source.patterns, at=at, tables=tables)
-    if not proposal.asked.gtids_on:
+    if not proposal.asked.has_gtid_mode_on:
         work.ledger.note_gtids_off(lease)
     entry = work.ledger.decide(lease, note)
     if isinstance(decision, Refusal):
@@ -145,11 +149,11 @@ def gather(work: Workplace, cursor: Cursor | None, override: Override | None) ->
         source=work.source.name,
         facts=facts,
         cursor=cursor,
-        anchor=read_anchor_of(work, cursor, facts),
+        anchor_reading=read_anchor_of(work, cursor, facts),
         configured=work.source.start_at(facts),
         policies=work.source.policies,
         override=override,
-        reached=_reach(work, override, facts) if override else None,
+        chosen_place=_reach(work, override, facts) if override else None,
         set_reading=known,
         reused_gtid=reused,
         load_low=_loading(work, facts) if cursor is None else None,
@@ -176,7 +180,7 @@ def _facts(work: Workplace, cursor: Cursor | None) -> ServerFacts:
     return facts
 
 
-def _reach(work: Workplace, override: Override, facts: ServerFacts) -> ReachedPlace | LockstepError:
+def _reach(work: Workplace, override: Override, facts: ServerFacts) -> ChosenPlace | LockstepError:
     try:
         return resolve_start(work, parse_place(override.place), facts)
     except LockstepError as error:
@@ -191,7 +195,12 @@ def _placed(work: Workplace, asked: Question, decision: Start) -> RunStart:
     if decision.predecessor is not None and cursor is not None:
         trusted = cursor.by_gtid or not cursor.lapsed
         return RunStart(
-            decision, 0, cursor.position, cursor.anchor, facts, by_gtid=asked.gtids_on and trusted
+            decision,
+            0,
+            cursor.position,
+            cursor.anchor,
+            facts,
+            by_gtid=asked.has_gtid_mode_on and trusted,
         )
     proven = find_place(work, decision.where, facts)
     start = Position(proven.at, proven.gtid_set, facts.server_uuid)
@@ -204,8 +213,10 @@ def _placed(work: Workplace, asked: Question, decision: Start) -> RunStart:
         proven.anchor,
         facts,
         leave_out=proven.leave_out,
-        known_until=end_of_left_out(work, proven, facts) if proven.leave_out else None,
-        by_gtid=asked.gtids_on,
+        known_until=end_of_transactions_to_leave_out(work, proven, facts)
+        if proven.leave_out
+        else None,
+        by_gtid=asked.has_gtid_mode_on,
         prepared=frozenset()
         if decision.continuity is Continuity.CONTIGUOUS
         else work.server.prepared(),

@@ -226,7 +226,7 @@ def _ordinary(
         # Without an event before the start, there is no anchor (checksum of that
         # event), and so nothing to record.
         goes_on = run_start.decision.predecessor is not None or run_start.anchor is None
-        if part is None and not plans and goes_on and bounds.reached(run_start.start.at):
+        if part is None and not plans and goes_on and bounds.is_reached(run_start.start.at):
             require_complete(work, run_start, bounds, run_start.start.gtid_set)
             return _idle(work, lease, run_start, bounds, repaired, seconds)
         report = _capture(work, lease, run_start, bounds, plans, repaired, seconds, part, report)
