@@ -14,8 +14,8 @@ from lockstep.pipeline.model.json_values import to_json
 from lockstep.pipeline.run.proof.verify_schema import verify_schema
 from lockstep.pipeline.schema.context import StatementContext
 from lockstep.pipeline.schema.history import Knowledge, SchemaVersion
+from lockstep.pipeline.schema.history_check import read_stored_context
 from lockstep.pipeline.schema.model import ColumnSchema, schema_to_json
-from lockstep.pipeline.schema.refold import read_stored_context
 from lockstep.pipeline.values.errors import NothingMatches
 from lockstep.pipeline.values.table import TableName
 from tests.fix_mysql import MySqlStand

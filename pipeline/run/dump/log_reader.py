@@ -39,8 +39,8 @@ from lockstep.pipeline.run.stop_errors import resume_hint
 from lockstep.pipeline.schema.code import ReachedTables, Undetermined, Verdict, reached_tables
 from lockstep.pipeline.schema.effects import FollowedStatement, LoggedStatement
 from lockstep.pipeline.schema.history import SchemaStatement
+from lockstep.pipeline.schema.history_check import logged_statement
 from lockstep.pipeline.schema.model import ServerSchema, TableAccess
-from lockstep.pipeline.schema.refold import logged_statement
 from lockstep.pipeline.schema.statements.changes import (
     CreateLike,
     CreateSelect,

@@ -27,8 +27,8 @@ from lockstep.pipeline.schema.history import (
     SchemaVersion,
     VersionOrigin,
 )
+from lockstep.pipeline.schema.history_check import Disagreement, RecordedBatch, follow_again
 from lockstep.pipeline.schema.model import TableSchema
-from lockstep.pipeline.schema.refold import Disagreement, RecordedBatch, follow_again
 from lockstep.pipeline.schema.tracker import SchemaTracker
 from lockstep.pipeline.values.errors import NothingMatches
 from lockstep.pipeline.values.position import Coordinates
