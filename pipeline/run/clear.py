@@ -241,7 +241,7 @@ def _redacted_statements(work: Workplace, note: UnclearedValues) -> Mapping[int,
     by their id in the ledger, and without the values in them."""
     source, redactions, after = work.source.name, dict[int, SchemaStatement](), 0
     versions = work.ledger.schema_versions(source, note.table)
-    of_versions = {version.statement for version in versions}
+    of_versions = {version.statement_number for version in versions}
     while page := work.ledger.schema_statements(source, limit=_PAGE_SIZE, after=after):
         after = page[-1].id
         for statement in page:

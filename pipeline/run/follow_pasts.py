@@ -365,7 +365,7 @@ def _capture_pasts(
         if version is not None and version.schema is not None:
             # The history may have versions of an earlier table with this name, which do
             # not count.
-            structures.record_read(version.schema, run_start.start.at)
+            structures.record_server_schema(version.schema, run_start.start.at)
     basis = Basis(
         work,
         run_start,
@@ -410,8 +410,8 @@ def _without_statements(history: BatchHistory, tables: Collection[TableName]) ->
     return BatchHistory(
         versions=tuple(
             version
-            if version.statement is None
-            else replace(version, statement=None, origin=carried)
+            if version.statement_number is None
+            else replace(version, statement_number=None, origin=carried)
             for version in versions
         )
     )

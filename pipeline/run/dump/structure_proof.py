@@ -366,7 +366,7 @@ class _LaterStructures:
 
     def _whole(self) -> ServerSchema:
 
-        return self._basis.structures.whole() if self._schema is None else self._schema
+        return self._basis.structures.server_schema() if self._schema is None else self._schema
 
     def _follow(self, logged: LoggedStatement) -> bool:
         """Apply a statement. Return False if it may have changed any table."""
