@@ -43,7 +43,7 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     sample, not an error; only a ledger that cannot be read is an error."""
     with context.adapters() as adapters:
         figures = [
-            _figures(adapters, source, files=arguments.files)
+            _source_figures(adapters, source, files=arguments.files)
             for source in context.sources(arguments.source)
         ]
     text = metrics_text(figures, datetime.now(UTC))
@@ -54,22 +54,22 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     return Outcome(exits.DONE, {"metrics": text})
 
 
-def _figures(adapters: Adapters, source: SourceSettings, *, files: bool) -> SourceFigures:
+def _source_figures(adapters: Adapters, source: SourceSettings, *, files: bool) -> SourceFigures:
     now, ledger, name = datetime.now(UTC), adapters.ledger(), source.name
-    standing, judged = look_at(adapters, source, now)
+    standing, source_verdict = look_at(adapters, source, now)
     states = ledger.table_states(name).values()
     tables = Counter((state.condition, state.stopped_by) for state in states)
     count: int | None = None
     if files:
         with suppress(LockstepError):  # what cannot be counted now is no sample
-            count = _files(adapters.lake().mirrors, states)
+            count = _count_files(adapters.lake().mirrors, states)
     last: SpanReport | None = None
     with suppress(SpanRefused):
         last = report_of_run(ledger, name, None, now)
-    return SourceFigures(standing, judged, last, tables, count)
+    return SourceFigures(standing, source_verdict, last, tables, count)
 
 
-def _files(mirrors: Mirrors, states: Iterable[TableState]) -> int:
+def _count_files(mirrors: Mirrors, states: Iterable[TableState]) -> int:
     """Count the data files of all mirrors by their Delta logs, some milliseconds for
     each."""
     count = 0
@@ -106,19 +106,19 @@ class SourceFigures:
 
 def metrics_text(figures: Sequence[SourceFigures], now: datetime) -> str:
     registry = CollectorRegistry()
-    registry.register(_Figures(figures, now))
+    registry.register(_MetricsCollector(figures, now))
     text: bytes = generate_latest(registry)  # type: ignore[no-untyped-call]
     return text.decode()
 
 
-class _Figures(Collector):
+class _MetricsCollector(Collector):
     def __init__(self, figures: Sequence[SourceFigures], now: datetime) -> None:
         self._figures, self._now = figures, now
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
         families: dict[str, GaugeMetricFamily] = {}
         for figures in self._figures:
-            for name, description, labels, value in _samples(figures, self._now):
+            for name, description, labels, value in _source_samples(figures, self._now):
                 family = families.get(name)
                 if family is None:
                     names = ["source", *labels]
@@ -140,7 +140,7 @@ _TABLE_STATES: Final = (
 )
 
 
-def _samples(figures: SourceFigures, now: datetime) -> Iterator[Sample]:
+def _source_samples(figures: SourceFigures, now: datetime) -> Iterator[Sample]:
     """Yield the samples of one source, except those whose value is unknown now."""
     standing = figures.standing
     yield "measured_timestamp_seconds", "when this was measured", {}, now.timestamp()
@@ -154,14 +154,14 @@ def _samples(figures: SourceFigures, now: datetime) -> Iterator[Sample]:
         yield "tables", "tables by state, and by who stopped them", labels, number
     if figures.files is not None:
         yield "mirror_files", "data files of all mirrors", {}, figures.files
-    yield from _distance(standing)
-    yield from _waiting(standing)
-    yield from _proofs(standing, now)
+    yield from _lag_samples(standing)
+    yield from _work_samples(standing)
+    yield from _proof_samples(standing, now)
     if figures.last is not None:
-        yield from _last(figures.last)
+        yield from _last_run_samples(figures.last)
 
 
-def _distance(standing: Standing) -> Iterator[Sample]:
+def _lag_samples(standing: Standing) -> Iterator[Sample]:
     lag, room = standing.lag, standing.headroom
     if lag.seconds is not None:
         yield "lag_seconds", "age of the oldest change not in the lake", {}, lag.seconds
@@ -182,7 +182,7 @@ def _distance(standing: Standing) -> Iterator[Sample]:
             yield "acknowledged_timestamp_seconds", description, {}, committed.timestamp()
 
 
-def _waiting(standing: Standing) -> Iterator[Sample]:
+def _work_samples(standing: Standing) -> Iterator[Sample]:
     failed = standing.failures.count if standing.failures is not None else 0
     running = standing.lease is not None and standing.lease.live
     yield "running", "1 while a run holds the source's lock", {}, float(running)
@@ -194,7 +194,7 @@ def _waiting(standing: Standing) -> Iterator[Sample]:
     yield "tables_partial", "tables that the lake has only a part of", {}, partial
 
 
-def _proofs(standing: Standing, now: datetime) -> Iterator[Sample]:
+def _proof_samples(standing: Standing, now: datetime) -> Iterator[Sample]:
     differing = len(open_differences(standing.proofs))
     yield "tables_differing", "tables that differed when compared", {}, differing
     moments = proven_since(standing.proofs, standing.stopped_names).values()
@@ -205,7 +205,7 @@ def _proofs(standing: Standing, now: datetime) -> Iterator[Sample]:
         yield "proof_age_seconds", description, {}, (now - min(moments)).total_seconds()
 
 
-def _last(report: SpanReport) -> Iterator[Sample]:
+def _last_run_samples(report: SpanReport) -> Iterator[Sample]:
     rows = attributes(report.counts, "inserted, updated, deleted")
     rows["read"] = sum(total.read for total in report.totals)
     description = "rows of the last run, by operation"

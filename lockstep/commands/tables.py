@@ -27,11 +27,11 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
             payload[source.name] = {"tables": tables}
             context.say(f"{source.name}:")
             heads = ("table", "captured", "why not", "key", "rows", "state", "position")
-            show_table(context, heads, list(map(_row, tables)))
+            show_table(context, heads, list(map(_cells, tables)))
     return Outcome(exits.DONE, {"sources": payload})
 
 
-def _row(table: Mapping[str, Any]) -> tuple[object, ...]:
+def _cells(table: Mapping[str, Any]) -> tuple[object, ...]:
     partial = f"partial: begins at {table['begins']}" if table["begins"] else ""
     return (
         table["table"],

@@ -17,10 +17,10 @@ from lockstep.pipeline.values.gtid import GtidSet
 from lockstep.printing import align_pairs, show_table
 from lockstep.resources.lake.store.paths import LakePath
 
-LISTED: Final = 20
+MAX_PLACES: Final = 20
 """Largest number of places that `--list` shows."""
-_ABOUT: Final = "batch.id as batch, batch.dagster_run as run, position"
-_COLUMNS: Final = ("as of", "committed", "batch", "run", "tables", "missing")
+_SET_KEYS: Final = "batch.id as batch, batch.dagster_run as run, position"
+_HEADS: Final = ("as of", "committed", "batch", "run", "tables", "missing")
 
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
@@ -37,10 +37,10 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
         lake = context.settings.lake_path().absolute()
         for source in context.sources(arguments.source):
             if arguments.list:
-                sets = newest_sets(adapters.ledger(), source.name, LISTED)
-                payload[source.name] = {"sets": [_listed_values(versions) for versions in sets]}
+                sets = newest_sets(adapters.ledger(), source.name, MAX_PLACES)
+                payload[source.name] = {"sets": [_summary_values(versions) for versions in sets]}
                 context.say(f"{source.name}:")
-                show_table(context, _COLUMNS, [_listed_row(versions) for versions in sets])
+                show_table(context, _HEADS, [_summary_cells(versions) for versions in sets])
                 continue
             shown = version_set_at(adapters.ledger(), source.name, place)
             payload[source.name] = version_set_values(shown, lake)
@@ -50,7 +50,7 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
 
 def version_set_values(shown: ShownVersions, lake: LakePath) -> dict[str, Any]:
     return {
-        **attributes(shown, _ABOUT),
+        **attributes(shown, _SET_KEYS),
         "tables": {
             entry.table: {
                 "path": str(lake / entry.mirror),
@@ -62,19 +62,19 @@ def version_set_values(shown: ShownVersions, lake: LakePath) -> dict[str, Any]:
     }
 
 
-def _listed_values(shown: ShownVersions) -> dict[str, Any]:
+def _summary_values(shown: ShownVersions) -> dict[str, Any]:
     missing = [gap.table for gap in shown.missing]
-    return {**attributes(shown, _ABOUT), "tables": len(shown.entries), "missing": missing}
+    return {**attributes(shown, _SET_KEYS), "tables": len(shown.entries), "missing": missing}
 
 
-def _listed_row(shown: ShownVersions) -> tuple[object, ...]:
+def _summary_cells(shown: ShownVersions) -> tuple[object, ...]:
     missing = ", ".join(str(gap.table) for gap in shown.missing)
     batch, run = str(shown.batch.id), shown.batch.dagster_run
-    return shown.position, _moment(shown), batch, run, len(shown.entries), missing
+    return shown.position, _commit_time(shown), batch, run, len(shown.entries), missing
 
 
 def _lines(shown: ShownVersions, lake: LakePath) -> Iterator[str]:
-    moment = _moment(shown)
+    moment = _commit_time(shown)
     committed = f", committed {moment}" if moment else ""
     yield f"{shown.source}: as of {shown.position}{committed} (batch {shown.batch.id})"
     gtids = shown.position.gtid_set
@@ -91,6 +91,6 @@ def _lines(shown: ShownVersions, lake: LakePath) -> Iterator[str]:
         yield align_pairs({str(gap.table): f"{gap.reason}; {gap.hint}" for gap in shown.missing})
 
 
-def _moment(shown: ShownVersions) -> str:
+def _commit_time(shown: ShownVersions) -> str:
     committed = shown.position.committed_at
     return "" if committed is None else committed.isoformat()
