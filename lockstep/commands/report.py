@@ -40,10 +40,10 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
                 if span is None
                 else report_of_span(ledger, name, span, now)
             )
-            default = page_path(context.settings.state_folder, name, report.about)
-            path = Path(arguments.output).absolute() if arguments.output else default
+            default_path = page_path(context.settings.state_folder, name, report.about)
+            path = Path(arguments.output).absolute() if arguments.output else default_path
             with file_errors("The page", path, "--output"):
-                if path == default:
+                if path == default_path:
                     keep_page(path, page(report, lake))
                 else:
                     path.write_text(page(report, lake), encoding="utf-8")
@@ -53,6 +53,7 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
 
 
 def _span_of(arguments: argparse.Namespace) -> Span | None:
+    """Return the span from `--from` to `--to`, or None if neither was given."""
     if arguments.from_ is None and arguments.to is None:
         return None
     if arguments.run is not None:
@@ -66,7 +67,7 @@ def _span_of(arguments: argparse.Namespace) -> Span | None:
     )
 
 
-def _report_lines(report: SpanReport, page: Path) -> Iterator[str]:
+def _report_lines(report: SpanReport, path: Path) -> Iterator[str]:
     counts = report.counts
     transactions = sum(batch.transactions for batch in report.batches)
     yield (
@@ -76,7 +77,7 @@ def _report_lines(report: SpanReport, page: Path) -> Iterator[str]:
     )
     if report.requests is not None:
         yield f"  requests to the store: {report.requests}"
-    yield f"  the page: {page}"
+    yield f"  the page: {path}"
 
 
 _CHANGE_KEYS: Final = (
