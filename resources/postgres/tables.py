@@ -112,8 +112,8 @@ class PostgresTables(Subject):
                 end = last_capture_end(transaction, lease.source)
                 event: TableStopped | Reloaded
                 if kind is OrderKind.PAUSE:
-                    why = paused(table, reason, author)
-                    event = TableStopped(StoppedBy.PERSON, *why, end)
+                    reason_and_hint = paused(table, reason, author)
+                    event = TableStopped(StoppedBy.PERSON, *reason_and_hint, end)
                     transaction.run("withdraw_load", source=lease.source, **table_columns(table))
                 else:
                     event = Reloaded(*reloading(table, reason, author), end)
@@ -191,10 +191,10 @@ class PostgresTables(Subject):
             files = [{"load": load, "number": number, **file} for file in file_rows(read.files)]
             transaction.insert("record_load_files", files)
 
-    def void_load(self, lease: Lease, load: int, why: str) -> None:
+    def void_load(self, lease: Lease, load: int, reason: str) -> None:
         with self._transaction(lease) as transaction:
             transaction.run_or_refuse(
-                "void_load", "loads_known", source=lease.source, load=load, why=why
+                "void_load", "loads_known", source=lease.source, load=load, reason=reason
             )
 
     # -- proofs --------------------------------------------------------------------------------
@@ -280,7 +280,11 @@ def record_loads(transaction: Transaction, source: str, batch: int, record: Capt
         )
     for load in record.needless:
         transaction.run_or_refuse(
-            "void_load", "loads_known", source=source, load=load, why="the log has all of it"
+            "void_load",
+            "loads_known",
+            source=source,
+            load=load,
+            reason="the log has all of it",
         )
 
 

@@ -124,7 +124,7 @@ where load = %(load)s and number = %(number)s
 insert into lockstep.load_files (load, number, ordinal, path, images, size, sha256) values %s
 
 -- name: void_load
-update lockstep.loads set void = %(why)s
+update lockstep.loads set void = %(reason)s
 where source = %(source)s and id = %(load)s and joined_batch is null
 
 -- name: withdraw_load
