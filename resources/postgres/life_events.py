@@ -128,7 +128,7 @@ def _write_changes(
 def last_capture_end(transaction: Transaction, source: str) -> Stopped | None:
     """Return the newest captured batch and where it ended; None before the first
     capture."""
-    rows = transaction.all("captures_end", source=source)
+    rows = transaction.all("last_capture_end", source=source)
     return Stopped(rows[0]["id"], coordinates_of(rows[0], "end")) if rows else None
 
 

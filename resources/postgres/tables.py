@@ -119,7 +119,7 @@ class PostgresTables(Subject):
                     event = Reloaded(*reloading(table, reason, author), end)
                 record_events(transaction, lease, [(table, event)])
                 note_behind(transaction, lease.source, table)
-            return _order(transaction.only("the_order", source=lease.source, order=row["id"]))
+            return _order(transaction.only("order_by_id", source=lease.source, order=row["id"]))
 
     # -- loads ---------------------------------------------------------------------------------
 
@@ -143,7 +143,7 @@ class PostgresTables(Subject):
                 transaction.run(
                     "set_with_past", source=lease.source, load=number, with_past=with_past
                 )
-            return _load(transaction.only("the_load", source=lease.source, load=number), ())
+            return _load(transaction.only("load_by_id", source=lease.source, load=number), ())
 
     def open_loads(self, source: str) -> list[Load]:
         rows = self._cached(dict, "open_loads", source=source)
@@ -244,7 +244,7 @@ def _extent_columns(value: Extent) -> dict[str, Any]:
 def mark_carried_out(transaction: Transaction, source: str, batch: int, order: int) -> TableName:
     """Record that the capture of `batch` carries out the order, and return the order's
     table."""
-    rows = transaction.all("carry_out", source=source, batch=batch, order=order)
+    rows = transaction.all("mark_carried_out", source=source, batch=batch, order=order)
     if not rows:
         raise refusal("table_orders_known")
     return table_of(rows[0])
