@@ -44,7 +44,7 @@ from lockstep.pipeline.run.load.part import AGAIN, PartRead, findings, read_part
 from lockstep.pipeline.run.mirror_places import collisions
 from lockstep.pipeline.run.repair import abandon, repair
 from lockstep.pipeline.run.reports import CaptureReport, RereadCounts, softened_lines
-from lockstep.pipeline.run.reshaping import reshape
+from lockstep.pipeline.run.reshaping import stop_reshaped_tables
 from lockstep.pipeline.run.stop_errors import collision_error, engine_hint
 from lockstep.pipeline.run.table_plans import TablePlans, open_orders, plan_readings, plan_returns
 from lockstep.pipeline.schema.model import TableSchema
@@ -171,7 +171,7 @@ def _capture_once(work: Workplace, lease: Lease, part: PartRead | None = None) -
         # The first run of a source fails here instead, before it writes anything.
         work.mirrors.require_ready()
     require_ready(work.server, work.ledger, work.source)
-    reshape(work, lease)
+    stop_reshaped_tables(work, lease)
     past = follow_pasts(work, lease)
     returns = plan_returns(work, open_orders(work, lease))
     for table in returns.waits:
