@@ -21,7 +21,7 @@ from lockstep.pipeline.run.status.schema_history import (
 )
 from lockstep.pipeline.schema.compare import (
     further_properties,
-    keys_of,
+    key_kinds,
     written_default,
     written_key,
     written_options,
@@ -180,7 +180,7 @@ def _column_values(version: SchemaVersion, schema: TableSchema) -> list[dict[str
             "type": written_type(column),
             "nullable": column.nullable,
             "default": written_default(column),
-            "keys": keys_of(column, schema),
+            "keys": key_kinds(column, schema),
             "more": further_properties(column, schema),
             **({"shown": treatments[column.name]} if column.name in treatments else {}),
         }

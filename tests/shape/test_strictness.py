@@ -21,7 +21,7 @@ from lockstep.pipeline.schema.history import (
 )
 from lockstep.pipeline.schema.model import TableSchema, WrittenDefault
 from lockstep.pipeline.schema.rows import row_structure
-from lockstep.pipeline.schema.table_effects import TableEffect, shape_changed
+from lockstep.pipeline.schema.table_effects import TableEffect, reason_shape_changed
 from lockstep.pipeline.schema.tracker import SchemaTracker, StructuresInMemory
 from lockstep.pipeline.shape.hashes import PrivacyKey
 from lockstep.pipeline.shape.shape import (
@@ -231,10 +231,12 @@ def test_columns_of_a_condition_that_change_names_have_the_table_read_again() ->
     shaping = _shaping(rows="a = 1 or b = 2")
     before = table("create table t (id int primary key, a int, b int)")
     both = shaping.treatments_in_words(before)
-    same = TableEffect(before.name, "changed", "", before, before, ("id", "a", "b"), treated=both)
+    same = TableEffect(
+        before.name, "changed", "", before, before, ("id", "a", "b"), treatments_in_words=both
+    )
     swapped = replace(same, columns_from=("id", "b", "a"))
-    assert shape_changed(same) is None
-    assert shape_changed(swapped) == "the condition on rows uses a, which was called b"
+    assert reason_shape_changed(same) is None
+    assert reason_shape_changed(swapped) == "the condition on rows uses a, which was called b"
 
 
 def test_a_default_that_its_shown_type_does_not_hold_is_known_to_the_server_alone() -> None:
