@@ -382,7 +382,7 @@ def _python_literal(value: str) -> str:
 
 def _sql_literal(value: str) -> str:
     """Return an option's value in SQL. A reference to a file becomes a placeholder,
-    because DuckDB's shell can read a secret only_table from an environment variable."""
+    because DuckDB's shell can read a secret only from an environment variable."""
     kind, _, target = value.partition(":")
     if is_reference(value):
         return f"getenv('{target}')" if kind == "env" else f"'the content of {target}'"
