@@ -132,7 +132,7 @@ def _read_tables(
     hashing_tables = {
         name for name, table in tables.items() if table.engine.lower() in _HASHING_ENGINES
     }
-    keys = _keys(cursor, scopes, dialect, hashing_tables if dialect.mariadb else set())
+    keys = _keys(cursor, scopes, dialect, hashing_tables if dialect.is_mariadb else set())
     foreign_keys_by_table = read_foreign_keys(cursor, scopes, dialect) if foreign_keys else {}
     unread = {
         name: f"the account may not read {', '.join(refused_columns[name])} of the table"
@@ -152,7 +152,7 @@ def _read_tables(
             table.partitioned,
             table.versioned,
             shown_places(ordinals[name], keys.get(name, ()))
-            if knows_hidden_places(dialect.version, mariadb=dialect.mariadb)
+            if knows_hidden_places(dialect.version, mariadb=dialect.is_mariadb)
             else (),
         )
         for name, table in tables.items()
@@ -214,7 +214,7 @@ def _columns(
     ordinals: dict[TableName, list[int]] = {}
     refused_columns: dict[TableName, list[str]] = {}
     for table, (*row, ordinal, privileges) in select_by_table(cursor, query, scopes):
-        column = read_column(ColumnRow(*row), mariadb=dialect.mariadb)
+        column = read_column(ColumnRow(*row), mariadb=dialect.is_mariadb)
         columns.setdefault(table, []).append(column)
         ordinals.setdefault(table, []).append(int(ordinal))
         if "select" not in str(privileges).lower().split(","):
@@ -270,7 +270,7 @@ def _invisible_expression(dialect: Dialect) -> str:
     INVISIBLE one in MySQL, an IGNORED one since MariaDB 10.6."""
     if dialect.mysql_from(8, 0, 0):
         return "if(is_visible = 'YES', 'NO', 'YES')"
-    return "ignored" if dialect.mariadb and dialect.version >= 100_600 else "'NO'"
+    return "ignored" if dialect.is_mariadb and dialect.version >= 100_600 else "'NO'"
 
 
 _LENGTH_TYPES: Final = frozenset({"char", "varchar", "binary", "varbinary"})
@@ -594,7 +594,7 @@ def _fetch_rows(cursor: Cursor, query: str) -> Iterable[tuple[Any, ...]]:
 
 
 def _statement_context(dialect: Dialect, database: str, modes: str) -> StatementContext:
-    flavour = "mariadb" if dialect.mariadb else "mysql"
+    flavour = "mariadb" if dialect.is_mariadb else "mysql"
     server_dialect = ServerDialect(version=dialect.version, flavour=flavour)
     bits = sum(SQL_MODES.get(word, 0) for word in str(modes or "").upper().split(","))
     return StatementContext(server_dialect, database, bits)
