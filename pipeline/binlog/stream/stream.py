@@ -27,8 +27,8 @@ from lockstep.pipeline.binlog.arrays.array_access import (
     b64,
     copy,
     crc32,
+    equal_bytes,
     i64,
-    same,
     u8,
     u16,
     u32,
@@ -325,7 +325,7 @@ def _keep(
         place = body + _MAP_HEAD
         if end - place != map_places[number, 1]:
             return NEW_MAP
-        if not same(wire, place, maps, map_places[number, 0], end - place):
+        if not equal_bytes(wire, place, maps, map_places[number, 0], end - place):
             return NEW_MAP
         ids[entry, 2] = state[STATEMENT]
         return NONE
