@@ -422,7 +422,7 @@ def _begin_transaction(
     """Open a transaction, and fill its index row from its GTID event."""
     row = transactions[state[TRANSACTIONS]]
     _open_transaction(state, row)
-    row[columns.SERVER] = u32(wire, event + 5)
+    row[columns.ORIGIN_SERVER] = u32(wire, event + 5)
     body = event + HEADER_BYTES
     if code == EventType.MARIADB_GTID:
         row[columns.GTID_KIND] = columns.MARIADB
@@ -441,9 +441,9 @@ def _begin_transaction(
         immediate = original = moment & _55_BITS
         if moment >> 55 and end - body >= 56:
             original = _u56(wire, body + 49) & _55_BITS
-        row[columns.COMMITTED_AT] = original
+        row[columns.ORIGINAL_TIME] = original
         own = u32(wire, event + 5) == state[SERVER_ID]
-        row[columns.TIME] = immediate if own or original > immediate else original
+        row[columns.COMMIT_TIME] = immediate if own or original > immediate else original
 
 
 @part

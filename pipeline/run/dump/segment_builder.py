@@ -133,12 +133,12 @@ class SystemTableRows:
         self, group: TransactionGroup, marks: TransactionMarks, counted: CountedTransactions
     ) -> None:
         """Add the transactions of a group."""
-        texts = group.texts.lists(len(group.transactions))
+        texts = group.texts.lists_by_transaction(len(group.transactions))
         rows = transaction_rows(
             marks,
             begin=group.transactions[:, columns.BEGIN_OFFSET],
             end=group.transactions[:, columns.END_OFFSET],
-            server_id=group.transactions[:, columns.SERVER],
+            server_id=group.transactions[:, columns.ORIGIN_SERVER],
             rows=counted.rows,
             numbers=counted.numbers,
             statements=pa.nulls(len(texts), texts.type) if self._hides else texts,
@@ -282,7 +282,7 @@ class Segmenter:
         counted = CountedTransactions(group, self._tables.last, self._changes.take_marks())
         for block in group.blocks:
             self._put_block(group, block, marks, counted)
-        if group.from_file:
+        if group.is_from_file:
             counted.rows[0] = self._tables.rows_in_parts
             self._tables.end_parts()
         if self._system_table_rows is not None:
@@ -361,7 +361,7 @@ class Segmenter:
         """Add a table's rows to its segment. `first_sequence`: for each event, the
         sequence number of its first image."""
         table = decoded.table
-        if group.from_file:
+        if group.is_from_file:
             self._tables.begin_part(table)
         first_row = _first_rows(table, group, decoded)
         added = np.zeros(len(decoded.which), np.int64)
@@ -459,7 +459,7 @@ def marks_of(group: TransactionGroup) -> TransactionMarks:
     names = pa.array([str(file) for file in group.files], pa.string())
     return TransactionMarks(
         file=names.take(pa.array(group.transactions[:, columns.FILE])),
-        gtid=gtid_texts(group.transactions, group.sources),
+        gtid=gtid_texts(group.transactions, group.gtid_sources),
         committed_at=commit_times(group.transactions),
     )
 
