@@ -31,7 +31,7 @@ from lockstep.pipeline.run.dump.structure_proof import (
     prove_structures,
 )
 from lockstep.pipeline.run.dump.table_extents import partial_tables_at_start
-from lockstep.pipeline.run.expected_log import waiting_log
+from lockstep.pipeline.run.expected_log import waiting_log_bytes
 from lockstep.pipeline.run.follow_pasts import follow_pasts
 from lockstep.pipeline.run.load.loads import (
     begun_loads,
@@ -165,7 +165,7 @@ def _capture_once(work: Workplace, lease: Lease, part: PartRead | None = None) -
     require_agreement(work)
     repaired = repair(work, lease)
     if work.ledger.unfinished(work.source.name):
-        work.mirrors.prepare(waiting_log(work.ledger, work.source.name))
+        work.mirrors.prepare(waiting_log_bytes(work.ledger, work.source.name))
     if work.ledger.cursors(work.source.name).captured is None:
         # A source that was captured before goes on capturing while Spark cannot start.
         # The first run of a source fails here instead, before it writes anything.

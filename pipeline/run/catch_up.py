@@ -18,7 +18,7 @@ from time import perf_counter
 from lockstep.pipeline.model.batch import Batch, BatchKind, Cursor
 from lockstep.pipeline.model.table_state import StoppedTable, Supplier, TableOrder
 from lockstep.pipeline.ports.ledger import unproven
-from lockstep.pipeline.run.begin import start_of_reading_again
+from lockstep.pipeline.run.begin import start_at_known_place
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.dump.basis import Basis, tables_of
 from lockstep.pipeline.run.dump.batch_capture import BatchCapture
@@ -130,7 +130,7 @@ def _caught_up(
     recorded = RecordedBefore(work.ledger, work.source.name, first.batch.id)
     basis = Basis(
         work,
-        start_of_reading_again(first.start, first.anchor, facts, reason, by_gtid=cursor.by_gtid),
+        start_at_known_place(first.start, first.anchor, facts, reason, by_gtid=cursor.by_gtid),
         RunBounds(cursor.position.at, GtidSet()),
         tables=tables_of(
             work, batch.start, batch.id, taken_up, base=batch.base, before=min(stopped, default=0)

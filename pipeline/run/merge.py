@@ -32,7 +32,7 @@ from lockstep.pipeline.ports.mirrors import MirrorSize
 from lockstep.pipeline.run.agreement.claim import require_claim
 from lockstep.pipeline.run.agreement.lake_logs import judge_mirror, moved_mirrors
 from lockstep.pipeline.run.context import Workplace, table_progress
-from lockstep.pipeline.run.expected_log import waiting_log
+from lockstep.pipeline.run.expected_log import waiting_log_bytes
 from lockstep.pipeline.run.mirror_places import REWRITES_ALL, give_new_mirror, why_elsewhere
 from lockstep.pipeline.run.publish import publish
 from lockstep.pipeline.run.replay.settle import settle_replays
@@ -84,7 +84,7 @@ def merge(
         work.progress.note(note)
     pending = bool(work.ledger.pending(work.source.name))
     if pending:
-        work.mirrors.prepare(waiting_log(work.ledger, work.source.name))
+        work.mirrors.prepare(waiting_log_bytes(work.ledger, work.source.name))
     quarantined = publish(work, lease)
     if pending:
         # Before any intent: batches that wait for Java are merged together later.

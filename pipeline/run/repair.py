@@ -17,7 +17,11 @@ from lockstep.pipeline.model.batch import Batch, BatchContent, BatchState
 from lockstep.pipeline.model.claim import HINT
 from lockstep.pipeline.model.table_state import StoppedTable
 from lockstep.pipeline.ports.ledger import content_of
-from lockstep.pipeline.run.acknowledge import remove_dropped, remove_ended, remove_snapshots
+from lockstep.pipeline.run.acknowledge import (
+    remove_dropped_mirrors,
+    remove_snapshots,
+    remove_spooled_rows,
+)
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.publish import files_lost
 from lockstep.pipeline.run.replay.settle import settle_replays
@@ -58,12 +62,12 @@ def repair(work: Workplace, lease: Lease) -> tuple[str, ...]:
     if all(batch.state is not BatchState.MERGED for batch in work.ledger.unfinished(source)):
         # If a batch is merged and not acknowledged, its acknowledgement deletes dropped
         # mirrors.
-        remove_dropped(work, lease)
+        remove_dropped_mirrors(work, lease)
     acknowledged = work.ledger.cursors(source).acknowledged
     if acknowledged is not None:
         # Only the newest acknowledged batch can have files left, because the files of
         # each batch are deleted before the next one is acknowledged.
-        remove_ended(work, acknowledged.batch)
+        remove_spooled_rows(work, acknowledged.batch)
         remove_snapshots(work, acknowledged.batch)
     for batch in work.ledger.batches(source, limit=SWEPT):
         # A process that hung may have written files after its batch was abandoned.
