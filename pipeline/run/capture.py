@@ -24,7 +24,7 @@ from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.dump.basis import basis_of, bounds_of
 from lockstep.pipeline.run.dump.batch_capture import BatchCapture
 from lockstep.pipeline.run.dump.log_reader import require_complete, require_prepares_read
-from lockstep.pipeline.run.dump.segment_builder import put_part
+from lockstep.pipeline.run.dump.segment_builder import put_condition_rows
 from lockstep.pipeline.run.dump.structure_proof import (
     StructureProof,
     note_unproven,
@@ -33,6 +33,12 @@ from lockstep.pipeline.run.dump.structure_proof import (
 from lockstep.pipeline.run.dump.table_extents import partial_tables_at_start
 from lockstep.pipeline.run.expected_log import waiting_log_bytes
 from lockstep.pipeline.run.follow_pasts import follow_pasts
+from lockstep.pipeline.run.load.by_condition import (
+    AGAIN,
+    ConditionRead,
+    read_by_condition,
+    sentences_about_rows,
+)
 from lockstep.pipeline.run.load.loads import (
     begun_loads,
     give_up,
@@ -40,7 +46,6 @@ from lockstep.pipeline.run.load.loads import (
     order_readings,
     read_columns,
 )
-from lockstep.pipeline.run.load.part import AGAIN, PartRead, findings, read_part
 from lockstep.pipeline.run.mirror_places import collisions
 from lockstep.pipeline.run.repair import abandon, repair
 from lockstep.pipeline.run.reports import CaptureReport, RereadCounts, softened_lines
@@ -124,17 +129,22 @@ def _with_part(work: Workplace, lease: Lease, order: RereadRows) -> CaptureRepor
     """Read rows of a table by a condition. Capture the log up to their low watermark,
     and then the log after it, in a batch that begins with these rows."""
     plain = replace(work, source=replace(work.source, part=None))
-    with closing(read_part(plain, order)) as part:
+    with closing(read_by_condition(plain, order)) as part:
         before = _up_to(plain, lease, part)
         report = _capture_once(plain, lease, part)
-        for line in findings(part):
+        for line in sentences_about_rows(part):
             work.progress.note(line)
-        refreshed = RereadCounts(part.table, part.rows.rows, part.gone.rows, part.left)
+        refreshed = RereadCounts(
+            part.table,
+            part.matching_rows.row_count,
+            part.deleted_rows.row_count,
+            part.unchecked_rows,
+        )
     report = replace(report, reread_counts=refreshed)
     return report if before is None else before.followed_by(report, ())
 
 
-def _up_to(work: Workplace, lease: Lease, part: PartRead) -> CaptureReport | None:
+def _up_to(work: Workplace, lease: Lease, part: ConditionRead) -> CaptureReport | None:
     """Capture the log up to the low watermark of the read rows, if that is not captured
     yet."""
     source, low, report = work.source, part.low, None
@@ -145,7 +155,7 @@ def _up_to(work: Workplace, lease: Lease, part: PartRead) -> CaptureReport | Non
     return report
 
 
-def _require_at(part: PartRead, at: Coordinates | None) -> None:
+def _require_at(part: ConditionRead, at: Coordinates | None) -> None:
     if at != part.low:
         raise RowsNotRead(
             f"the log was captured up to {at}, and not to {part.low}, where {part.table} was read",
@@ -158,7 +168,9 @@ def _captured_at(work: Workplace) -> Coordinates | None:
     return None if cursor is None else cursor.position.at
 
 
-def _capture_once(work: Workplace, lease: Lease, part: PartRead | None = None) -> CaptureReport:
+def _capture_once(
+    work: Workplace, lease: Lease, part: ConditionRead | None = None
+) -> CaptureReport:
     """Clean up after a dead run, let stopped tables catch up, and capture an ordinary
     batch. `part`: rows that were read by a condition, with which the batch begins."""
     clock = perf_counter()
@@ -210,7 +222,7 @@ def _ordinary(
     returns: TablePlans,
     repaired: tuple[str, ...],
     clock: float,
-    part: PartRead | None,
+    part: ConditionRead | None,
 ) -> CaptureReport:
     """Decide the start and capture a batch. Begin again as long as tables were decoded
     with a wrong structure. Capture nothing if the log has nothing new."""
@@ -272,7 +284,7 @@ def _capture(
     plans: TablePlans,
     repaired: tuple[str, ...],
     start_seconds: float,
-    part: PartRead | None,
+    part: ConditionRead | None,
     misread: _Misread,
 ) -> CaptureReport | _Misread:
     """Capture a batch from the start to its end. If rows were decoded with a wrong
@@ -313,7 +325,7 @@ def _capture(
             segmenter.stop(table, run_start.start.at, error)
     capture.rewrite(plans.rewritten)
     if part is not None:
-        put_part(part, basis.tables, basis.structures, work.clock())
+        put_condition_rows(part, basis.tables, basis.structures, work.clock())
     reading.run()
     reached_limit = reading.reached_limit
     if reached_limit is None:
@@ -367,7 +379,7 @@ def _given_up(
     batch: Batch,
     proof: StructureProof,
     before: _Misread,
-    part: PartRead | None,
+    part: ConditionRead | None,
 ) -> _Misread:
     """Abandon the batch, and return the findings for its next attempt, in which the
     misread tables stop. If one of them is being read from the source, that reading
