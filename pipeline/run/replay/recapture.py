@@ -38,7 +38,7 @@ from lockstep.pipeline.run.begin import RunStart, read_anchor_of, start_at_known
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.dump.basis import Basis
 from lockstep.pipeline.run.dump.captured_tables import CapturedTables
-from lockstep.pipeline.run.dump.initial_schemas import RecordedBefore, known_at, tracker_of
+from lockstep.pipeline.run.dump.initial_schemas import RecordedVersions, known_at, tracker_of
 from lockstep.pipeline.run.dump.log_reader import LogReading
 from lockstep.pipeline.run.dump.renames import origins_of
 from lockstep.pipeline.run.dump.segment_builder import Segmenter
@@ -302,7 +302,7 @@ def _recaptured(work: Workplace, batch: Batch, facts: SpanFacts) -> tuple[Segmen
             work,
             facts.structures(batch),
             facts.server,
-            recorded=RecordedBefore(ledger, source, batch.id),
+            recorded=RecordedVersions(ledger, source, batch.id),
         ),
         prepared={},
     )

@@ -132,7 +132,7 @@ def make_plan(work: Workplace) -> RunPlan:
     lease = work.ledger.lease(work.source.name)
     return RunPlan(
         abandoned=tuple(
-            f"batch {abandonment.batch.id} is abandoned: {abandonment.why}"
+            f"batch {abandonment.batch.id} is abandoned: {abandonment.reason}"
             for abandonment in abandoned
         ),
         waiting=_waiting(work, abandoned),
