@@ -192,11 +192,11 @@ def damages_in(work: Workplace, batch: Batch) -> Iterator[Damage]:
         folder = changelog_path(batch.source, segment.table, generation)
         for sentence in work.segments.damaged(folder, segment.files):
             yield Damage(batch, segment.table, sentence)
-    for segment in content.system_segments:
+    for system_segment in content.system_segments:
         for sentence in work.segments.damaged(
-            system_table_path(batch.source, segment.table), segment.files
+            system_table_path(batch.source, system_segment.table), system_segment.files
         ):
-            yield Damage(batch, segment.table, sentence)
+            yield Damage(batch, system_segment.table, sentence)
     for snapshot in content.snapshots:
         folder = snapshot_path(batch.source, snapshot.table)
         for sentence in work.segments.damaged(folder, snapshot.files):
@@ -223,11 +223,11 @@ def _tables_showing(work: Workplace, batch: Batch) -> list[str]:
         app_id = application_id(batch.source, states[segment.table], "changelog", generation)
         if (work.changelog.newest_batch(folder, app_id) or 0) >= batch.id:
             tables.append(str(segment.table))
-    for segment in content.system_segments:
-        folder = system_table_path(batch.source, segment.table)
-        app_id = system_table_app_id(batch.source, segment.table)
+    for system_segment in content.system_segments:
+        folder = system_table_path(batch.source, system_segment.table)
+        app_id = system_table_app_id(batch.source, system_segment.table)
         if (work.changelog.newest_batch(folder, app_id) or 0) >= batch.id:
-            tables.append(str(segment.table))
+            tables.append(str(system_segment.table))
     return tables
 
 
