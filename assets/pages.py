@@ -366,7 +366,7 @@ def _columns(
 
 
 def check_result(names: SourceNames, standing: TableStanding) -> dg.AssetCheckResult:
-    serious = standing.health.serious
+    serious = standing.health.is_serious
     words = {
         "state": standing.health.value,
         "reason": standing.sentence,

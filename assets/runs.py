@@ -51,7 +51,7 @@ from lockstep.assets.table_news import (
     structure_news,
     written_event,
 )
-from lockstep.pipeline.check import pause_from_now
+from lockstep.pipeline.check import longest_pause_from_now
 from lockstep.pipeline.ports.ledger import content_of, contents_of
 from lockstep.pipeline.run.context import StepProgress
 from lockstep.pipeline.run.reports import MergeReport, TableMerge
@@ -128,7 +128,7 @@ def run_assets(
         metadata={"tables": ", ".join(source.section.tables)},
     )
 
-    pause = pause_from_now(source.schedule)
+    pause = longest_pause_from_now(source.schedule)
     freshness: dg.FreshnessPolicy | None = None
     if pause is not None:
         windows = {"fail_window": _FAILED * pause, "warn_window": _LATE * pause}

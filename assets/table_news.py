@@ -67,8 +67,8 @@ def standings_of(work: Workplace) -> dict[TableName, TableStanding]:
     ledger, source = work.ledger, work.source.name
     return table_standings(
         ledger.table_states(source),
-        partial=ledger.partial(source),
-        loading=[load.progress for load in ledger.open_loads(source)],
+        extents=ledger.partial(source),
+        loads=[load.progress for load in ledger.open_loads(source)],
         gaps=ledger.gaps(source),
         proofs=ledger.proofs(source),
         uncleared_values=ledger.uncleared_values(source),

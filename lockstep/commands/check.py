@@ -15,7 +15,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from lockstep import exits
 from lockstep.context import CommandContext, Outcome
-from lockstep.pipeline.check import Finding, KeptMirror, SourceEvidence, pause_from_now, preflight
+from lockstep.pipeline.check import (
+    Finding,
+    KeptMirror,
+    SourceEvidence,
+    longest_pause_from_now,
+    preflight,
+)
 from lockstep.pipeline.run.context import SilentProgress
 from lockstep.pipeline.run.reshaping import versions_to_check
 from lockstep.pipeline.values.errors import (
@@ -129,7 +135,7 @@ def _preflight(
     evidence = SourceEvidence(
         server.survey(),
         plan.patterns,
-        pause=pause_from_now(source.schedule),
+        pause=longest_pause_from_now(source.schedule),
         partial=partial,
         mirrors=list(_readable_mirrors(adapters, states.values())),
         keep=settings.version_retention(),
@@ -328,7 +334,10 @@ def _lake_findings(work: Workplace) -> tuple[Finding, ...]:
             Finding("warning", str(changelog.table), changelog.why, changelog.hint)
             for changelog in moved_changelogs(work)
         ),
-        *(_move_finding(work, table, name) for table, name in pending_moves(work).reloaded.items()),
+        *(
+            _move_finding(work, table, name)
+            for table, name in pending_moves(work).to_reload.items()
+        ),
         *(
             Finding("ok", "lake", f"{folder} is kept for its versions", topic="former mirrors")
             for folder in former_places(work.ledger, work.source.name)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from lockstep import exits
-from lockstep.commands.plan import supplies, supply_lines
+from lockstep.commands.plan import supply_lines, supply_values
 from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import author_of, reason_of
 from lockstep.pipeline.model.json_values import attributes
@@ -174,7 +174,7 @@ def recovery_values(outcome: RecoveryOutcome) -> dict[str, Any]:
     """Return the values in `--json`: the place at which the ledger continues, and its
     tables."""
     plan, tables = outcome.plan, outcome.tables
-    then = {"read_again": tables.supplied(RowsRead), "supplies": supplies(tables)}
+    then = {"read_again": tables.supplied(RowsRead), "supplies": supply_values(tables)}
     if plan is None:
         return {"position": None, "tables": {}, **then, "cut": (), "doubts": ()}
     adopted = {

@@ -49,7 +49,7 @@ from lockstep.pipeline.run.load.loads import (
 from lockstep.pipeline.run.mirror_places import collisions
 from lockstep.pipeline.run.repair import abandon, repair
 from lockstep.pipeline.run.reports import CaptureReport, RereadCounts, softened_lines
-from lockstep.pipeline.run.reshaping import reshape
+from lockstep.pipeline.run.reshaping import stop_reshaped_tables
 from lockstep.pipeline.run.stop_errors import collision_error, engine_hint
 from lockstep.pipeline.run.table_plans import TablePlans, open_orders, plan_readings, plan_returns
 from lockstep.pipeline.schema.model import TableSchema
@@ -183,7 +183,7 @@ def _capture_once(
         # The first run of a source fails here instead, before it writes anything.
         work.mirrors.require_ready()
     require_ready(work.server, work.ledger, work.source)
-    reshape(work, lease)
+    stop_reshaped_tables(work, lease)
     past_report = follow_pasts(work, lease)
     return_plans = plan_returns(work, open_orders(work, lease))
     for table in return_plans.waits:

@@ -33,7 +33,7 @@ from lockstep.pipeline.run.agreement.claim import require_claim
 from lockstep.pipeline.run.agreement.lake_logs import judge_mirror, moved_mirrors
 from lockstep.pipeline.run.context import Workplace, table_progress
 from lockstep.pipeline.run.expected_log import waiting_log_bytes
-from lockstep.pipeline.run.mirror_places import REWRITES_ALL, give_new_mirror, why_elsewhere
+from lockstep.pipeline.run.mirror_places import FULL_REWRITE_EVENTS, move_reason, replace_mirror
 from lockstep.pipeline.run.publish import publish
 from lockstep.pipeline.run.replay.settle import settle_replays
 from lockstep.pipeline.run.reports import MergeReport, TableMerge
@@ -244,7 +244,7 @@ class _Merger:
         name = self.work.source.misplaced_mirror(state)
         try:
             reason = (
-                reason_for_other_readers(self.work, state) if name is None else why_elsewhere(name)
+                reason_for_other_readers(self.work, state) if name is None else move_reason(name)
             )
         except MirrorRefused as error:
             reason = error.reason
@@ -390,7 +390,7 @@ class _Merger:
             self._quarantine(table, batch, error)
 
     def _renew(self, table: TableName, reason: str) -> None:
-        give_new_mirror(self.work, self.lease, table, reason)
+        replace_mirror(self.work, self.lease, table, reason)
         self.tables_with_new_mirror.add(table)
 
     def _quarantine(self, table: TableName, batch: int, error: TableError) -> None:
@@ -436,7 +436,7 @@ def tables_written_whole(
         for table, own in records.items()
         for part in own.parts
         if (table, part.batch) in missing_batches
-        and any(event.kind in REWRITES_ALL for event in part.events)
+        and any(event.kind in FULL_REWRITE_EVENTS for event in part.events)
     )
 
 

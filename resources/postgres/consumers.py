@@ -38,41 +38,41 @@ class PostgresConsumers(Subject):
             return next(consumer for consumer in consumers if consumer.name == name)
 
     def drop_consumer(self, source: str, name: str, *, author: str, reason: str) -> None:
-        with self._held(source, name) as (transaction, consumer):
-            transaction.run("drop_consumer", consumer=consumer, author=author, reason=reason)
+        with self._lock_consumer(source, name) as (transaction, consumer_id):
+            transaction.run("drop_consumer", consumer=consumer_id, author=author, reason=reason)
 
     def deliver(self, source: str, name: str, bounds: DeliveryBounds) -> Delivery | None:
-        with self._held(source, name) as (transaction, consumer):
+        with self._lock_consumer(source, name) as (transaction, consumer_id):
             rows = transaction.all(
-                "deliverable", source=source, consumer=consumer, limit=bounds.batches
+                "deliverable", source=source, consumer=consumer_id, limit=bounds.batches
             )
             chosen = chosen_batches([(row["id"], row["changes"]) for row in rows], bounds)
             if not chosen:
                 return None
-            ends = {"first_batch": chosen[0][0], "last_batch": chosen[-1][0]}
-            transaction.run("deliver", source=source, consumer=consumer, **ends)
-            return _out(transaction, source, name)[-1]
+            span = {"first_batch": chosen[0][0], "last_batch": chosen[-1][0]}
+            transaction.run("deliver", source=source, consumer=consumer_id, **span)
+            return _open_deliveries(transaction, source, name)[-1]
 
     def deliveries_out(self, source: str, name: str) -> list[Delivery]:
-        with self._held(source, name) as (transaction, _):
-            return _out(transaction, source, name)
+        with self._lock_consumer(source, name) as (transaction, _):
+            return _open_deliveries(transaction, source, name)
 
     def ack_delivery(self, source: str, name: str, delivery: int) -> None:
-        with self._held(source, name) as (transaction, consumer):
+        with self._lock_consumer(source, name) as (transaction, consumer_id):
             transaction.run_or_refuse(
-                "ack_delivery", "deliveries_known", consumer=consumer, delivery=delivery
+                "ack_delivery", "deliveries_known", consumer=consumer_id, delivery=delivery
             )
 
     def roll_back(self, source: str, name: str, delivery: int | None = None) -> list[int]:
-        with self._held(source, name) as (transaction, consumer):
-            rows = transaction.all("roll_back_deliveries", consumer=consumer, delivery=delivery)
-            taken = sorted(row["id"] for row in rows)
-            if delivery is not None and delivery not in taken:
+        with self._lock_consumer(source, name) as (transaction, consumer_id):
+            rows = transaction.all("roll_back_deliveries", consumer=consumer_id, delivery=delivery)
+            rolled_back = sorted(row["id"] for row in rows)
+            if delivery is not None and delivery not in rolled_back:
                 raise refusal("deliveries_known")
-            return taken
+            return rolled_back
 
     @contextmanager
-    def _held(self, source: str, name: str) -> Iterator[tuple[Transaction, int]]:
+    def _lock_consumer(self, source: str, name: str) -> Iterator[tuple[Transaction, int]]:
         """Open a transaction that locks the consumer, and yield it with the consumer's
         id. Raise `ConsumerUnknown` if the source has no consumer of that name."""
         with self._session.transaction("lock_consumer", source=source, name=name) as (
@@ -84,7 +84,7 @@ class PostgresConsumers(Subject):
             yield transaction, rows[0]["id"]
 
 
-def _out(transaction: Transaction, source: str, name: str) -> list[Delivery]:
+def _open_deliveries(transaction: Transaction, source: str, name: str) -> list[Delivery]:
     """Return the consumer's deliveries that are neither acknowledged nor rolled back."""
     return [_delivery(row) for row in transaction.all("deliveries_out", source=source, name=name)]
 

@@ -28,7 +28,7 @@ from lockstep.resources.postgres.rows import (
 from lockstep.resources.postgres.session import Subject
 from lockstep.resources.postgres.tables import table_proof
 
-_PLAIN = ("kind", "rule", "reason", "author", "follows", "continuity", "override", "hint")
+_PLAIN_FIELDS = ("kind", "rule", "reason", "author", "follows", "continuity", "override", "hint")
 """Fields of `Decision` that are stored unchanged, in columns of the same names."""
 
 
@@ -45,8 +45,8 @@ class PostgresDecisions(Subject):
                 facts=json.dumps(dict(decision.facts)),
                 gap_tables=list(decision.gap_tables),
                 recovery=None if decision.recovery is None else decision.recovery.name.lower(),
-                **columns_of(decision, *_PLAIN),
-                structures=_names(decision.structures),
+                **columns_of(decision, *_PLAIN_FIELDS),
+                structures=_tables_json(decision.structures),
                 **coordinate_columns(decision.head),
             )
             return _decision(row)
@@ -72,14 +72,16 @@ class PostgresDecisions(Subject):
         rows = self._cached(dict, "gaps", source=source)
         if not rows:
             return []
-        since, kinds = min(row["batch"] for row in rows), [kind.value for kind in CLOSING]
-        events = self._all("happened_to_tables", source=source, since=since, kinds=kinds)
-        happened = [_happened(row) for row in events]
+        first_batch, kinds = min(row["batch"] for row in rows), [kind.value for kind in CLOSING]
+        events = self._all(
+            "happened_to_tables", source=source, first_batch=first_batch, kinds=kinds
+        )
+        closing_events = [_closing_event_of(row) for row in events]
         proofs = [table_proof(row) for row in self._all("proofs", source=source)]
         return [
             with_closed(
                 _gap(row),
-                happened,
+                closing_events,
                 found_equal(proofs, position_of(row, "start"), row["acknowledged_at"]),
             )
             for row in rows
@@ -94,18 +96,18 @@ def _decision(row: Row) -> RecordedDecision:
         gap_tables=tuple(row["gap_tables"]),
         recovery=None if row["recovery"] is None else Recovery[row["recovery"].upper()],
         head=None if row["head_base"] is None else coordinates_of(row, "head"),
-        structures=_structures(row),
+        structures=_tables_of(row),
     )
     return RecordedDecision(row["id"], row["decided_at"], decision)
 
 
-def _names(tables: tuple[TableName, ...] | None) -> str | None:
+def _tables_json(tables: tuple[TableName, ...] | None) -> str | None:
     if tables is None:
         return None
     return json.dumps([[table.database, table.name] for table in tables])
 
 
-def _structures(row: Row) -> tuple[TableName, ...] | None:
+def _tables_of(row: Row) -> tuple[TableName, ...] | None:
     tables = row["structures"]
     return None if tables is None else tuple(TableName(*table) for table in tables)
 
@@ -127,7 +129,7 @@ def _gap(row: Row) -> Gap:
     )
 
 
-def _happened(row: Row) -> ClosingEvent:
+def _closing_event_of(row: Row) -> ClosingEvent:
     """Return an event of a table that may close a gap."""
     taker = row["taker_name"] and TableName(row["taker_database"], row["taker_name"])
     kind = row["kind"] and TableEventKind(row["kind"])

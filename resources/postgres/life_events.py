@@ -114,7 +114,7 @@ def _write_changes(
     # Postgres does not promise the order of returned rows; the highest id is the newest
     # event.
     newest = dict[TableName, int]()
-    for row in transaction.insert("record", rows):
+    for row in transaction.insert("record_events", rows):
         newest[table_of(row)] = max(row["id"], newest.get(table_of(row), 0))
     last = {state.table: state for state, _ in changes}
     states = [

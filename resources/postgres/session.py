@@ -20,7 +20,7 @@ from psycopg2.extras import execute_values
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.errors import LeaseLost
 from lockstep.pipeline.values.retries import LEDGER_CONNECTION
-from lockstep.resources.postgres.connection import LedgerAddress, connect, is_lost, translated
+from lockstep.resources.postgres.connection import LedgerAddress, connect, is_lost, translate_errors
 from lockstep.resources.postgres.refusals import refusal
 from lockstep.resources.postgres.rows import Row
 
@@ -120,8 +120,8 @@ class Session:
     new one, once. A connection that is lost later raises `LedgerUnavailable`.
     """
 
-    def __init__(self, target: LedgerAddress, connection: Connection | None = None) -> None:
-        self.target = target
+    def __init__(self, address: LedgerAddress, connection: Connection | None = None) -> None:
+        self.address = address
         self._connection = connection
         self._lock = threading.RLock()
         self._lost: set[Lease] = set()
@@ -142,7 +142,7 @@ class Session:
 
     def all(self, name: str, /, **values: Any) -> list[Row]:
         """Return the rows of one statement, in a transaction of its own."""
-        with self._lock, translated(self.target):
+        with self._lock, translate_errors(self.address):
             cursor, rows = self._begin(name, values, alone=True)
             cursor.close()
             return rows
@@ -151,7 +151,7 @@ class Session:
     def transaction(self, name: str, /, **values: Any) -> Iterator[tuple[Transaction, list[Row]]]:
         """Open a transaction, and yield it with the rows of its first statement. Commit
         after the block, or roll back if the block fails."""
-        with self._lock, translated(self.target):
+        with self._lock, translate_errors(self.address):
             cursor, rows = self._begin(name, values, alone=False)
             try:
                 with cursor:
@@ -177,7 +177,7 @@ class Session:
         self, name: str, values: Mapping[str, Any], alone: bool
     ) -> tuple[Cursor, list[Row]]:
         if self._connection is None:
-            self._connection = connect(self.target)
+            self._connection = connect(self.address)
         cursor = self._connection.cursor()
         try:
             # One message begins the transaction and runs its first statement.

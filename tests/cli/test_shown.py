@@ -19,7 +19,12 @@ from rich.console import Console
 from lockstep.commands.check import finding_lines, level_counts
 from lockstep.commands.read import table_snippets
 from lockstep.commands.replay import replay_lines, replay_values
-from lockstep.commands.status import consumer_pairs, inactive, inactive_lines, inactive_values
+from lockstep.commands.status import (
+    consumer_pairs,
+    inactive_lines,
+    inactive_tables,
+    inactive_values,
+)
 from lockstep.context import CommandContext
 from lockstep.pipeline.check import Finding
 from lockstep.pipeline.model.batch import Batch, BatchState
@@ -135,7 +140,7 @@ STATES = {
     )
 }
 RESUMED = TableOrder(7, TableName("shop", "e"), OrderKind.RESUME, "bob", "mended", MOMENT, STOPPED)
-TABLES = inactive(STATES, [RESUMED])
+TABLES = inactive_tables(STATES, [RESUMED])
 
 
 def test_each_is_told_as_what_it_is() -> None:
@@ -164,7 +169,7 @@ def test_each_is_told_as_what_it_is() -> None:
 def test_an_order_tells_how_the_table_comes_back(need: Need, way: str) -> None:
     """What lacks only columns goes on through the log; they are read beside it."""
     table = replace(state("e", TableCondition.STOPPED, "it was altered"), need=need)
-    assert way in list(inactive_lines(inactive({table.table: table}, [RESUMED])))[-1]
+    assert way in list(inactive_lines(inactive_tables({table.table: table}, [RESUMED])))[-1]
 
 
 def test_a_dropped_table_is_not_quarantined() -> None:

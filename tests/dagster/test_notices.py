@@ -75,7 +75,7 @@ def settings(service: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 def quarantined(*tables: str, minutes: int = 0) -> Verdict:
     sentence = f"{', '.join(tables)} quarantined for {minutes} minutes"
-    return Verdict(State.QUARANTINED, sentence, "do it", about=", ".join(tables))
+    return Verdict(State.QUARANTINED, sentence, "do it", stable_text=", ".join(tables))
 
 
 def test_each_trouble_is_told_once_and_when_it_is_over(

@@ -30,7 +30,7 @@ class BatchCapture:
         self.basis, self._batch, self._extents = basis, batch, extents
         self._system_table_rows, copies, work = None, None, basis.work
         if extents is not None:
-            copies, hides = Renames(basis), work.shaping.hides
+            copies, hides = Renames(basis), work.shaping.has_rules
             self._system_table_rows = SystemTableRows(
                 work.segments, source=work.source.name, batch=batch.id, hides=hides
             )

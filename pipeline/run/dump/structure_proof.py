@@ -43,7 +43,7 @@ from lockstep.pipeline.run.dump.initial_schemas import statements_between
 from lockstep.pipeline.run.dump.logged_statements import with_view_noted
 from lockstep.pipeline.run.dump.segment_builder import Segmenter
 from lockstep.pipeline.schema.code import changes_code, with_code
-from lockstep.pipeline.schema.compare import aligned, comparable, differences
+from lockstep.pipeline.schema.compare import comparable_table, differences, with_unlogged_properties
 from lockstep.pipeline.schema.effects import LoggedStatement
 from lockstep.pipeline.schema.evolve import evolve, forget
 from lockstep.pipeline.schema.model import ColumnSchema, ServerSchema, TableSchema
@@ -390,8 +390,8 @@ class _LaterStructures:
             return True
         before = self._schema_now()
         if isinstance(change, NotUnderstood):
-            self._schema = forget(before, change.may_touch or ())
-            return change.may_touch is not None
+            self._schema = forget(before, change.possible_tables or ())
+            return change.possible_tables is not None
         self._schema = evolve(before, change, statement.context).schema
         return True
 
@@ -416,7 +416,10 @@ def decoding_differences(
 def _decoding_differences(
     history: TableSchema, server: TableSchema, from_table_map: bool, with_defaults: bool
 ) -> Iterator[str]:
-    history_rows, server_rows = comparable(history), aligned(comparable(server), history)
+    history_rows, server_rows = (
+        comparable_table(history),
+        with_unlogged_properties(comparable_table(server), history),
+    )
     if from_table_map:
         history_rows, server_rows = (
             schema_of(row_structure(table)) for table in (history_rows, server_rows)

@@ -193,7 +193,7 @@ def _begun(
             continue
         uuid = run_start.facts.server_uuid
         try:
-            shape = work.shaping.fingerprint(schema)
+            shape = work.shaping.shape_fingerprint(schema)
         except TableError as error:
             rereads[load.table] = SourceReading(
                 load.table, load.reason, schema, baseline.low, baseline.high, error=error

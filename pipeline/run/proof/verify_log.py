@@ -87,7 +87,7 @@ class LogOfTables:
     def __init__(self, basis: Basis, readers: Mapping[TableName, TableReader]) -> None:
         self._readers = readers
         self._policies_of = basis.work.source.policies_of
-        self._treated = basis.work.shaping.treated
+        self._treated = basis.work.shaping.treatments_in_words
         self._decoding = ImageDecoder(basis.structures, basis.work.shaping)
         self._watch = CascadeWatch(basis.structures, self.wanted)
         self.watches, self.follow = self._watch.watches, self._decoding.follow

@@ -290,7 +290,7 @@ def _require_consent(work: Workplace, state: TableState) -> None:
     table's former columns or name did: a person must consent to that explicitly
     (`resume`)."""
     why = state.reason if state.need is Need.CONSENT else None
-    if work.shaping.hides:
+    if work.shaping.has_rules:
         newest = work.ledger.schema_versions(work.source.name, state.table)[-1:]
         unknown = [version.reason for version in newest if version.knowledge is Knowledge.UNKNOWN]
         why = next(iter(unknown), why)
