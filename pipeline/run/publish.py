@@ -26,7 +26,7 @@ from lockstep.pipeline.run.agreement.changelog_files import (
     ChangelogTable,
     changelog_table,
     correct_changelog,
-    error_of_agreement,
+    error_of_check,
     system_table,
 )
 from lockstep.pipeline.run.agreement.claim import claim_up_to
@@ -186,7 +186,7 @@ class _Publisher:
         finding = correct_changelog(self.work, self.lease, changelog, examined_version)
         if finding.version is not None:
             self.examined_now[changelog.folder] = finding.version
-        error = error_of_agreement(finding)
+        error = error_of_check(finding)
         return [] if error is None else [error]
 
 

@@ -23,6 +23,7 @@ from lockstep.pipeline.binlog.rows.table_map import (
 )
 from lockstep.pipeline.binlog.stream.control import LogWriter
 from lockstep.pipeline.run.dump.image_decoder import disagreements, logs_hidden, without
+from lockstep.pipeline.run.dump.structure_proof import decoding_differences
 from lockstep.pipeline.schema.compare import differences, with_unlogged_properties
 from lockstep.pipeline.schema.context import ServerDialect
 from lockstep.pipeline.schema.effects import Effect, NotFollowed, UnknownTable
