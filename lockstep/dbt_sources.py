@@ -90,7 +90,7 @@ def _source_entries(
     """Yield a dbt source for each database of a Lockstep source. It is named after the
     database. If lockstep.toml has several sources, it is named after source and
     database, because two sources may have databases of the same name."""
-    from lockstep.assets.declared import names_as_loaded
+    from lockstep.assets.declaration import names_as_loaded
 
     settings, lake = context.settings, context.settings.lake_path().absolute()
     has_several_sources = len(settings.sources) > 1
