@@ -23,8 +23,8 @@ import dagster as dg
 from lockstep.assets.catalogue import CatalogueEntry, fingerprint, note_keys, read_catalogue
 from lockstep.assets.checks import CHECKS, source_results
 from lockstep.assets.coverage import Coverage, read_coverage
-from lockstep.assets.declared import Declaration, LockstepTranslator
-from lockstep.assets.forms import evaluated, failing
+from lockstep.assets.dagster_interop import evaluated, failing
+from lockstep.assets.declaration import Declaration, LockstepTranslator
 from lockstep.assets.names import JOBS, SOURCE_TAG, SourceNames, job_name, output_name
 from lockstep.assets.pages import (
     CHECK,

@@ -14,7 +14,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Final
 
-from lockstep.assets.files import changing_object
+from lockstep.assets.state_files import changing_object
 from lockstep.pipeline.check import longest_pause_from_now
 from lockstep.pipeline.run.context import SilentProgress, Workplace
 from lockstep.pipeline.run.run import Site

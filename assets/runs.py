@@ -28,9 +28,9 @@ from typing import Any, Final
 import dagster as dg
 
 from lockstep.assets.coverage import note_coverage
+from lockstep.assets.dagster_interop import evaluated, failing
 from lockstep.assets.dead_runs import own_runs, tag_and_report_dead, tag_released
-from lockstep.assets.declared import Declaration
-from lockstep.assets.forms import evaluated, failing
+from lockstep.assets.declaration import Declaration
 from lockstep.assets.names import UNTIL_TAG, WAITS_TAG, SourceNames, is_own_job, job_name
 from lockstep.assets.pages import (
     acknowledged_metadata,

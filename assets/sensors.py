@@ -18,9 +18,9 @@ from urllib.parse import urlsplit
 import dagster as dg
 
 from lockstep.assets.catalogue import fingerprint, read_catalogue
+from lockstep.assets.dagster_interop import evaluated
 from lockstep.assets.dead_runs import own_runs, report_dead, runs_under_way
-from lockstep.assets.declared import Declaration
-from lockstep.assets.forms import evaluated
+from lockstep.assets.declaration import Declaration
 from lockstep.assets.names import SOURCE_TAG, job_name
 from lockstep.assets.notices import look_at, tell, trouble_sentence
 from lockstep.assets.other_runs import OtherRuns, Reported

@@ -100,7 +100,7 @@ def _load(tables: int) -> float:
 def _tell(tables: int) -> float:
     """Run a step that logs a materialization for each table, and as many evaluations as a run
     logs if a source is new."""
-    from lockstep.assets.forms import evaluated
+    from lockstep.assets.dagster_interop import evaluated
     from lockstep.assets.home import dagster_home
     from lockstep.assets.names import SourceNames
     from lockstep.assets.pages import check_result, evaluation_of, materialization

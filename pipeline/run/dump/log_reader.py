@@ -544,7 +544,7 @@ def require_prepares_read(run_start: RunStart, reading: LogReading) -> None:
     """Raise `PreparedBeforeStart` if the XA PREPARE of an open XA transaction lies
     before the start: the rows are logged there, and its commit would come without
     them."""
-    unseen = run_start.prepared - reading.buffer.prepared.seen
+    unseen = run_start.prepared_xids - reading.buffer.prepared.seen
     if unseen:
         first = min(unseen, key=str)
         raise PreparedBeforeStart(
