@@ -18,7 +18,7 @@ import dagster as dg
 import pyarrow.compute as pc
 
 from lockstep.assets.declaration import Declaration
-from lockstep.assets.state_files import changing_object, read_object
+from lockstep.assets.state_files import edit_json_object, read_json_object
 from lockstep.assets.table_news import Events
 from lockstep.pipeline.mirror.system_tables import system_table_path
 from lockstep.pipeline.model.batch import Batch
@@ -60,7 +60,7 @@ class Coverage:
 def read_coverage(folder: Path, source: str) -> Coverage | None:
     """Return the source's coverage; None if nothing was captured yet or the file is
     damaged."""
-    entry = read_object(folder / FILE).get(source, {})
+    entry = read_json_object(folder / FILE).get(source, {})
     try:
         return Coverage(*(datetime.fromisoformat(entry[key]) for key in ("begins", "until")))
     except (TypeError, KeyError, ValueError):
@@ -80,7 +80,7 @@ def coverage_from(before: Coverage | None, first: datetime, partitions: Partitio
 
 
 def write_coverage(folder: Path, source: str, coverage: Coverage) -> None:
-    with changing_object(folder / FILE) as entries:
+    with edit_json_object(folder / FILE) as entries:
         entries[source] = {key: moment.isoformat() for key, moment in asdict(coverage).items()}
 
 

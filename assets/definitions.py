@@ -20,10 +20,10 @@ from typing import Any, Final
 
 import dagster as dg
 
-from lockstep.assets.catalogue import CatalogueEntry, fingerprint, note_keys, read_catalogue
+from lockstep.assets.catalogue import CatalogueEntry, fingerprint, read_catalogue, record_keys
 from lockstep.assets.checks import CHECKS, source_results
 from lockstep.assets.coverage import Coverage, read_coverage
-from lockstep.assets.dagster_interop import evaluated, failing
+from lockstep.assets.dagster_interop import dagster_failures, evaluate_annotations
 from lockstep.assets.declaration import Declaration, LockstepTranslator
 from lockstep.assets.names import JOB_SUFFIXES, SOURCE_TAG, SourceNames, job_name, output_name
 from lockstep.assets.pages import (
@@ -118,7 +118,7 @@ def definitions_of(
             t: tuple(k.path) for t, k in keys.items() if k != declared.names.default_table_key(t)
         }
         try:
-            note_keys(settings.state_folder, name, translated)
+            record_keys(settings.state_folder, name, translated)
         except OSError as error:  # Dagster's page may run without permission to write
             _log.warning("The keys of mirrors were not noted for the command line: %s", error)
 
@@ -263,7 +263,7 @@ def source_checks(settings: Settings, declared: Declaration) -> dg.AssetChecksDe
 
     def checks(context: dg.AssetCheckExecutionContext) -> Iterator[dg.AssetCheckResult]:
         selected = {key.name for key in context.selected_asset_check_keys}
-        with failing():
+        with dagster_failures():
             session = session_of(context, names.source)
             work, consumers = session.workplace(), session.adapters.consumers()
             results = [*source_results(settings, work, consumers, names.acknowledged_key)]
@@ -278,7 +278,7 @@ def source_checks(settings: Settings, declared: Declaration) -> dg.AssetChecksDe
         can_subset=True,
         required_resource_keys={SESSIONS},
         description="Checks the source as a whole; blocks nothing.",
-    )(evaluated(checks))
+    )(evaluate_annotations(checks))
 
 
 # -- every mirror as an asset with its checks, which can be materialized alone --------------------
@@ -331,7 +331,7 @@ def mirrors(
         required_resource_keys={SESSIONS},
         description="Merges what was captured of the selected tables.",
     )
-    @evaluated
+    @evaluate_annotations
     def merged(context: dg.AssetExecutionContext) -> Iterator[dg.AssetCheckResult]:
         session = session_of(context, names.source)
         selected = frozenset(tables[key] for key in context.selected_asset_keys)
@@ -341,7 +341,7 @@ def mirrors(
             context.log.info(
                 f"{count} of {len(selected)} selected tables had captured changes to merge."
             )
-        with failing():
+        with dagster_failures():
             yield from _checked(session.workplace(), names, tables, context)
 
     return [
@@ -382,7 +382,7 @@ def _mirror_spec(
     declared: Declaration, entry: CatalogueEntry, lake: LakePath, policies: LakePolicies | None
 ) -> dg.AssetSpec:
     dropped = ", dropped at the source" if entry.dropped else ""
-    spec = declared.spec(
+    spec = declared.make_spec(
         declared.names.default_table_key(entry.table),
         tags={DROPPED_TAG: "true"} if entry.dropped else {},
         deps=[declared.names.log_key],
@@ -390,7 +390,7 @@ def _mirror_spec(
         description=f"The mirror of {in_markdown(str(entry.table))}{dropped}.",
         metadata=declared_metadata(entry, lake, policies),
     )
-    return declared.translated(entry.table, spec)
+    return declared.translate(entry.table, spec)
 
 
 # -- a source's past as partitions, which the page or a schedule can replay -----------------------
@@ -421,7 +421,7 @@ def replayed(settings: Settings, declared: Declaration, coverage: Coverage) -> d
         session = session_of(context, names.source)
         for key in context.partition_keys:
             window = partitions.time_window_for_partition_key(key)
-            with failing():
+            with dagster_failures():
                 step = partial(_replay, begin=window.start, end=window.end)
                 report = session.run(step, patient=True)
             metadata = replay_metadata(report)
@@ -429,7 +429,7 @@ def replayed(settings: Settings, declared: Declaration, coverage: Coverage) -> d
             context.log_event(event)
         yield from ()
 
-    spec = declared.spec(
+    spec = declared.make_spec(
         names.replayed_key,
         skippable=True,
         description=f"The past of {names.source}, by commit time. Materialize partitions to read "
@@ -442,7 +442,7 @@ def replayed(settings: Settings, declared: Declaration, coverage: Coverage) -> d
         partitions_def=partitions,
         backfill_policy=dg.BackfillPolicy.single_run(),
         required_resource_keys={SESSIONS},
-    )(evaluated(read_again))
+    )(evaluate_annotations(read_again))
 
 
 def _replay(work: Workplace, lease: Lease, *, begin: datetime, end: datetime) -> ReplayReport:
@@ -465,7 +465,7 @@ def heal_schedule(settings: Settings, source: str, coverage: Coverage) -> dg.Sch
         cron_schedule=section.schedule,
         default_status=dg.DefaultScheduleStatus.RUNNING,
     )
-    @evaluated
+    @evaluate_annotations
     def tick(context: dg.ScheduleEvaluationContext) -> dg.RunRequest | dg.SkipReason:
         now = context.scheduled_execution_time
         earliest = now - timedelta(seconds=section.span)
@@ -517,7 +517,7 @@ def upkeep_job(settings: Settings, source: str, open_site: OpenUpkeep) -> dg.Job
 
     def perform(context: dg.OpExecutionContext) -> None:
         progress = LoggedProgress(context.log)
-        with failing(), open_site() as adapters:
+        with dagster_failures(), open_site() as adapters:
             work = adapters.workplace(source, progress)
             lake, policy = adapters.lake().upkeep, settings.upkeep_policy()
             report = upkeep(work, lake, policy, holder_name("upkeep"))
@@ -532,7 +532,7 @@ def upkeep_job(settings: Settings, source: str, open_site: OpenUpkeep) -> dg.Job
 
     name = job_name(source, "upkeep")
     op = dg.op(name=f"{name}_op", description=f"Upkeep of the mirrors of {source}.")(
-        evaluated(perform)
+        evaluate_annotations(perform)
     )
 
     @dg.job(

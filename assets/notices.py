@@ -14,7 +14,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Final
 
-from lockstep.assets.state_files import changing_object
+from lockstep.assets.state_files import edit_json_object
 from lockstep.pipeline.check import longest_pause_from_now
 from lockstep.pipeline.run.context import SilentProgress, Workplace
 from lockstep.pipeline.run.run import Site
@@ -75,7 +75,7 @@ def tell(settings: Settings, source: str, verdict: Verdict, note: Note) -> None:
     try:
         # The file is locked until all is sent, so that a run that ends meanwhile does
         # not send the same again.
-        with changing_object(settings.state_folder / FILE) as content:
+        with edit_json_object(settings.state_folder / FILE) as content:
             before = content.get(source)
             troubles = before if isinstance(before, dict) else {}
             after = _notify(settings, source, verdict, troubles, note)

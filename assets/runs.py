@@ -28,7 +28,7 @@ from typing import Any, Final
 import dagster as dg
 
 from lockstep.assets.coverage import note_coverage
-from lockstep.assets.dagster_interop import evaluated, failing
+from lockstep.assets.dagster_interop import dagster_failures, evaluate_annotations
 from lockstep.assets.dead_runs import own_runs, tag_and_report_dead, tag_released
 from lockstep.assets.declaration import Declaration
 from lockstep.assets.names import UNTIL_TAG, WAITS_TAG, SourceNames, is_own_job, job_name
@@ -121,7 +121,7 @@ def run_assets(
     """Return the assets of a source's run: its log, and the three steps that depend on
     it."""
     names, source = declared.names, settings.source(declared.names.source)
-    log = declared.spec(
+    log = declared.make_spec(
         names.log_key,
         kinds={"mysql"},
         description=f"The binlog of {names.source}, which its server writes.",
@@ -140,10 +140,10 @@ def run_assets(
         def work(context: dg.AssetExecutionContext) -> dg.MaterializeResult[Any]:
             return perform(context, settings, names, session_of(context, names.source))
 
-        spec = declared.spec(key, deps=[upstream], description=description, **more)
+        spec = declared.make_spec(key, deps=[upstream], description=description, **more)
         op = names.op_name(key.path[-1])
         return dg.multi_asset(name=op, specs=[spec], required_resource_keys={SESSIONS})(
-            evaluated(work)
+            evaluate_annotations(work)
         )
 
     return [
@@ -177,7 +177,7 @@ def run_assets(
 def _capture(
     context: dg.AssetExecutionContext, settings: Settings, names: SourceNames, session: RunSession
 ) -> dg.MaterializeResult[Any]:
-    with failing():
+    with dagster_failures():
         report = capture_step(session)
     work, began = session.workplace(), session.record.began_at
     assert began is not None, "the step records when it began"
@@ -204,7 +204,7 @@ def _merge(
 def _acknowledge(
     context: dg.AssetExecutionContext, settings: Settings, names: SourceNames, session: RunSession
 ) -> dg.MaterializeResult[Any]:
-    with failing():
+    with dagster_failures():
         report = acknowledge_step(session)
     work = session.workplace()
     if report.waiting_tables:
@@ -224,7 +224,7 @@ def _acknowledge(
         page = keep_page_of_run(settings, work, session.run_id)
         metadata |= {} if page is None else {"report": dg.MetadataValue.path(page)}
     metadata |= distance_metadata(lag, room) | requests_metadata(session.count_new_requests())
-    with failing():
+    with dagster_failures():
         require_no_stop(session)
     # The data version changes only if a batch was acknowledged: assets that depend on
     # this step are built from versions of mirrors that belong together.
@@ -245,7 +245,7 @@ def merge_and_log(
     commit."""
     merges = MergeLog(context, settings, names, session)
     try:
-        with failing():
+        with dagster_failures():
             return merge_step(session, merges.add, only)
     finally:
         # The events need the ledger; if it does not answer, the other error is the one
@@ -328,7 +328,7 @@ def sessions_resource(
     each of its sources. They are closed when the run ends, also if it fails."""
 
     @dg.resource(description="The source's lock and everything a step works through.")
-    @evaluated
+    @evaluate_annotations
     def sessions(context: dg.InitResourceContext) -> Iterator[RunSessions]:
         instance, run = context.instance, context.run
         if instance is None or run is None or context.log is None:
@@ -356,7 +356,7 @@ def sessions_resource(
             source = run_record.source
             if settings.file.lineage is None or run.job_name != job_name(source):
                 return lambda: None
-            with failing():
+            with dagster_failures():
                 try:
                     events = RunEvents(settings, run_record, run.run_id, progress.note)
                 except LockstepError as error:
@@ -411,7 +411,7 @@ def _until(tags: Mapping[str, str]) -> Place | None:
     text = tags.get(UNTIL_TAG)
     if not text:
         return None
-    with failing():
+    with dagster_failures():
         try:
             return parse_end(text)
         except ValueError as error:

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 import dagster as dg
 
 from lockstep.assets.catalogue import fingerprint, read_catalogue
-from lockstep.assets.dagster_interop import evaluated
+from lockstep.assets.dagster_interop import evaluate_annotations
 from lockstep.assets.dead_runs import own_runs, report_dead, runs_under_way
 from lockstep.assets.declaration import Declaration
 from lockstep.assets.names import SOURCE_TAG, job_name
@@ -74,7 +74,7 @@ def _sensor(
         minimum_interval_seconds=seconds,
         default_status=dg.DefaultSensorStatus.RUNNING,
         description=description,
-    )(evaluated(tick))
+    )(evaluate_annotations(tick))
 
 
 def attention_sensor(
@@ -243,7 +243,7 @@ def source_schedule(source: str, cron: str, open_site: OpenSite) -> dg.ScheduleD
         cron_schedule=cron,
         default_status=dg.DefaultScheduleStatus.RUNNING,
     )
-    @evaluated
+    @evaluate_annotations
     def tick() -> dg.RunRequest | dg.SkipReason:
         busy = None
         try:

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 import dagster as dg
 
-from lockstep.assets.catalogue import entries_of, read_catalogue, update_catalogue
+from lockstep.assets.catalogue import catalogue_entries, read_catalogue, update_catalogue
 from lockstep.assets.names import SourceNames
 from lockstep.assets.pages import (
     check_result,
@@ -100,7 +100,7 @@ def note_tables(
         if table in news:
             dagster_events.log_event(evaluation_of(check_result(names, standings[table])))
     new_tables = update_catalogue(
-        settings.state_folder, source, entries_of(states, reported), complete=False
+        settings.state_folder, source, catalogue_entries(states, reported), complete=False
     )
     if new_tables and settings.webserver() is None:
         dagster_events.log.info(

@@ -90,7 +90,7 @@ def _source_entries(
     """Yield a dbt source for each database of a Lockstep source. It is named after the
     database. If lockstep.toml has several sources, it is named after source and
     database, because two sources may have databases of the same name."""
-    from lockstep.assets.declaration import names_as_loaded
+    from lockstep.assets.declaration import loaded_names
 
     settings, lake = context.settings, context.settings.lake_path().absolute()
     has_several_sources = len(settings.sources) > 1
@@ -100,7 +100,7 @@ def _source_entries(
         for table, state in sorted(adapters.ledger().table_states(source).items())
         if state.mirror_version is not None and only_table in (None, table, mirror_names.of(table))
     ]
-    names = names_as_loaded(settings, source)
+    names = loaded_names(settings, source)
     tables = _dbt_tables(context, adapters, source, states, names)
     databases = {state.table.database for state in states}
     spelling_by_database = {table.mirror_name.database: table.database for table in tables}

@@ -9,7 +9,7 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from lockstep.assets.declaration import names_as_loaded
+from lockstep.assets.declaration import loaded_names
 from lockstep.assets.definitions import build, definitions_of
 from lockstep.assets.names import SourceNames
 from lockstep.location import LockstepTranslator, MirroredTable
@@ -81,7 +81,7 @@ def test_the_command_line_knows_the_keys_of_the_location(stand: Stand, database:
     assert stand.run().success
 
     def known() -> dg.AssetKey:
-        return names_as_loaded(settings, "shop").table_key(TableName(database, "a"))
+        return loaded_names(settings, "shop").table_key(TableName(database, "a"))
 
     default = NAMES.table_key(TableName(database, "a"))
     assert known() == default
