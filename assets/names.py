@@ -111,8 +111,7 @@ class SourceNames:
 
 def output_name(letter: str, number: int) -> str:
     """Return the name of the output (`t000001`) for the table with that number in the
-    catalogue. `letter`: "t" for the table itself, another letter for one of its
-    checks."""
+    catalogue. `letter`: "t" for the table itself, another letter for one of its checks."""
     return f"{letter}{number:06d}"
 
 
@@ -120,7 +119,8 @@ JOB_SUFFIXES = ("", "replay", "upkeep")
 
 
 def job_name(source: str, suffix: str = "") -> str:
-    """Return the name of a job with one of `JOB_SUFFIXES`; "" is that of the job of a run."""
+    """Return the name of a job with one of `JOB_SUFFIXES`; "" is that of the job of a
+    run."""
     return f"lockstep_{source}_{suffix}" if suffix else f"lockstep_{source}"
 
 

@@ -27,7 +27,7 @@ from typing import Any, Final
 
 import dagster as dg
 
-from lockstep.assets.coverage import note_coverage
+from lockstep.assets.coverage import report_coverage
 from lockstep.assets.dagster_interop import dagster_failures, evaluate_annotations
 from lockstep.assets.dead_runs import own_runs, tag_and_report_dead, tag_released
 from lockstep.assets.declaration import Declaration
@@ -45,11 +45,11 @@ from lockstep.assets.run_events import RunEvents, died_elsewhere, tell_of_dead
 from lockstep.assets.run_page import keep_page_of_run
 from lockstep.assets.table_news import (
     Log,
-    check_keys,
-    ends_of,
-    note_tables,
-    structure_news,
-    written_event,
+    batch_ends,
+    event_of_write,
+    report_repeated_keys,
+    report_table_states,
+    structure_events,
 )
 from lockstep.pipeline.check import longest_pause_from_now
 from lockstep.pipeline.ports.ledger import content_of, contents_of
@@ -183,9 +183,9 @@ def _capture(
     assert began is not None, "the step records when it began"
     if report.batch is not None:
         events = content_of(work.ledger, names.source, report.batch).events
-        for event in structure_news(names, work, events):
+        for event in structure_events(names, work, events):
             context.log_event(event)
-    note_tables(context, settings, names, work)
+    report_table_states(context, settings, names, work)
     metadata = captured_metadata(report, began) | requests_metadata(session.count_new_requests())
     return dg.MaterializeResult(metadata=metadata)
 
@@ -195,8 +195,8 @@ def _merge(
 ) -> dg.MaterializeResult[Any]:
     report = merge_and_log(context, settings, names, session, only=None)
     changed = {merge.table for merge in report.merges}
-    note_tables(context, settings, names, session.workplace(), changed)
-    check_keys(context, names, session.workplace(), report.merges)
+    report_table_states(context, settings, names, session.workplace(), changed)
+    report_repeated_keys(context, names, session.workplace(), report.merges)
     metadata = merged_metadata(report) | requests_metadata(session.count_new_requests())
     return dg.MaterializeResult(metadata=metadata)
 
@@ -214,9 +214,9 @@ def _acknowledge(
     if facts is not None:
         context.log_event(log_observation(names.log_key, facts, lag, room))
     if report.acknowledged_batches:
-        note_tables(context, settings, names, work)
+        report_table_states(context, settings, names, work)
     if not report.waiting_tables:
-        note_coverage(context, settings, work, session.record.covered_until)
+        report_coverage(context, settings, work, session.record.covered_until)
     metadata = acknowledged_metadata(report, now, session.record.merge_report)
     if session.record.catalog_report is not None:
         metadata["catalog"] = "; ".join(session.record.catalog_report.lines()) or "nothing to do"
@@ -285,13 +285,13 @@ class MergeLog:
             return
         lake, work = self.settings.lake_path(), self.session.workplace()
         comments = comments_of(work, {merge.table for merge in merges})
-        ends = ends_of(work, [merge.last_batch for merge in merges])
+        ends = batch_ends(work, [merge.last_batch for merge in merges])
         for merge in sorted(merges, key=lambda merge: (merge.table, merge.first_batch)):
             contents = contents_of(
                 work.ledger, work.source.name, merge.table, merge.first_batch, merge.last_batch
             )
             end, column_comments = ends.get(merge.last_batch), comments.get(merge.table, {})
-            event = written_event(self.names, lake, work, merge, contents, end, column_comments)
+            event = event_of_write(self.names, lake, work, merge, contents, end, column_comments)
             self.context.log_event(event)
         self._logged += len(merges)
         self._last = monotonic()

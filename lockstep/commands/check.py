@@ -182,8 +182,8 @@ def next_start_finding(work: Workplace) -> Finding:
 
 
 def _try_check(subject: str, check: Callable[[], str]) -> Finding:
-    """Return the sentence that `check` returns as a finding, or the error that it raises
-    as a refusal."""
+    """Return the sentence that `check` returns as a finding, or the error that it
+    raises as a refusal."""
     try:
         return Finding("ok", subject, check())
     except LockstepError as error:

@@ -18,7 +18,7 @@ from dagster._core.loader import LoadingContextForTest
 from lockstep.assets.catalogue import CatalogueEntry, read_catalogue
 from lockstep.assets.names import SourceNames
 from lockstep.assets.pages import CHECK
-from lockstep.assets.table_news import news_of
+from lockstep.assets.table_news import tables_to_report
 from lockstep.pipeline.status.tables import TableHealth, TableStanding
 from lockstep.pipeline.values.table import TableName
 from lockstep.resources.mysql.shaped import ShapedServer
@@ -214,15 +214,15 @@ def test_news_of_many_tables() -> None:
     prints = dict.fromkeys(tables, "well")
     known: dict[TableName, str] = {tables[-1]: "stopped by Lockstep"}
     for count in (101, 100, 49, 0):
-        news = news_of(well, prints, known, ())
+        news = tables_to_report(well, prints, known, ())
         assert len(news) == count
         known |= dict.fromkeys(news, "well")
     ill = {
         **well,
         tables[7]: TableStanding(tables[7], TableHealth.STOPPED_BY_SYSTEM, "it does not"),
     }
-    assert news_of(ill, prints, known, tables) == {tables[7]}
-    assert news_of(ill, prints, known, tables[:100]) == set(tables[:100])
+    assert tables_to_report(ill, prints, known, tables) == {tables[7]}
+    assert tables_to_report(ill, prints, known, tables[:100]) == set(tables[:100])
 
 
 def test_a_structure_that_changed_is_observed(
