@@ -71,7 +71,7 @@ class HiveCatalog:
     def location(self, mirror: str) -> str:
         return re.sub(r"^s3:", "s3a:", self._locate(mirror))
 
-    def refusal_reason(self, name: EntryName) -> str | None:
+    def reason_refused(self, name: EntryName) -> str | None:
         if _NAME.fullmatch(name.schema) and _NAME.fullmatch(name.table):
             return None
         return "a name in a metastore consists of the letters a to z, digits and _"

@@ -149,17 +149,17 @@ def _requests_since_now(lake: LakePath, spark: Spark) -> Callable[[], Requests |
     folder.
 
     delta-rs, the third client, does not count its requests. In the store's access log,
-    the clients have different user agents (`AGENT`, `DELTA_AGENT`, Hadoop's). If a
-    request is repeated because the store was busy or did not answer, our client counts
-    it once, but Spark's counts each attempt.
+    the clients have different user agents (`USER_AGENT`, `DELTA_USER_AGENT`, Hadoop's).
+    If a request is repeated because the store was busy or did not answer, our client
+    counts it once, but Spark's counts each attempt.
     """
     if not isinstance(lake, ObjectPath):
         return lambda: None
-    count, own, java = lake.bucket.count, lake.bucket.count.made, spark.requests()
+    count, own, java = lake.bucket.count, lake.bucket.count.total, spark.requests()
 
     def since() -> Requests:
         now = spark.requests()
         by_spark = None if now is None or java is None else max(now - java, 0)
-        return Requests(count.made - own, by_spark)
+        return Requests(count.total - own, by_spark)
 
     return since

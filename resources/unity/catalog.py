@@ -46,7 +46,7 @@ class UnityCatalog:
     def location(self, mirror: str) -> str:
         return self._locate(mirror)
 
-    def refusal_reason(self, name: EntryName) -> str | None:
+    def reason_refused(self, name: EntryName) -> str | None:
         if _NAME.fullmatch(name.schema) and _NAME.fullmatch(name.table):
             return None
         return "a name in a Unity Catalog consists of the letters a to z, digits, _, - and @"

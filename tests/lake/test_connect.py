@@ -15,7 +15,7 @@ import pytest
 from pyspark.errors import PySparkException
 
 from lockstep.pipeline.values.errors import ConfigurationError, LakeUnavailable
-from lockstep.resources.lake.delta.delta_log import commits_back, newest_version
+from lockstep.resources.lake.delta.delta_log import commits_newest_first, newest_version
 from lockstep.resources.lake.spark.remote import (
     RemoteSpark,
     SparkServer,
@@ -201,7 +201,7 @@ def test_what_a_dead_client_asked_for_is_committed_once_or_never(
     lake.mirrors.write(a_write(lake.mirrors, 3, "merge", [update(id=1, name="newest")]))
     mirror = tmp_path / "lake" / MIRROR
     assert content(lake.mirrors, MIRROR, PEOPLE, 2) == [{"id": 1, "name": "newest"}]
-    assert [one.transactions[f"app/{MIRROR}"] for one in commits_back(mirror)] == [3, 2, 1]
+    assert [one.transactions[f"app/{MIRROR}"] for one in commits_newest_first(mirror)] == [3, 2, 1]
     assert newest_version(mirror) == 2
 
 

@@ -14,7 +14,7 @@ from lockstep.pipeline.mirror.evolution import LOCAL
 from lockstep.pipeline.ports.mirror_writes import AddColumns, MirrorWrite, Replace, SetProperties
 from lockstep.pipeline.ports.mirrors import Mirrors
 from lockstep.pipeline.values.errors import MirrorRefused
-from lockstep.resources.lake.delta.delta_log import actions, commit_file, files_listed
+from lockstep.resources.lake.delta.delta_log import actions, add_actions_at, commit_file
 from lockstep.resources.lake.delta.pin import head_of
 from lockstep.resources.lake.delta.versions import needs_spark
 from lockstep.resources.lake.spark.session import SparkProcess
@@ -94,7 +94,7 @@ def test_both_ways_in_turn_are_one(
     marked = set()
     for version in range(newest + 1):
         table.load_as_version(version)
-        listed = files_listed(both_ways.path, version)
+        listed = add_actions_at(both_ways.path, version)
         assert listed is not None
         by_delta_rs = pa.table(table.get_add_actions()).column("path").to_pylist()
         assert sorted(one["path"] for one in listed) == sorted(by_delta_rs)

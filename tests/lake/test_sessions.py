@@ -13,7 +13,7 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from lockstep.pipeline.mirror.strategy import Size
-from lockstep.resources.lake.delta.versions import size_of, size_of_files
+from lockstep.resources.lake.delta.versions import files_size, table_size
 from lockstep.resources.lake.spark.session import SparkProcess
 from lockstep.resources.lake.spark.spark import FOR_FEW, one_session, stamped
 from tests.lake.conftest import Lake, disk_lake
@@ -65,12 +65,12 @@ def test_files_say_how_much_they_hold(disk: Lake, folder: Path, tmp_path: Path) 
         disk.mirrors.write(a_write(disk.mirrors, number, "append", rows))
     mirror = folder / "shop/shop/people"
     size = sum(file.stat().st_size for file in mirror.glob("*.parquet"))
-    assert size_of(DeltaTable(mirror)) == Size(6, size)
+    assert table_size(DeltaTable(mirror)) == Size(6, size)
     two, broken = tmp_path / "two.parquet", tmp_path / "broken.parquet"
     pq.write_table(pa.table({"id": [1, 2]}), two)
     broken.write_bytes(b"PAR1, and then nothing")
-    assert size_of_files([two] * 2) == Size(4, 2 * two.stat().st_size)
-    assert size_of_files([two, broken]) is None
+    assert files_size([two] * 2) == Size(4, 2 * two.stat().st_size)
+    assert files_size([two, broken]) is None
 
 
 def test_a_write_goes_by_both(

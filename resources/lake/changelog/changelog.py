@@ -39,14 +39,19 @@ from lockstep.pipeline.values.retries import PUBLISH
 from lockstep.pipeline.values.segment import SegmentFile
 from lockstep.resources.lake.changelog.segments import damaged_files, refuse_damaged
 from lockstep.resources.lake.delta.columns import refuse_other_columns
-from lockstep.resources.lake.delta.delta_log import commits_back, ends_at, look, newest_version
-from lockstep.resources.lake.store.answers import TAKEN
+from lockstep.resources.lake.delta.delta_log import (
+    commits_newest_first,
+    is_newest_version,
+    log_above,
+    newest_version,
+)
+from lockstep.resources.lake.store.answers import CONFLICT_EXPLANATION
 from lockstep.resources.lake.store.paths import LakePath
 from lockstep.resources.lake.store.storage import (
     delta_options,
     first_line,
     lake_errors,
-    opened_table,
+    table_if_exists,
 )
 
 
@@ -60,7 +65,7 @@ class DeltaChangelog:
     def newest_batch(self, folder: str, app_id: str) -> int | None:
         path = self._lake / folder
         with lake_errors(path):
-            table = opened_table(path)
+            table = table_if_exists(path)
             newest: int | None = None if table is None else table.transaction_version(app_id)
         return newest
 
@@ -114,7 +119,7 @@ class DeltaChangelog:
         path = self._lake / folder
         for _ in PUBLISH.tries():
             with lake_errors(path):
-                table = opened_table(path)
+                table = table_if_exists(path)
                 done = earlier(table)
             if done is not None:
                 return Published(done, skipped=True)
@@ -125,16 +130,16 @@ class DeltaChangelog:
         raise _conflict(path, folder, table)
 
     def is_newest_version(self, folder: str, version: int) -> bool:
-        return ends_at(self._lake / folder, version)
+        return is_newest_version(self._lake / folder, version)
 
     def listed_files(self, folder: str) -> dict[str, int] | None:
         path = self._lake / folder
         with lake_errors(path):
-            table = opened_table(path)
+            table = table_if_exists(path)
             return None if table is None else _listed_files(table)
 
     def log_above(self, folder: str, version: int) -> LogAbove:
-        return look(self._lake / folder, version)
+        return log_above(self._lake / folder, version)
 
     def revise(
         self,
@@ -209,7 +214,7 @@ class DeltaChangelog:
     ) -> Restatement:
         path = self._lake / folder
         with lake_errors(path):
-            table = opened_table(path)
+            table = table_if_exists(path)
         if table is None:
             return Restatement(None, lost=tuple(file.path for file in files))
         with lake_errors(path):
@@ -244,7 +249,7 @@ def _conflict(
     with lake_errors(path):
         newest = newest_version(path)
     if newest == (None if table is None else table.version()):
-        state, cure = TAKEN
+        state, cure = CONFLICT_EXPLANATION
         return LakeUnavailable(f"The lake's storage at {path} {state}", hint=cure)
     return CommitConflict(
         f"Another writer kept committing to the changelog {folder}",
@@ -270,7 +275,7 @@ def _published_before(
     """Return the version that published the batch with these files. Raise
     `ForeignCommit` if the changelog has the batch with other files."""
     names = {file.path for file in files}
-    for commit in commits_back(path):
+    for commit in commits_newest_first(path):
         number = commit.transactions.get(app_id)
         if number is None or number > batch:
             continue

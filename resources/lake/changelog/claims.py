@@ -16,7 +16,7 @@ from lockstep.pipeline.model.claim import BatchSpan, Claim, Unclaimed
 from lockstep.pipeline.model.lake_commit import structures_key, structures_of, structures_text
 from lockstep.pipeline.schema.model import TableSchema
 from lockstep.pipeline.values.errors import ForeignCommit
-from lockstep.resources.lake.delta.delta_log import commits_back
+from lockstep.resources.lake.delta.delta_log import commits_newest_first
 from lockstep.resources.lake.store.paths import LakePath
 from lockstep.resources.lake.store.storage import (
     delta_tables,
@@ -52,7 +52,7 @@ class FileClaims:
                 ours = any(
                     commit.ours
                     for table in delta_tables(folder)
-                    for commit in islice(commits_back(table), _COMMITS)
+                    for commit in islice(commits_newest_first(table), _COMMITS)
                 )
                 return Unclaimed(empty=not ours)
         try:

@@ -36,10 +36,10 @@ from lockstep.resources.lake.spark.java_classes import hadoop_path
 from lockstep.resources.lake.spark.spark import Spark
 from lockstep.resources.lake.store.paths import LakePath, ObjectPath
 from lockstep.resources.lake.store.storage import (
+    close_durably,
+    create_file,
     lake_errors,
-    make_durable,
     make_durable_folder,
-    new_file,
     parquet_content,
     remove_folder,
     sha256_of,
@@ -399,7 +399,7 @@ class _HashingSink:
 
     def __init__(self, path: LakePath) -> None:
         self._path = path
-        self._file = new_file(path)
+        self._file = create_file(path)
         self._closed = False
         self._hash = hashlib.sha256()
         self._forgotten = False
@@ -441,7 +441,7 @@ class _HashingSink:
         """Make the content durable and close the file; return its size and SHA-256 in
         hex."""
         self._closed = True
-        make_durable(self._path, self._file, self.size)
+        close_durably(self._path, self._file, self.size)
         return self.size, self._hash.hexdigest()
 
 

@@ -51,8 +51,8 @@ from lockstep.pipeline.shape.hashes import PrivacyKey
 from lockstep.pipeline.values.errors import ConfigurationError, SegmentsLost
 from lockstep.resources.lake.store.paths import LakePath, ObjectPath
 from lockstep.resources.lake.store.storage import (
+    close_durably,
     lake_errors,
-    make_durable,
     make_durable_folder,
     sync_folder,
 )
@@ -264,7 +264,7 @@ class DiskEventFile:
         at = 0
         while at < self._stored:
             at += sink.write(os.pread(self._descriptor, _PIECE_BYTES, at)) or 0
-        make_durable(path, sink, self._stored)
+        close_durably(path, sink, self._stored)
 
     def check(self, file: WaitingFile) -> None:
         """Find where the pieces of a sealed file begin. Raise `SegmentsLost` if the

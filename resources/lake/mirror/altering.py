@@ -33,7 +33,11 @@ from lockstep.pipeline.ports.mirrors import MirrorCommit
 from lockstep.pipeline.schema.types import is_refused
 from lockstep.pipeline.values.errors import ForeignCommit, TableError
 from lockstep.resources.lake.delta.columns import spelling
-from lockstep.resources.lake.delta.delta_log import files_listed, metadata_since, needs_no_list
+from lockstep.resources.lake.delta.delta_log import (
+    add_actions_at,
+    metadata_since,
+    should_skip_file_list,
+)
 from lockstep.resources.lake.delta.pin import Head
 from lockstep.resources.lake.delta.statement import step_statement
 from lockstep.resources.lake.mirror.direct import UNLISTED
@@ -200,8 +204,8 @@ def _set_properties(
     session: SparkSession, table: LakePath, step: SetProperties, head: Head
 ) -> None:
     """Commit properties. If recent commits tell the table's files
-    (`delta_log.needs_no_list`), Delta is told not to list them, which would take a
-    query."""
-    unlisted = needs_no_list(table, head.version, files_listed(table, head.version))
+    (`delta_log.should_skip_file_list`), Delta is told not to list them, which would
+    take a query."""
+    unlisted = should_skip_file_list(table, head.version, add_actions_at(table, head.version))
     with stamped(session, UNLISTED if unlisted else {}):
         session.sql(step_statement(str(table), step, str))

@@ -47,7 +47,7 @@ from lockstep.pipeline.ports.held import RequireHeld
 from lockstep.pipeline.values.errors import MirrorRefused
 from lockstep.resources.lake.delta.delta_log import actions, commit_file
 from lockstep.resources.lake.delta.pin import Head, head_of
-from lockstep.resources.lake.spark.java_errors import conflict
+from lockstep.resources.lake.spark.java_errors import commit_conflict
 from lockstep.resources.lake.store.paths import LakePath, ObjectPath
 from lockstep.resources.lake.store.storage import (
     delta_table,
@@ -80,7 +80,7 @@ def cut(
         files = files_below(path).keys()
         head = head_of(path)
         if head.version != version:
-            raise conflict(path)
+            raise commit_conflict(path)
         require_held()
         own = _commit_empty(path, head, user_metadata)
         cut_at = own.version
@@ -144,7 +144,7 @@ def _commit_empty(path: LakePath, head: Head, user_metadata: str) -> Head:
     before: Mapping[str, Any] = next(infos, {})
     content = f"{json.dumps({'commitInfo': _info(before, head.version, user_metadata)})}\n".encode()
     if not _created(commit_file(path, version), content):
-        raise conflict(path)
+        raise commit_conflict(path)
     return Head(version, hashlib.sha256(content).hexdigest())
 
 
@@ -155,7 +155,7 @@ def _require_commit(path: LakePath, head: Head) -> bytes:
         commit = commit_file(path, head.version).read_bytes()
         if hashlib.sha256(commit).hexdigest() == head.digest:
             return commit
-    raise conflict(path)
+    raise commit_conflict(path)
 
 
 def _info(before: Mapping[str, Any], planned_on: int, user_metadata: str) -> Mapping[str, Any]:

@@ -24,9 +24,9 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable, Field, Schema
 
 from lockstep.resources.lake.changelog.frame import spark_schema
-from lockstep.resources.lake.delta.clustering import NOT_CLUSTERED, may_be_clustered
+from lockstep.resources.lake.delta.clustering import NOT_CLUSTERED, was_ever_clustered
 from lockstep.resources.lake.delta.columns import PHYSICAL_NAME
-from lockstep.resources.lake.delta.delta_log import files_listed, needs_no_list
+from lockstep.resources.lake.delta.delta_log import add_actions_at, should_skip_file_list
 from lockstep.resources.lake.spark.java_classes import (
     java_class,
     java_of,
@@ -96,7 +96,7 @@ def _transaction(
     """Open a transaction on the newest version of a table, or on a table that does not
     exist yet. `unlisted`: the commit's checksum file need not list the table's files.
     Delta would run a query for the list if the previous checksum file has none
-    (`delta_log.needs_no_list`)."""
+    (`delta_log.should_skip_file_list`)."""
     with _active(session) as jvm, stamped(session, UNLISTED if unlisted else {}):
         logs = scala_object(jvm, "org.apache.spark.sql.delta.DeltaLog")
         pair = logs.forTableWithSnapshot(java_session(session), str(path))
@@ -184,8 +184,8 @@ def commit_rows(
     None if the mirror exists.
     """
     app_id, txn_version = recorded
-    listed = None if created is not None else files_listed(path, version)
-    unlisted = created is not None or needs_no_list(path, version, listed)
+    listed = None if created is not None else add_actions_at(path, version)
+    unlisted = created is not None or should_skip_file_list(path, version, listed)
     with _transaction(session, path, unlisted=unlisted) as transaction:
         begun, actions = transaction.begun, []
         if created is not None:
@@ -196,7 +196,7 @@ def commit_rows(
             before = json.loads(transaction.snapshot.metadata().json())["metaData"]
             shape = {**before, "schemaString": spark_schema(rows.schema).json()}
             begun.updateMetadataForTableOverwrite(transaction.action({"metaData": shape}))
-            if may_be_clustered(delta_table(path, version)):
+            if was_ever_clustered(delta_table(path, version)):
                 # Its columns may be dropped here; a query's overwrite ends the
                 # clustering, too.
                 actions = [transaction.action({"domainMetadata": NOT_CLUSTERED})]

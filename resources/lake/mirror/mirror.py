@@ -44,30 +44,30 @@ from lockstep.pipeline.ports.mirror_writes import (
 from lockstep.pipeline.ports.mirrors import ColumnRanges, MirrorCommit, MirrorSize
 from lockstep.pipeline.values.errors import CommitConflict, ForeignCommit
 from lockstep.pipeline.values.policies import KEEP, Readers, Retention
-from lockstep.resources.lake.delta.clustering import statement_to_cluster, statement_to_let_go
+from lockstep.resources.lake.delta.clustering import statement_to_cluster, statement_to_uncluster
 from lockstep.resources.lake.delta.columns import (
-    VECTORS,
+    VECTORS_PROPERTY,
     mirror_schema,
     refuse_other_columns,
     spelling,
 )
 from lockstep.resources.lake.delta.delta_log import (
-    commits_back,
-    ends_at,
-    look,
+    commits_newest_first,
+    find_commit,
+    is_newest_version,
+    log_above,
     newest_version,
-    recorded,
 )
 from lockstep.resources.lake.delta.pin import Head, head_of, pinned_errors
 from lockstep.resources.lake.delta.statement import quoted
 from lockstep.resources.lake.delta.versions import (
-    BY_AGE,
-    lacking,
+    AGE_LIMIT_SETTING,
+    files_size,
     needs_spark,
+    reason_unreadable,
     scan,
-    size_of,
-    size_of_files,
     staged_rows,
+    table_size,
     visible_size,
 )
 from lockstep.resources.lake.mirror.altering import (
@@ -97,10 +97,10 @@ from lockstep.resources.lake.store.storage import (
     file_named,
     lake_errors,
     mirror_errors,
-    opened_table,
     parquet_content,
     remove_table,
     sync_folder,
+    table_if_exists,
 )
 
 if TYPE_CHECKING:
@@ -165,8 +165,8 @@ class SparkMirrors:
 
     def find_commit(self, mirror: str, app_id: str, txn_version: int) -> MirrorCommit | None:
         with self._about(mirror) as path:
-            table = opened_table(path)
-            commit = None if table is None else recorded(path, table, app_id, txn_version)
+            table = table_if_exists(path)
+            commit = None if table is None else find_commit(path, table, app_id, txn_version)
             if table is None or commit is None:
                 return None
             identity = str(table.metadata().id)
@@ -179,17 +179,17 @@ class SparkMirrors:
 
     def retention(self, mirror: str) -> Retention | None:
         with self._about(mirror) as path:
-            table = opened_table(path)
+            table = table_if_exists(path)
             return None if table is None else Retention.of(table.metadata().configuration)
 
     def readers(self, mirror: str) -> Readers | None:
         with self._about(mirror) as path:
-            table = opened_table(path)
+            table = table_if_exists(path)
             if table is None:
                 return None
             if _FOR_SPARK & {*(table.protocol().reader_features or ())}:
                 return Readers.SPARK
-            vectors = table.metadata().configuration.get(VECTORS)
+            vectors = table.metadata().configuration.get(VECTORS_PROPERTY)
             return Readers.ANY if vectors == "false" else None
 
     def size(self, mirror: str, version: int) -> MirrorSize | None:
@@ -212,33 +212,37 @@ class SparkMirrors:
 
     def _ends_at(self, mirror: str, version: int) -> bool:
         with self._about(mirror) as path:
-            return ends_at(path, version)
+            return is_newest_version(path, version)
 
     def log_above(self, mirror: str, version: int) -> LogAbove:
         with self._about(mirror) as path:
-            return look(path, version)
+            return log_above(path, version)
 
     def history(self, folder: str) -> Iterator[LakeCommit]:
         with self._about(folder) as path:
-            yield from commits_back(path)
+            yield from commits_newest_first(path)
 
-    def unreadable_reason(
+    def reason_unreadable(
         self, mirror: str, version: int, *, table_id: str | None = None, batch: int | None = None
     ) -> str | None:
-        return lacking(self._lake / mirror, version, table_id=table_id, batch=batch)
+        return reason_unreadable(self._lake / mirror, version, table_id=table_id, batch=batch)
 
     def schema(self, mirror: str, version: int) -> pa.Schema:
         with self._about(mirror) as path:
             return mirror_schema(path, version)
 
     def rows(
-        self, mirror: str, columns: Sequence[str], version: int, ranges: ColumnRanges | None = None
+        self,
+        mirror: str,
+        columns: Sequence[str],
+        version: int,
+        column_ranges: ColumnRanges | None = None,
     ) -> Iterator[pa.RecordBatch]:
         with self._about(mirror) as path:
             if needs_spark(path, delta_table(path, version)):
                 yield from self._rows_by_spark(mirror, columns, version)
             else:
-                yield from scan(path, columns, version, ranges)
+                yield from scan(path, columns, version, column_ranges)
 
     def _rows_by_spark(
         self, mirror: str, columns: Sequence[str], version: int
@@ -255,7 +259,7 @@ class SparkMirrors:
     def _has_few(self, table: DeltaTable) -> bool:
         """Return whether the table is so small that Spark should use settings for few
         rows."""
-        return scale(size_of(table), Size(0, 0), limit=self._few).few
+        return scale(table_size(table), Size(0, 0), limit=self._few).few
 
     def write(self, write: MirrorWrite, require_held: RequireHeld = no_check) -> MirrorCommit:
         target = write.target
@@ -332,12 +336,12 @@ class SparkMirrors:
     def _scale(self, path: LakePath, table: DeltaTable | None, write: MirrorWrite) -> Scale:
         """Choose how a write is carried out, by the size of the mirror and of the
         write's files."""
-        brought = size_of_files(file_named(self._files, name) for name in staged_paths(write))
+        brought = files_size(file_named(self._files, name) for name in staged_paths(write))
         for rows in copied_mirrors(write):
-            size = size_of(delta_table(file_named(self._files, rows.path), rows.version))
+            size = table_size(delta_table(file_named(self._files, rows.path), rows.version))
             brought = None if brought is None or size is None else brought + size
         return scale(
-            Size(0, 0) if table is None else size_of(table),
+            Size(0, 0) if table is None else table_size(table),
             brought,
             without_query=self._in_memory and in_memory(path, write, table),
             limit=self._few,
@@ -386,7 +390,7 @@ class SparkMirrors:
                     if ours(steps)[number - 1] is not None:
                         continue
                     if isinstance(step, DropColumns):
-                        statement = statement_to_let_go(table, step.names)
+                        statement = statement_to_uncluster(table, step.names)
                         self._alter(session, mirror, statement, write_metadata, require_held)
                     head = self._planned_on(mirror, require_held)
                     if ours(steps)[number - 1] is None:
@@ -402,7 +406,7 @@ class SparkMirrors:
     ) -> int:
         head = self._planned_on(mirror, require_held)
         with self._about(mirror) as path, one_session(self._spark, few=True) as session:
-            stamps = {**head.pin(), USER_METADATA: user_metadata, BY_AGE: "false"}
+            stamps = {**head.pin(), USER_METADATA: user_metadata, AGE_LIMIT_SETTING: "false"}
             with pinned_errors(path, head), stamped(session, stamps):
                 session.sql(f"RESTORE TABLE delta.{quoted(str(path))} TO VERSION AS OF {version}")
             return head.version + 1

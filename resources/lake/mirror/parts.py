@@ -38,9 +38,9 @@ from lockstep.pipeline.schema.types import sql_type
 from lockstep.pipeline.values.errors import TableError
 from lockstep.pipeline.values.row_images import CHANGE_TYPES
 from lockstep.resources.lake.changelog.frame import spark_schema
-from lockstep.resources.lake.delta.columns import column_names
-from lockstep.resources.lake.delta.statement import COMPLETE, literal, quoted
-from lockstep.resources.lake.delta.versions import BY_AGE
+from lockstep.resources.lake.delta.columns import table_spelling
+from lockstep.resources.lake.delta.statement import COMPLETION, literal, quoted
+from lockstep.resources.lake.delta.versions import AGE_LIMIT_SETTING
 from lockstep.resources.lake.store.paths import LakePath
 from lockstep.resources.lake.store.staging import Staging
 from lockstep.resources.lake.store.storage import delta_table, file_named
@@ -164,9 +164,9 @@ def mirror_frame(session: SparkSession, path: LakePath, version: int | None = No
     named as at the source."""
     reader = session.read.format("delta")
     if version is not None:
-        session.conf.set(BY_AGE, "false")
+        session.conf.set(AGE_LIMIT_SETTING, "false")
         reader = reader.option("versionAsOf", version)
-    own = column_names(delta_table(path, version))
+    own = table_spelling(delta_table(path, version))
     rows = reader.load(str(path))
     return rows.select(*(column(own_name).alias(name) for name, own_name in own.items()))
 
@@ -234,7 +234,7 @@ def completed(
     frame = _read_part(session, part, ()).select(_columns(part, schema, schema.names))
     read, row, place = boxed(frame, (*write.key, *write.completed))
     condition = f.lit(True)
-    values = {"_change_type": f.coalesce(f.col("_change_type"), f.lit(COMPLETE))}
+    values = {"_change_type": f.coalesce(f.col("_change_type"), f.lit(COMPLETION))}
     for name in write.key:
         own = column(spelled[name])
         condition &= own == place[name]

@@ -34,7 +34,7 @@ from lockstep.pipeline.values.policies import Retention
 from lockstep.resources.lake.delta.delta_log import newest_version, read_commit
 from lockstep.resources.lake.delta.pin import head_of, pinned_errors
 from lockstep.resources.lake.delta.statement import quoted
-from lockstep.resources.lake.delta.versions import deleted_rows, files_of
+from lockstep.resources.lake.delta.versions import count_deleted_rows, rows_and_sizes
 from lockstep.resources.lake.spark.java_errors import spark_errors
 from lockstep.resources.lake.spark.spark import USER_METADATA, Spark, one_session, stamped
 from lockstep.resources.lake.store.paths import LakePath, ObjectPath
@@ -71,8 +71,8 @@ class SparkUpkeep:
         path = self._lake / mirror
         with mirror_errors(self._lake, path):
             table = delta_table(path)
-            rows, sizes = files_of(table)
-            deleted = deleted_rows(path, table, rows)
+            rows, sizes = rows_and_sizes(table)
+            deleted = count_deleted_rows(path, table, rows)
             retention = Retention.of(table.metadata().configuration)
             holds = retention is not None and retention.holds(self.keep)
             pile = _unneeded(path, table, self.keep) if holds else FileTotal()

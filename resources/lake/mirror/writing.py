@@ -37,10 +37,10 @@ from lockstep.pipeline.ports.mirror_writes import (
 from lockstep.pipeline.schema.types import folded, is_mergeable, is_refused, sql_type
 from lockstep.pipeline.values.policies import Readers, Retention
 from lockstep.pipeline.values.segment import ChangeType
-from lockstep.resources.lake.delta.columns import VECTORS, Spelling, mirror_schema
+from lockstep.resources.lake.delta.columns import VECTORS_PROPERTY, Spelling, mirror_schema
 from lockstep.resources.lake.delta.delta_log import newest_version
 from lockstep.resources.lake.delta.statement import (
-    COMPLETE,
+    COMPLETION,
     keyless_merge_statement,
     literal,
     merge_statement,
@@ -73,7 +73,7 @@ def properties(target: MirrorTarget, keep: timedelta) -> Mapping[str, str]:
     for_any = target.readers == Readers.ANY
     mapped = not for_any and any(map(is_refused, target.schema.names))
     return {
-        VECTORS: "false" if for_any else "true",
+        VECTORS_PROPERTY: "false" if for_any else "true",
         "delta.enableInCommitTimestamps": "true",
         **Retention.promising(keep).properties(),
         **dict([MAPPING] if mapped else []),
@@ -149,7 +149,7 @@ def _merge(
             mirror = mirror_frame(session, destination.path)
             destination.replace(_merged(mirror, changes, write, write.changes, write.completed))
         else:
-            changes = changes.where(f"_change_type <> '{COMPLETE}'")
+            changes = changes.where(f"_change_type <> '{COMPLETION}'")
             destination.append(_present_rows(changes, write.target))
 
 
@@ -171,9 +171,9 @@ def _merge_into(
         source_columns=changelog_names(schema.names),
         key=list(map(spell, write.key)),
         bounds=[(spell(name), least, greatest) for name, least, greatest in write.bounds],
-        keeps={spell(name): mark for name, mark in keep_marks(schema, write.changes).items()},
+        keep_marks={spell(name): mark for name, mark in keep_marks(schema, write.changes).items()},
         soft=write.target.soft,
-        completed=list(map(spell, write.completed)),
+        completed_columns=list(map(spell, write.completed)),
     )
     _run(session, changes, statement)
 
@@ -319,7 +319,7 @@ def _merged(
     for name in write.key:
         condition &= column(spelled[name]) == own[name]
     kind = f.col("_change_type")
-    gone, completes = kind == "delete", kind == COMPLETE
+    gone, completes = kind == "delete", kind == COMPLETION
     stays = kind.isNull() | (~(completes & row.isNull()) & (f.lit(target.soft) | ~gone))
     keeps = keep_marks(target.schema, folded)
     columns = []

@@ -8,8 +8,8 @@ ends with the Python process even if that is killed, since its standard input is
 from the process.
 
 Java's folder is removed when the process ends. If the process is killed, the next
-process removes the folder when it starts (`staging.held_folder`). The background thread
-imports pyspark; nothing imports it earlier.
+process removes the folder when it starts (`staging.make_locked_folder`). The background
+thread imports pyspark; nothing imports it earlier.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from lockstep.resources.lake.spark.settings import (
 from lockstep.resources.lake.spark.spark import Starting
 from lockstep.resources.lake.spark.visible import require_visible
 from lockstep.resources.lake.store.paths import LakePath, ObjectPath
-from lockstep.resources.lake.store.staging import HeldFolder, held_folder
+from lockstep.resources.lake.store.staging import LockedFolder, make_locked_folder
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaGateway
@@ -64,7 +64,7 @@ class JavaOfProcess:
 
     def __init__(self) -> None:
         self._gateway: JavaGateway | None = None
-        self._scratch: HeldFolder | None = None
+        self._scratch: LockedFolder | None = None
 
     def start(
         self, settings_in: Callable[[Path], SparkSettings]
@@ -177,10 +177,10 @@ def _last_words(log: Path) -> str:
     return messages[-1][:300] if messages else "its Java process ended without a message"
 
 
-def make_scratch() -> HeldFolder:
+def make_scratch() -> LockedFolder:
     """Create a folder for this process's Spark in the machine's folder of temporary
     files."""
-    return held_folder(Path(tempfile.gettempdir()), "lockstep-spark-")
+    return make_locked_folder(Path(tempfile.gettempdir()), "lockstep-spark-")
 
 
 @dataclass(frozen=True, slots=True)
