@@ -49,10 +49,10 @@ class Adapters:
         """Open the ledger in the background, and start Java if runs of these sources
         are expected to write mirrors. Errors are ignored here: the first real use
         raises them."""
-        from lockstep.resources.lake.spark.session import settle_environment_for
+        from lockstep.resources.lake.spark.session import define_environment_for
 
         with suppress(LockstepError):
-            settle_environment_for(self._settings.lake_path())
+            define_environment_for(self._settings.lake_path())
 
         def open_in_background() -> None:
             from lockstep.pipeline.run.expected_log import expected_log_bytes

@@ -188,9 +188,9 @@ def _java() -> str:
 
 
 def _jars(lake: LakePath) -> str:
-    from lockstep.resources.lake.spark.jars import DELTA, S3, class_path, jars_folder
+    from lockstep.resources.lake.spark.jars import DELTA_LOCK, S3_LOCK, class_path, jars_folder
 
-    lists = (DELTA, S3) if isinstance(lake, ObjectPath) else (DELTA,)
+    lists = (DELTA_LOCK, S3_LOCK) if isinstance(lake, ObjectPath) else (DELTA_LOCK,)
     folder = jars_folder(sys.prefix)
     return f"{sum(len(class_path(folder, list_)) for list_ in lists)} jars are set up"
 

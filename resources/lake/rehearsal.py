@@ -50,7 +50,7 @@ def rehearse(scratch: Path, archive: Path) -> None:
         folder = scratch / f"lake{few.rows}"
         _write(SparkMirrors(folder, staging=scratch / "staging", spark=spark, few=few))
     spark.stop()
-    JAVA.end(patience=_DUMP_SECONDS)
+    JAVA.end(patience_seconds=_DUMP_SECONDS)
 
 
 def _write(mirrors: SparkMirrors) -> None:

@@ -20,7 +20,7 @@ from lockstep.resources.lake.changelog.segments import ParquetSegments
 from lockstep.resources.lake.changelog.spool import FileSpool
 from lockstep.resources.lake.mirror.mirror import SparkMirrors
 from lockstep.resources.lake.mirror.upkeep import SparkUpkeep
-from lockstep.resources.lake.spark.remote import RemoteSpark, server_of
+from lockstep.resources.lake.spark.remote import RemoteSpark, configured_server
 from lockstep.resources.lake.spark.session import SparkProcess
 from lockstep.resources.lake.spark.spark import Spark
 from lockstep.resources.lake.spark_catalog import SparkCatalog
@@ -117,7 +117,7 @@ def open_lake(
     """
     lake = lake_path.absolute()
     staged = Path(staging).absolute()
-    server = server_of(spark_conf)
+    server = configured_server(spark_conf)
     spark: Spark
     if server is None:
         spark = SparkProcess(spark_conf, lake=lake, staging=staged, on_warning=on_warning)
@@ -126,7 +126,7 @@ def open_lake(
 
     def prove() -> str:
         require_correct_writes(spark, lake, staged)
-        return spark.named()
+        return spark.display_name()
 
     return OpenLake(
         segments=ParquetSegments(lake, spark=spark),
@@ -155,10 +155,10 @@ def _requests_since_now(lake: LakePath, spark: Spark) -> Callable[[], Requests |
     """
     if not isinstance(lake, ObjectPath):
         return lambda: None
-    count, own, java = lake.bucket.count, lake.bucket.count.total, spark.requests()
+    count, own, java = lake.bucket.count, lake.bucket.count.total, spark.request_count()
 
     def since() -> Requests:
-        now = spark.requests()
+        now = spark.request_count()
         by_spark = None if now is None or java is None else max(now - java, 0)
         return Requests(count.total - own, by_spark)
 

@@ -15,7 +15,7 @@ from typing import Any, Final
 from lockstep.pipeline.catalog import CatalogEntry, Entry, EntryName
 from lockstep.pipeline.values.errors import CatalogRefused, CatalogUnavailable
 from lockstep.resources.lake.delta.statement import quoted
-from lockstep.resources.lake.spark.spark import Spark, one_session
+from lockstep.resources.lake.spark.spark import Spark, exclusive_session
 from lockstep.resources.lake.store.storage import first_line
 
 _NAME: Final = re.compile(r"[a-z0-9_]{1,128}")
@@ -82,7 +82,7 @@ class SparkCatalog:
         from py4j.protocol import Py4JError
         from pyspark.errors import PySparkException
 
-        with one_session(self._spark) as session:
+        with exclusive_session(self._spark) as session:
             try:
                 return session.sql(statement).collect()
             except PySparkException as error:

@@ -32,7 +32,7 @@ from lockstep.resources.lake.delta.pin import Head, head_of
 from lockstep.resources.lake.mirror.mirror import SparkMirrors
 from lockstep.resources.lake.mirror.writing import commit
 from lockstep.resources.lake.spark.java_errors import spark_errors
-from lockstep.resources.lake.spark.spark import APP_ID, TXN_VERSION, Spark, stamped
+from lockstep.resources.lake.spark.spark import APP_ID, TXN_VERSION, Spark, session_settings
 from lockstep.resources.lake.store.paths import LakePath, ObjectPath
 from lockstep.resources.lake.store.staging import Staging
 from lockstep.resources.lake.store.storage import lake_errors, remove_folder, remove_table
@@ -56,7 +56,7 @@ def require_correct_writes(spark: Spark, lake: LakePath, staging: Path) -> None:
         _require_commits_once(spark, mirrors, aside / "t", staged)
     except TableError as error:
         raise ConfigurationError(
-            f"{spark.named()} could not write a table: {error.reason}", hint=_PAGE
+            f"{spark.display_name()} could not write a table: {error.reason}", hint=_PAGE
         ) from error
     finally:
         with suppress(LockstepError, OSError):
@@ -96,7 +96,7 @@ def _require_commits_once(
         with (
             suppress(LockstepError, TableError),
             spark_errors(table),
-            stamped(session, {**planned_on.pin(), **recorded}),
+            session_settings(session, {**planned_on.pin(), **recorded}),
         ):
             commit(session, write, table, staged, None, str)
         if newest_version(table) != head.version:

@@ -39,7 +39,7 @@ from lockstep.resources.lake.delta import delta_log
 from lockstep.resources.lake.delta.delta_log import log_above
 from lockstep.resources.lake.delta.pin import Head
 from lockstep.resources.lake.mirror.mirror import SparkMirrors
-from lockstep.resources.lake.spark.log_store import CLASS, SETTING
+from lockstep.resources.lake.spark.log_store import FILE_LOG_STORE, FILE_LOG_STORE_SETTING
 from lockstep.resources.lake.spark.session import SparkProcess
 from tests.lake.conftest import Lake
 from tests.outside import changed_mirrors
@@ -281,11 +281,11 @@ def delta_as_it_comes(session: SparkSession) -> Iterator[None]:
     assert jvm is not None and context is not None
     settings, logs = context.sc().conf(), jvm.org.apache.spark.sql.delta.DeltaLog
     logs.clearCache()
-    settings.set(SETTING, "io.delta.storage.HDFSLogStore")
+    settings.set(FILE_LOG_STORE_SETTING, "io.delta.storage.HDFSLogStore")
     try:
         yield
     finally:
-        settings.set(SETTING, CLASS)
+        settings.set(FILE_LOG_STORE_SETTING, FILE_LOG_STORE)
         logs.clearCache()
 
 

@@ -18,7 +18,7 @@ from lockstep.resources.lake.delta.delta_log import actions, add_actions_at, com
 from lockstep.resources.lake.delta.pin import head_of
 from lockstep.resources.lake.delta.versions import needs_spark
 from lockstep.resources.lake.spark.session import SparkProcess
-from lockstep.resources.lake.spark.spark import stamped
+from lockstep.resources.lake.spark.spark import session_settings
 from tests.lake.both_ways import BothWays
 from tests.lake.conftest import Lake, lake_at
 from tests.lake.made import PEOPLE, a_target, a_write, content, delete, own_part, update
@@ -107,7 +107,7 @@ def test_rules_about_rows_are_left_to_spark(disk: Lake, folder: Path, spark: Spa
     mirrors = disk.mirrors
     mirrors.write(a_write(mirrors, 1, "append", [{"id": 1, "name": "a"}]))
     session, path = spark.session(), folder / MIRROR
-    with stamped(session, head_of(path).pin()):
+    with session_settings(session, head_of(path).pin()):
         session.sql(f"alter table delta.`{path}` add constraint small check (id < 100)")
     with pytest.raises(MirrorRefused):
         mirrors.write(a_write(mirrors, 2, "append", [{"id": 100, "name": "c"}]))

@@ -32,7 +32,7 @@ from lockstep.pipeline.values.segment import (
     batch_of,
     unrevised_name,
 )
-from lockstep.resources.lake.spark.java_classes import hadoop_path
+from lockstep.resources.lake.spark.java_classes import path_and_file_system
 from lockstep.resources.lake.spark.spark import Spark
 from lockstep.resources.lake.store.paths import LakePath, ObjectPath
 from lockstep.resources.lake.store.storage import (
@@ -130,7 +130,11 @@ class ParquetSegments:
         return removed
 
     def abort_uploads(self, source: str) -> None:
-        if isinstance(self._lake, ObjectPath) and self._spark is not None and self._spark.java:
+        if (
+            isinstance(self._lake, ObjectPath)
+            and self._spark is not None
+            and self._spark.can_call_java
+        ):
             _give_up_uploads(self._spark.session(), self._lake / source)
 
     def discard_load(self, folder: str, load: int) -> int:
@@ -224,7 +228,7 @@ def _give_up_uploads(session: SparkSession, below: ObjectPath) -> None:
     from py4j.protocol import Py4JJavaError
 
     with suppress(Py4JJavaError):
-        path, store = hadoop_path(session, f"{below}/")
+        path, store = path_and_file_system(session, f"{below}/")
         uploader = store.createMultipartUploader(path).build()
         uploader.abortUploadsUnderPath(path).get()
 

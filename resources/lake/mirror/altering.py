@@ -42,7 +42,7 @@ from lockstep.resources.lake.delta.pin import Head
 from lockstep.resources.lake.delta.statement import step_statement
 from lockstep.resources.lake.mirror.direct import UNLISTED
 from lockstep.resources.lake.mirror.writing import rewrite
-from lockstep.resources.lake.spark.spark import APP_ID, TXN_VERSION, USER_METADATA, stamped
+from lockstep.resources.lake.spark.spark import APP_ID, TXN_VERSION, USER_METADATA, session_settings
 from lockstep.resources.lake.store.paths import LakePath
 from lockstep.resources.lake.store.storage import delta_table, lake_errors
 
@@ -168,12 +168,12 @@ def carry_out(
     """Make a step's commit after `head`."""
     spell = spelling(delta_table(table).metadata().configuration)
     recorded = {APP_ID: f"{app_id}/evolve", TXN_VERSION: str(txn_version)}
-    with stamped(session, {**head.pin(), USER_METADATA: user_metadata}):
+    with session_settings(session, {**head.pin(), USER_METADATA: user_metadata}):
         match step:
             case SetProperties():
                 _set_properties(session, table, step, head)
             case Rewrite() | Fill():
-                with stamped(session, recorded):
+                with session_settings(session, recorded):
                     rewrite(session, table, step, spell)
             case _:
                 session.sql(step_statement(str(table), step, spell))
@@ -195,7 +195,7 @@ def enable(session: SparkSession, table: LakePath, schema: pa.Schema, head: Head
     if not mapped and any(is_refused(spell(name)) for name in schema.names):
         needed.append(MAPPING)
     if needed:
-        with stamped(session, head.pin()):
+        with session_settings(session, head.pin()):
             _set_properties(session, table, SetProperties(tuple(needed)), head)
     return bool(needed)
 
@@ -207,5 +207,5 @@ def _set_properties(
     (`delta_log.should_skip_file_list`), Delta is told not to list them, which would
     take a query."""
     unlisted = should_skip_file_list(table, head.version, add_actions_at(table, head.version))
-    with stamped(session, UNLISTED if unlisted else {}):
+    with session_settings(session, UNLISTED if unlisted else {}):
         session.sql(step_statement(str(table), step, str))

@@ -29,11 +29,11 @@ from lockstep.resources.lake.delta.columns import PHYSICAL_NAME
 from lockstep.resources.lake.delta.delta_log import add_actions_at, should_skip_file_list
 from lockstep.resources.lake.spark.java_classes import (
     java_class,
-    java_of,
     java_session,
+    jvm_of,
     scala_object,
 )
-from lockstep.resources.lake.spark.spark import stamped
+from lockstep.resources.lake.spark.spark import session_settings
 from lockstep.resources.lake.store.paths import LakePath
 from lockstep.resources.lake.store.storage import (
     delta_table,
@@ -97,7 +97,7 @@ def _transaction(
     exist yet. `unlisted`: the commit's checksum file need not list the table's files.
     Delta would run a query for the list if the previous checksum file has none
     (`delta_log.should_skip_file_list`)."""
-    with _active(session) as jvm, stamped(session, UNLISTED if unlisted else {}):
+    with _active(session) as jvm, session_settings(session, UNLISTED if unlisted else {}):
         logs = scala_object(jvm, "org.apache.spark.sql.delta.DeltaLog")
         pair = logs.forTableWithSnapshot(java_session(session), str(path))
         log, snapshot = pair.productElement(0), pair.productElement(1)
@@ -115,7 +115,7 @@ def _now() -> int:
 def _active(session: SparkSession) -> Iterator[Any]:
     """Make the session, with its settings such as the pin, the active one of the Java
     thread that serves this thread; yield py4j's view of Java."""
-    jvm = java_of(session)
+    jvm = jvm_of(session)
     sessions = java_class(jvm, "org.apache.spark.sql.SparkSession")
     sessions.setActiveSession(java_session(session))
     try:

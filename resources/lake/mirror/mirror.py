@@ -87,8 +87,8 @@ from lockstep.resources.lake.spark.spark import (
     TXN_VERSION,
     USER_METADATA,
     Spark,
-    one_session,
-    stamped,
+    exclusive_session,
+    session_settings,
 )
 from lockstep.resources.lake.store.paths import LakePath, ObjectPath
 from lockstep.resources.lake.store.staging import Staging
@@ -125,8 +125,8 @@ class SparkMirrors:
     """The port `Mirrors`, for the mirrors below the folder `lake`.
 
     `staging`: a local folder for temporary files of changes. `files`: the lake with the
-    files that writes read, by default `lake`. `few`: the largest size of a write, with
-    its mirror, that counts as few rows (`mirror.strategy`). `in_memory`: in such a
+    files that writes read, by default `lake`. `few_rows`: the largest size of a write,
+    with its mirror, that counts as few rows (`mirror.strategy`). `in_memory`: in such a
     write, compute the mirror's rows in this process if that is possible. `keep`: how
     long each version of a new mirror stays readable.
     """
@@ -251,7 +251,10 @@ class SparkMirrors:
         which Spark copies them."""
         path = self._lake / mirror
         few = self._has_few(delta_table(path, version))
-        with one_session(self._spark, few=few) as session, self._staging.folder() as folder:
+        with (
+            exclusive_session(self._spark, few_rows=few) as session,
+            self._staging.folder() as folder,
+        ):
             with spark_errors(path):
                 copy_rows(session, path, columns, version, folder)
             yield from staged_rows(folder, columns, mirror_schema(path, version))
@@ -273,7 +276,7 @@ class SparkMirrors:
                 shown = [DELETED_AT] if target.soft else []
                 refuse_other_columns(table, pa.schema([*target.schema, *shown]), all_of_them=True)
             chosen = self._scale(path, table, write)
-        with one_session(self._spark, few=chosen.few) as session:
+        with exclusive_session(self._spark, few_rows=chosen.few) as session:
             try:
                 if head.exists and isinstance(write, Replace | CountedReplace):
                     # An overwrite does not add the table features that its columns
@@ -282,7 +285,7 @@ class SparkMirrors:
                     with (
                         self._about(target.mirror),
                         pinned_errors(path, head),
-                        stamped(session, said),
+                        session_settings(session, said),
                     ):
                         enabled = enable(session, path, target.schema, head)
                     head = self._planned_on(target.mirror, require_held) if enabled else head
@@ -324,7 +327,11 @@ class SparkMirrors:
             return
         head = self._planned_on(mirror, require_held)
         said = {**head.pin(), USER_METADATA: metadata_for_kind(words, WriteKind.ALTER)}
-        with self._about(mirror) as path, pinned_errors(path, head), stamped(session, said):
+        with (
+            self._about(mirror) as path,
+            pinned_errors(path, head),
+            session_settings(session, said),
+        ):
             session.sql(statement)
 
     def _done(self, target: MirrorTarget) -> MirrorCommit | None:
@@ -385,7 +392,7 @@ class SparkMirrors:
                 opened = delta_table(table)
                 few = self._has_few(opened)
             refuse_names(opened, steps)
-            with one_session(self._spark, few=few) as session:
+            with exclusive_session(self._spark, few_rows=few) as session:
                 for number, step in enumerate(steps, start=1):
                     if ours(steps)[number - 1] is not None:
                         continue
@@ -405,9 +412,9 @@ class SparkMirrors:
         self, mirror: str, version: int, user_metadata: str, require_held: RequireHeld = no_check
     ) -> int:
         head = self._planned_on(mirror, require_held)
-        with self._about(mirror) as path, one_session(self._spark, few=True) as session:
+        with self._about(mirror) as path, exclusive_session(self._spark, few_rows=True) as session:
             stamps = {**head.pin(), USER_METADATA: user_metadata, AGE_LIMIT_SETTING: "false"}
-            with pinned_errors(path, head), stamped(session, stamps):
+            with pinned_errors(path, head), session_settings(session, stamps):
                 session.sql(f"RESTORE TABLE delta.{quoted(str(path))} TO VERSION AS OF {version}")
             return head.version + 1
 
@@ -438,7 +445,7 @@ class SparkMirrors:
             USER_METADATA: target.user_metadata,
             **_UNCONSTRAINED,
         }
-        with stamped(session, stamps):
+        with session_settings(session, stamps):
             created = None if head.exists else properties(target, self._keep)
             spell = spelling(created or delta_table(path).metadata().configuration)
             if not chosen.in_memory:
@@ -450,7 +457,7 @@ class SparkMirrors:
                 not isinstance(write, Append),
                 isinstance(write, Replace | CountedReplace),
             )
-            if self._spark.java:
+            if self._spark.can_call_java:
                 commit_rows(
                     session,
                     path,

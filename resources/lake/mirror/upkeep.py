@@ -36,7 +36,12 @@ from lockstep.resources.lake.delta.pin import head_of, pinned_errors
 from lockstep.resources.lake.delta.statement import quoted
 from lockstep.resources.lake.delta.versions import count_deleted_rows, rows_and_sizes
 from lockstep.resources.lake.spark.java_errors import spark_errors
-from lockstep.resources.lake.spark.spark import USER_METADATA, Spark, one_session, stamped
+from lockstep.resources.lake.spark.spark import (
+    USER_METADATA,
+    Spark,
+    exclusive_session,
+    session_settings,
+)
 from lockstep.resources.lake.store.paths import LakePath, ObjectPath
 from lockstep.resources.lake.store.storage import (
     delta_table,
@@ -102,10 +107,10 @@ class SparkUpkeep:
                 f"{_DELTA_SETTING}.optimize.maxDeletedRowsRatio": str(step.deleted_share),
             }
         with (
-            one_session(self._spark, few=step.total.bytes <= _FEW_BYTES) as session,
+            exclusive_session(self._spark, few_rows=step.total.bytes <= _FEW_BYTES) as session,
             mirror_errors(self._lake, path),
             pinned_errors(path, head),
-            stamped(session, stamps),
+            session_settings(session, stamps),
         ):
             session.sql(statement).collect()
         return None if newest_version(path) == above else above + 1
@@ -140,10 +145,10 @@ class SparkUpkeep:
             f"{_DELTA_SETTING}.vacuum.logging.enabled": "false",
         }
         with (
-            one_session(self._spark, few=len(before) <= _FEW_FILES) as session,
+            exclusive_session(self._spark, few_rows=len(before) <= _FEW_FILES) as session,
             mirror_errors(self._lake, path),
             spark_errors(path),
-            stamped(session, stamps),
+            session_settings(session, stamps),
         ):
             session.sql(f"VACUUM delta.{quoted(str(path))} RETAIN {hours} HOURS").collect()
         after = files_below(path)
