@@ -55,7 +55,7 @@ class FolderCopies:
         try:
             with staging.folder() as folder:
                 yield SparkMirrors(
-                    Path(folder), files=self._lake, staging=self._staging, spark=self._spark
+                    Path(folder), input_lake=self._lake, staging=self._staging, spark=self._spark
                 )
                 with lake_errors(place):
                     _require_free(place)

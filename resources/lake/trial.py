@@ -30,7 +30,7 @@ from lockstep.pipeline.values.errors import ConfigurationError, LockstepError, T
 from lockstep.resources.lake.delta.delta_log import newest_version
 from lockstep.resources.lake.delta.pin import Head, head_of
 from lockstep.resources.lake.mirror.mirror import SparkMirrors
-from lockstep.resources.lake.mirror.writing import commit
+from lockstep.resources.lake.mirror.writing import commit_write
 from lockstep.resources.lake.spark.java_errors import spark_errors
 from lockstep.resources.lake.spark.spark import APP_ID, TXN_VERSION, Spark, session_settings
 from lockstep.resources.lake.store.paths import LakePath, ObjectPath
@@ -50,7 +50,7 @@ def require_correct_writes(spark: Spark, lake: LakePath, staging: Path) -> None:
     spark.session()
     aside = lake / f"_lockstep-trial-{uuid4()}"
     staged = Staging(staging)
-    mirrors = SparkMirrors(aside, staging=staging, spark=spark, few=NOTHING)
+    mirrors = SparkMirrors(aside, staging=staging, spark=spark, few_limit=NOTHING)
     try:
         _require_rows(mirrors, staged)
         _require_commits_once(spark, mirrors, aside / "t", staged)
@@ -98,7 +98,7 @@ def _require_commits_once(
             spark_errors(table),
             session_settings(session, {**planned_on.pin(), **recorded}),
         ):
-            commit(session, write, table, staged, None, str)
+            commit_write(session, write, table, staged, None, str)
         if newest_version(table) != head.version:
             raise ConfigurationError(
                 f"Spark {fault}, so a late run could damage a mirror",

@@ -350,11 +350,13 @@ class Interrupted(SparkMirrors):
 
     meanwhile: Callable[[], None] | None = None
 
-    def _apply(self, session: SparkSession, write: MirrorWrite, head: Head, chosen: Scale) -> None:
+    def _commit_write(
+        self, session: SparkSession, write: MirrorWrite, head: Head, chosen: Scale
+    ) -> None:
         then, self.meanwhile = self.meanwhile, None
         if then is not None:
             then()
-        super()._apply(session, write, head, chosen)
+        super()._commit_write(session, write, head, chosen)
 
 
 def test_an_insert_below_our_own_commit_is_found(stand: Stand, folder: Path) -> None:

@@ -44,9 +44,11 @@ class Sleeper(SparkMirrors):
         super().__init__(folder, staging=staging, spark=spark, in_memory=in_memory)
         self._sleep = sleep
 
-    def _apply(self, session: SparkSession, write: MirrorWrite, head: Head, chosen: Scale) -> None:
+    def _commit_write(
+        self, session: SparkSession, write: MirrorWrite, head: Head, chosen: Scale
+    ) -> None:
         self._sleep()
-        super()._apply(session, write, head, chosen)
+        super()._commit_write(session, write, head, chosen)
 
 
 def _the_write(disk: Lake, mode: str, number: int) -> MirrorWrite:

@@ -214,11 +214,11 @@ class Sleeper(SparkMirrors):
         super().__init__(folder, staging=folder.parent / "staging", spark=spark)
         self._at, self._sleep, self._calls = at, sleep, 0
 
-    def _step(self, *args: Any) -> None:
+    def _commit_step(self, *args: Any) -> None:
         self._calls += 1
         if self._calls == self._at:
             self._sleep()
-        super()._step(*args)
+        super()._commit_step(*args)
 
 
 @pytest.mark.parametrize(
