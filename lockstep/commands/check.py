@@ -196,9 +196,8 @@ def _jars(lake: LakePath) -> str:
 
 
 def _spark(adapters: Adapters, settings: Settings) -> str:
-    sentence = (
-        f"{adapters.lake().prove()}; it sees the lake, and refuses a second and an outdated commit"
-    )
+    spark_name = adapters.lake().try_spark()
+    sentence = f"{spark_name}; it sees the lake, and refuses a second and an outdated commit"
     if settings.has_spark_server and isinstance(settings.lake_path(), ObjectPath):
         sentence += "; uploads that a killed run began remain: let the store expire them"
     return sentence

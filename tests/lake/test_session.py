@@ -67,12 +67,12 @@ room.mirrors.prepare()
 spark = room.mirrors._spark
 spark.stop()
 print("stopped", flush=True)
-from lockstep.pipeline.ports.mirror_writes import staged
+from lockstep.pipeline.ports.mirror_writes import staged_paths
 from tests.lake.made import PEOPLE, a_write, update
 for number, mode in ((1, "append"), (2, "merge")):
     write = a_write(room.mirrors, number, mode, [update(id=number)], mirror="m")
     room.mirrors.write(write)
-    room.mirrors.unstage(*staged(write))
+    room.mirrors.unstage(*staged_paths(write))
 java = spark.session().sparkContext._gateway.proc.pid
 
 def reset():
