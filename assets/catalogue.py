@@ -21,7 +21,7 @@ from typing import Any, Final
 
 from pydantic import TypeAdapter, ValidationError
 
-from lockstep.assets.files import changing_object, read_object
+from lockstep.assets.state_files import changing_object, read_object
 from lockstep.pipeline.mirror.layout import NO_PLACE
 from lockstep.pipeline.model.table_state import TableCondition, TableState
 from lockstep.pipeline.values.table import TableName

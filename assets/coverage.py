@@ -17,8 +17,8 @@ from typing import Final
 import dagster as dg
 import pyarrow.compute as pc
 
-from lockstep.assets.declared import Declaration
-from lockstep.assets.files import changing_object, read_object
+from lockstep.assets.declaration import Declaration
+from lockstep.assets.state_files import changing_object, read_object
 from lockstep.assets.table_news import Events
 from lockstep.pipeline.mirror.system_tables import system_table_path
 from lockstep.pipeline.model.batch import Batch

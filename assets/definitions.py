@@ -23,8 +23,8 @@ import dagster as dg
 from lockstep.assets.catalogue import CatalogueEntry, fingerprint, note_keys, read_catalogue
 from lockstep.assets.checks import CHECKS, source_results
 from lockstep.assets.coverage import Coverage, read_coverage
-from lockstep.assets.declared import Declaration, LockstepTranslator
-from lockstep.assets.forms import evaluated, failing
+from lockstep.assets.dagster_interop import evaluated, failing
+from lockstep.assets.declaration import Declaration, LockstepTranslator
 from lockstep.assets.names import JOBS, SOURCE_TAG, SourceNames, job_name, output_name
 from lockstep.assets.pages import (
     CHECK,
@@ -335,7 +335,7 @@ def mirrors(
         selected = frozenset(tables[key] for key in context.selected_asset_keys)
         if selected:
             report = merge_and_log(context, settings, names, session, only=selected)
-            count = len(report.merged)
+            count = len(report.merges)
             context.log.info(
                 f"{count} of {len(selected)} selected tables had captured changes to merge."
             )
@@ -583,25 +583,25 @@ def _delete_runs(instance: dg.DagsterInstance, job: str, before: datetime) -> in
 
 def _upkeep_lines(report: UpkeepReport) -> Iterator[str]:
     for table in report.tables:
-        if table.why is not None:
-            yield f"{table.table}: left alone: {table.why}"
-        yield from (f"{table.table}: {left}" for left in table.left)
+        if table.reason_excluded is not None:
+            yield f"{table.table}: left alone: {table.reason_excluded}"
+        yield from (f"{table.table}: {obstacle}" for obstacle in table.obstacles)
     changes = report.changes
-    if changes.left is not None or changes.held is not None:
-        yield f"changes: {changes.left or changes.held}"
+    if changes.obstacle is not None or changes.holder_sentence is not None:
+        yield f"changes: {changes.obstacle or changes.holder_sentence}"
 
 
 def _upkeep_metadata(report: UpkeepReport) -> Metadata:
-    steps = [step for table in report.tables for step in table.done]
+    steps = [step for table in report.tables for step in table.completed_steps]
     return {
         "tables": len(report.tables),
         "commits": sum(step.delta_version is not None for step in steps),
-        "deleted_files": sum(step.gone.files for step in steps),
-        "deleted_bytes": sum(step.gone.bytes for step in steps),
-        "unlisted_change_files": report.changes.unlisted.files,
-        "deleted_change_files": report.changes.deleted.files,
-        "deleted_checkpoints": report.logs.files,
-        "ledger_rows": report.changes.rows,
-        "left": sum(len(table.left) for table in report.tables),
+        "deleted_files": sum(step.deleted.count for step in steps),
+        "deleted_bytes": sum(step.deleted.bytes for step in steps),
+        "unlisted_change_files": report.changes.unlisted.count,
+        "deleted_change_files": report.changes.deleted.count,
+        "deleted_checkpoints": report.checkpoints.count,
+        "ledger_rows": report.changes.ledger_rows,
+        "left": sum(len(table.obstacles) for table in report.tables),
         "seconds": seconds(report.seconds),
     }

@@ -100,7 +100,7 @@ def _load(tables: int) -> float:
 def _tell(tables: int) -> float:
     """Run a step that logs a materialization for each table, and as many evaluations as a run
     logs if a source is new."""
-    from lockstep.assets.forms import evaluated
+    from lockstep.assets.dagster_interop import evaluated
     from lockstep.assets.home import dagster_home
     from lockstep.assets.names import SourceNames
     from lockstep.assets.pages import check_result, evaluation_of, materialization
@@ -146,6 +146,6 @@ def _merge(number: int) -> TableMerge:
         first_batch=1,
         last_batch=1,
         columns=_COLUMNS,
-        shows=1,
+        shown_version=1,
         size=MirrorSize(1_000, 2, 50_000),
     )

@@ -77,7 +77,7 @@ def _keep(upkeep: SparkUpkeep, mirrors: SparkMirrors, name: str) -> None:
     for step in decide(upkeep.files(name), UpkeepPolicy()).steps:
         newest = mirrors.version(name)
         assert newest is not None
-        if step.kind.commits:
+        if step.kind.makes_commit:
             upkeep.carry_out(name, step, "", newest)
         else:
             upkeep.vacuum(name)

@@ -14,43 +14,43 @@ from lockstep.pipeline.values.shown import NAMED, listed, shown
 if TYPE_CHECKING:
     from lockstep.pipeline.mirror.merging import ChangelogOrigin
     from lockstep.pipeline.replay.rows import ReplayDifference
-    from lockstep.pipeline.run.reports import RowDifference, TableDifference
+    from lockstep.pipeline.run.reports import RowDifference, TableComparison
 
 
-def difference_lines(table: TableDifference) -> Iterator[str]:
+def difference_lines(comparison: TableComparison) -> Iterator[str]:
     """Yield lines with the first rows that differ between MySQL and the lake, and one
-    with the number of the others."""
-    count = table.differing
-    sides = {"MySQL": "source", "the lake": "lake"}
-    yield from row_lines(table.rows, count, sides, prefix=f"{table.table}: ")
+    with the number of further rows."""
+    count, prefix = comparison.differing_rows, f"{comparison.table}: "
+    attributes_by_side = {"MySQL": "source", "the lake": "lake"}
+    yield from differing_row_lines(comparison.rows, count, attributes_by_side, prefix=prefix)
 
 
-def row_lines(
+def differing_row_lines(
     rows: Sequence[RowDifference] | Sequence[ReplayDifference],
     count: int,
-    sides: Mapping[str, str],
+    attributes_by_side: Mapping[str, str],
     *,
     prefix: str,
     indent: str = "  ",
 ) -> Iterator[str]:
     """Yield lines with the first of the rows that differ, and one with the number of
-    the others. `count`: the number of all rows that differ, which can be more than
-    `rows` has. `sides`: each side's name → the attribute of a row with that side's
-    values, which are None unless requested."""
-    for row in rows[:_ROWS]:
+    further rows. `count`: the number of all rows that differ, of which `rows` may have
+    only the first. `attributes_by_side`: the name of each side → the attribute
+    of a row with the values of that side, which are None unless requested."""
+    for row in rows[:_MAX_ROWS]:
         columns = f" ({', '.join(row.columns)})" if row.columns else ""
         yield f"{prefix}{row.kind}: {row.key}{columns}"
-        for side, attribute in sides.items():
+        for side, attribute in attributes_by_side.items():
             values: Mapping[str, str] | None = getattr(row, attribute)
             if values:
                 pairs = ", ".join(f"{name}={value}" for name, value in values.items())
                 yield f"{indent}{side}: {pairs}"
-    more = count - len(rows[:_ROWS])
-    if more > 0:
-        yield f"{prefix}{more:,} more"
+    further_count = count - len(rows[:_MAX_ROWS])
+    if further_count > 0:
+        yield f"{prefix}{further_count:,} more"
 
 
-def partial_lines(tables: Sequence[Extent]) -> Iterator[str]:
+def partial_table_lines(tables: Sequence[Extent]) -> Iterator[str]:
     """Yield lines about the missing rows of tables that are only partly in the lake.
     Tables with the same sentence share a line."""
     by_sentence: dict[str, list[Extent]] = {}
@@ -61,27 +61,27 @@ def partial_lines(tables: Sequence[Extent]) -> Iterator[str]:
         yield f"    hint: {extents[0].hint}"
 
 
-def show_stopped(context: CommandContext, tables: Sequence[StoppedTable]) -> None:
+def show_stopped_tables(context: CommandContext, tables: Sequence[StoppedTable]) -> None:
     """Print stopped tables. Tables that stopped at the same place for the same reason
     share a line."""
     groups: dict[tuple[str, str, str], list[StoppedTable]] = {}
     for table in tables:
         groups.setdefault((STOPPED_BY[table.by], table.position, table.reason), []).append(table)
-    for (who, position, reason), quarantines in groups.items():
-        verb = "is" if len(quarantines) == 1 else "are"
-        table_names = listed([quarantine.table for quarantine in quarantines])
-        context.say(f"{table_names} {verb} stopped by {who} at {position}: {reason}")
-        hints = list(dict.fromkeys(quarantine.hint for quarantine in quarantines))
+    for (stopped_by, position, reason), group in groups.items():
+        verb = "is" if len(group) == 1 else "are"
+        table_names = listed([table.table for table in group])
+        context.say(f"{table_names} {verb} stopped by {stopped_by} at {position}: {reason}")
+        hints = list(dict.fromkeys(table.hint for table in group))
         if len(hints) > NAMED:
             hints[NAMED:] = [f"{len(hints) - NAMED} more: `lockstep status` shows all of them"]
         for hint in hints:
             context.say(f"  hint: {hint}")
 
 
-_ROWS = 20
+_MAX_ROWS = 20
 """Number of differing rows that are printed for each table; JSON has more of them."""
 
-_BETWEEN = 3
+_COLUMN_GAP = 3
 """Number of characters between two columns."""
 
 
@@ -106,10 +106,10 @@ def show_table(
         numeric = all(cell.replace(",", "").isdigit() for cell in cells)
         longest = max(cell_len(word) for cell in (head, *cells) for word in cell.split() or [""])
         table.add_column(head, justify="right" if numeric else "left", min_width=longest)
-        width += longest + _BETWEEN
+        width += longest + _COLUMN_GAP
     for row in rows:
         table.add_row(*map(Text, row))
-    context.show(table, width=max(context.page.width, width))
+    context.show(table, width=max(context.answer_console.width, width))
 
 
 def _cell(value: object) -> str:
@@ -118,10 +118,9 @@ def _cell(value: object) -> str:
     return "" if value is None else str(value)
 
 
-def counted(count: int, thing: str, things: str = "") -> str:
-    """Return `1 row` or `2,000 rows`. `things`: the plural, if it is not `thing` and an
-    s."""
-    return f"{count:,} {thing if count == 1 else things or f'{thing}s'}"
+def pluralize(count: int, singular: str, plural: str = "") -> str:
+    """Return `1 row` or `2,000 rows`. `plural`: if it is not the singular and an s."""
+    return f"{count:,} {singular if count == 1 else plural or f'{singular}s'}"
 
 
 def origin_values(origin: ChangelogOrigin) -> dict[str, Any]:
@@ -129,15 +128,15 @@ def origin_values(origin: ChangelogOrigin) -> dict[str, Any]:
     MySQL. `base`: the earlier version to which changes are applied, or None for an
     empty table. `batches`: the changelog's batches with these changes. `row_images`:
     the number of row images in them."""
-    names = "mirror", "delta_version", "last_batch as batch"
+    base_keys = "mirror", "delta_version", "last_batch as batch"
     return {
-        "base": origin.base and attributes(origin.base, *names),
+        "base": origin.base and attributes(origin.base, *base_keys),
         "batches": [part.batch for part in origin.parts],
         "row_images": origin.images,
     }
 
 
-def lines(pairs: Mapping[str, str]) -> str:
+def align_pairs(pairs: Mapping[str, str]) -> str:
     """Return one text with a line `name  value` for each pair, in which the values are
     aligned."""
     width = max(map(len, pairs), default=0)

@@ -45,7 +45,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from lockstep.pipeline.model.claim import BatchSpan
-from lockstep.pipeline.model.foreign_commits import foreign
+from lockstep.pipeline.model.foreign_commits import judge_foreign
 from lockstep.pipeline.model.lake_commit import LakeCommit, WriteKind
 from lockstep.pipeline.values.gtid import GtidSet
 from lockstep.pipeline.values.position import Anchor, Coordinates
@@ -204,7 +204,7 @@ _UNREADABLE: Final = (KeyError, TypeError, ValueError, AttributeError, IndexErro
 def record_of(commit: LakeCommit, *, whole: bool = False) -> BatchRecord | None:
     """Return a commit's record of its last batch, or None if it has none that can be
     read. `whole`: the commit was made to `_transactions`."""
-    said = commit.said
+    said = commit.metadata
     if said is None:
         return None
     try:
@@ -234,7 +234,7 @@ def forgotten_of(commits: Iterable[LakeCommit]) -> int:
     commits; 0 for none."""
     last = 0
     for commit in commits:
-        said = commit.said or {}
+        said = commit.metadata or {}
         if said.get("kind") == WriteKind.FORGET and (record := record_of(commit)) is not None:
             last = max(last, record.batch)
     return last
@@ -272,14 +272,14 @@ class _Log:
         for name in commit.transactions:
             self._wrote(name)
         before, self.now = self.now, None
-        others = foreign(commit) is not None
-        said = commit.said or {}
-        if commit.repeats is not None and not others and before is None:
+        others = judge_foreign(commit) is not None
+        said = commit.metadata or {}
+        if commit.repeated_version is not None and not others and before is None:
             # The log no longer has the version whose rows this commit repeats.
             if not self.shown and not self.foreign:
                 self._wrote(str(said.get("app_id")))
                 self._shows(commit)
-        elif commit.ours and (commit.repeats is None or others):
+        elif commit.is_ours and (commit.repeated_version is None or others):
             restored = said.get("kind") == WriteKind.RESTORE
             if restored or any(map(_writes_mirror, commit.transactions)):
                 self._shows(commit, restored=restored)
@@ -295,7 +295,7 @@ class _Log:
     def _shows(self, commit: LakeCommit, *, restored: bool = False) -> None:
         """Take a commit's record: the mirror shows the end of its last batch, unless
         another program's changes are in it."""
-        said = commit.said or {}
+        said = commit.metadata or {}
         record = record_of(commit)
         if record is None:
             return

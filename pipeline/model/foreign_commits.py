@@ -38,19 +38,24 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from lockstep.pipeline.model.batch import Batch
-from lockstep.pipeline.model.lake_commit import STATISTICS, FileAction, LakeCommit, LogAbove
+from lockstep.pipeline.model.lake_commit import (
+    STATISTICS_OPERATION,
+    FileAction,
+    LakeCommit,
+    LogAbove,
+)
 from lockstep.pipeline.values.intent import Intent, SettledWrite
 from lockstep.pipeline.values.segment import SegmentFile, batch_of
 
 NEUTRAL: Final = frozenset(
     {
-        *("OPTIMIZE", "REORG", "VACUUM START", "VACUUM END", STATISTICS, "CLUSTER BY"),
+        *("OPTIMIZE", "REORG", "VACUUM START", "VACUUM END", STATISTICS_OPERATION, "CLUSTER BY"),
         *("SET TBLPROPERTIES", "UNSET TBLPROPERTIES", "Empty Commit"),
     }
 )
 """Operations of Spark and delta-rs that may leave a table's content unchanged."""
 
-_FREE: Final = (
+_INDEPENDENT: Final = (
     "delta.autoOptimize.",
     "delta.checkpointInterval",
     "delta.dataSkipping",
@@ -80,7 +85,7 @@ class Behind:
     or another table is in the folder."""
 
     newest: int | None
-    expected: int
+    expected_version: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,11 +99,11 @@ class Ahead:
 
 @dataclass(frozen=True, slots=True)
 class Foreign:
-    """Another program's commit that may have changed the table's content. `how`: a
+    """Another program's commit that may have changed the table's content. `effect`: a
     clause that says how, for a message."""
 
     commit: LakeCommit
-    how: str
+    effect: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,186 +126,205 @@ Judgement = AllExpected | Behind | Ahead | Foreign | Moved | Unknown
 
 @dataclass(frozen=True, slots=True)
 class MirrorRecord:
-    """A mirror as the ledger knows it. `settled`: its newest settled write; `intent`:
-    its open write. `looked`: the Delta version up to which its log was checked, or None
-    if that was not recorded. `begun`: the version at which this ledger took it over
-    from another, or -1. `last`: the highest transaction version (of Delta's `txn`
-    action) that was ever intended for it."""
+    """A mirror as the ledger knows it. `settled`: its newest settled write;
+    `open_intent`: its open write. `examined_version`: the Delta version up to which its
+    log was checked, or None if that was not recorded. `adopted_version`: the version at
+    which this ledger took it over from another, or -1. `last_txn_version`: the highest
+    transaction version (of Delta's `txn` action) that was ever intended for it."""
 
     ledger: str
     app_id: str
     settled: SettledWrite | None
-    intent: Intent | None
-    looked: int | None
-    begun: int = -1
-    last: int = 0
+    open_intent: Intent | None
+    examined_version: int | None
+    adopted_version: int = -1
+    last_txn_version: int = 0
 
     @property
-    def version(self) -> int:
+    def lowest_version(self) -> int:
         """The lowest Delta version that the mirror can be at now."""
         settled = -1 if self.settled is None else self.settled.delta_version
-        return max(settled, self.begun, -1 if self.looked is None else self.looked)
+        return max(
+            settled,
+            self.adopted_version,
+            -1 if self.examined_version is None else self.examined_version,
+        )
 
     @property
-    def since(self) -> int:
+    def examined_through(self) -> int:
         """The version after which its log is to be checked."""
         settled = -1 if self.settled is None else self.settled.delta_version
-        return max(settled if self.looked is None else self.looked, self.begun)
+        return max(
+            settled if self.examined_version is None else self.examined_version,
+            self.adopted_version,
+        )
 
 
-def judge(look: LogAbove, expected: MirrorRecord, *, replaced: bool = False) -> Judgement:
-    """Return the judgement about a mirror's commits after `expected.since`. `look`: its
-    log from there on. `replaced`: all its rows are about to be replaced, so foreign
-    commits do not matter.
+def judge_mirror_log(log: LogAbove, expected: MirrorRecord, *, replaced: bool = False) -> Judgement:
+    """Return the judgement about a mirror's commits after `expected.examined_through`.
+    `log`: its log from there on. `replaced`: all its rows are about to be replaced, so
+    foreign commits do not matter.
     """
-    if (look.newest if look.newest is not None else -1) < expected.version:
-        return Behind(look.newest, expected.version)
+    if (log.newest if log.newest is not None else -1) < expected.lowest_version:
+        return Behind(log.newest, expected.lowest_version)
     settled = expected.settled
-    if settled is not None and expected.since == settled.delta_version and look.base is not None:
-        if (other := _other(look.base, expected.ledger)) is not None:
+    if (
+        settled is not None
+        and expected.examined_through == settled.delta_version
+        and log.base is not None
+    ):
+        if (other := _by_other_ledger(log.base, expected.ledger)) is not None:
             return other
-        if look.base.transactions.get(expected.app_id) != settled.intent.txn_version:
-            return Behind(look.newest, expected.version)
+        if log.base.transactions.get(expected.app_id) != settled.intent.txn_version:
+            return Behind(log.newest, expected.lowest_version)
     first: Judgement | None = None
-    for commit in look.commits:
-        judgement = _mirrors(commit, expected)
+    for commit in log.commits:
+        judgement = _judge_mirror_commit(commit, expected)
         if isinstance(judgement, Ahead):
             return judgement
         first = first or judgement
-    if look.missing is not None and first is None:
-        first = Unknown(look.missing)
-    return AllExpected(look.newest) if first is None or replaced else first
+    if log.missing is not None and first is None:
+        first = Unknown(log.missing)
+    return AllExpected(log.newest) if first is None or replaced else first
 
 
-def _mirrors(commit: LakeCommit, expected: MirrorRecord) -> Ahead | Foreign | None:
-    if not commit.ours:
-        return foreign(commit)
-    if (other := _other(commit, expected.ledger)) is not None:
+def _judge_mirror_commit(commit: LakeCommit, expected: MirrorRecord) -> Ahead | Foreign | None:
+    if not commit.is_ours:
+        return judge_foreign(commit)
+    if (other := _by_other_ledger(commit, expected.ledger)) is not None:
         return other
-    writes = (expected.intent, expected.settled.intent if expected.settled else None)
+    writes = (expected.open_intent, expected.settled.intent if expected.settled else None)
     intents = [intent for intent in writes if intent is not None]
-    number = _number(commit, expected.app_id)
-    if commit.repeats is not None and number is not None and number <= expected.last:
-        return foreign(commit)
+    number = _txn_version(commit, expected.app_id)
+    if (
+        commit.repeated_version is not None
+        and number is not None
+        and number <= expected.last_txn_version
+    ):
+        return judge_foreign(commit)
     if number is None:
         spans = [[intent.first_batch, intent.last_batch] for intent in intents]
-        return None if (commit.said or {}).get("batches") in spans else Ahead(commit)
+        return None if (commit.metadata or {}).get("batches") in spans else Ahead(commit)
     if number in {intent.txn_version for intent in intents}:
         return None
-    if number > expected.last:
+    if number > expected.last_txn_version:
         return Ahead(commit)
     if expected.app_id in commit.transactions:
         return Foreign(commit, "it is a write that had been given up")
     return None
 
 
-def _number(commit: LakeCommit, app_id: str) -> int | None:
+def _txn_version(commit: LakeCommit, app_id: str) -> int | None:
     """Return the transaction version of the intent that a commit of ours carries out,
     or None."""
     for name in (app_id, f"{app_id}/evolve"):
         if name in commit.transactions:
             return commit.transactions[name]
-    said = commit.said or {}
-    number = said.get("txn_version")
-    return number if said.get("app_id") == app_id and isinstance(number, int) else None
+    metadata = commit.metadata or {}
+    number = metadata.get("txn_version")
+    return number if metadata.get("app_id") == app_id and isinstance(number, int) else None
 
 
-def _other(commit: LakeCommit, ledger: str) -> Ahead | None:
-    other = (commit.said or {}).get("ledger")
+def _by_other_ledger(commit: LakeCommit, ledger: str) -> Ahead | None:
+    other = (commit.metadata or {}).get("ledger")
     return Ahead(commit, str(other)) if other is not None and other != ledger else None
 
 
-def judge_changelog(
-    look: LogAbove,
-    looked: int | None,
+def judge_changelog_log(
+    log: LogAbove,
+    examined_version: int | None,
     ledger: str,
     batches: Mapping[int, Batch],
-    pruned: int = 0,
-    revised: int = 0,
+    pruned_before: int = 0,
+    newest_revision: int = 0,
 ) -> Judgement:
     """Return the judgement about the commits of a changelog, or of a system table
-    (`_transactions`, `_ddl`), after the version `looked`. `batches`: the ledger's
-    batches that the commits name, by number; a batch below `pruned` may be missing
-    because upkeep deleted it. `revised`: the number of the ledger's newest revision."""
-    if looked is not None and (look.newest if look.newest is not None else -1) < looked:
-        return Behind(look.newest, looked)
+    (`_transactions`, `_ddl`), after the version `examined_version`. `batches`: the
+    ledger's batches that the commits name, by number; a batch below `pruned_before` may
+    be missing because upkeep deleted it. `newest_revision`: the number of the ledger's
+    newest revision."""
+    if (
+        examined_version is not None
+        and (log.newest if log.newest is not None else -1) < examined_version
+    ):
+        return Behind(log.newest, examined_version)
     first: Judgement | None = None
     moved: Judgement | None = None
-    for commit in look.commits:
-        if commit.ours:
-            if (other := _other(commit, ledger)) is not None:
+    for commit in log.commits:
+        if commit.is_ours:
+            if (other := _by_other_ledger(commit, ledger)) is not None:
                 return other
-            said = commit.said or {}
-            number = said["batches"][-1] if said.get("batches") else None
+            metadata = commit.metadata or {}
+            number = metadata["batches"][-1] if metadata.get("batches") else None
             batch = None if number is None else batches.get(number)
-            if batch is None and number is not None and number < pruned:
+            if batch is None and number is not None and number < pruned_before:
                 continue
-            if not _names(said, batch):
+            if not _names_batch(metadata, batch):
                 return Ahead(commit)
-            if said.get("revision", 0) > revised:
+            if metadata.get("revision", 0) > newest_revision:
                 return Ahead(commit)
         else:
-            first = first or foreign(commit)
-            moved = moved or (Moved(commit) if commit.relists else None)
-    if look.missing is not None and first is None:
-        first = Unknown(look.missing)
-    return first or moved or AllExpected(look.newest)
+            first = first or judge_foreign(commit)
+            moved = moved or (Moved(commit) if commit.changes_files else None)
+    if log.missing is not None and first is None:
+        first = Unknown(log.missing)
+    return first or moved or AllExpected(log.newest)
 
 
-def _names(said: Mapping[str, Any], batch: Batch | None) -> bool:
+def _names_batch(metadata: Mapping[str, Any], batch: Batch | None) -> bool:
     """Return whether a commit names this batch. The moment of capture is compared too:
     a copy of the ledger with which somebody continued gives the same batch numbers, and
     may have read up to the same place of the log."""
     if batch is None or batch.end is None or batch.captured_at is None:
-        return said.get("position") is None
+        return metadata.get("position") is None
     captured_at = batch.captured_at.isoformat()
-    at_the_same_moment = said.get("captured_at", captured_at) == captured_at
-    return said.get("position") == str(batch.end.at) and at_the_same_moment
+    at_the_same_moment = metadata.get("captured_at", captured_at) == captured_at
+    return metadata.get("position") == str(batch.end.at) and at_the_same_moment
 
 
-def reshaped(commit: LakeCommit) -> bool:
+def changes_more_than_files(commit: LakeCommit) -> bool:
     """Return whether another program's commit changed the table's columns, a property
     on which Lockstep depends, or rows by a deletion vector. Listing the recorded files
     again does not undo such a commit."""
-    altered = commit.altered
-    if commit.ours:
+    change = commit.metadata_change
+    if commit.is_ours:
         return False
-    return any(file.deleted for file in commit.adds) or (
-        altered is not None
-        and (altered.columns is not False or any(map(_owned, altered.properties)))
+    return any(file.deleted_rows for file in commit.adds) or (
+        change is not None
+        and (change.columns is not False or any(map(_is_depended_on, change.properties)))
     )
 
 
-def foreign(commit: LakeCommit) -> Foreign | None:
+def judge_foreign(commit: LakeCommit) -> Foreign | None:
     """Return why another program's commit may have changed the table, or None if it is
     neutral."""
-    altered = commit.altered
+    change = commit.metadata_change
     if commit.operation not in NEUTRAL:
         return Foreign(commit, "it may have changed rows or columns")
     if any(file.data_change for file in (*commit.adds, *commit.removes)):
         return Foreign(commit, "it changed rows")
-    before, after = _rows(commit.removes), _rows(commit.adds)
+    before, after = _row_count(commit.removes), _row_count(commit.adds)
     if before is None or after is None or before != after:
         return Foreign(commit, "it changed the number of rows")
-    if altered is not None and altered.columns is not False:
+    if change is not None and change.columns is not False:
         return Foreign(commit, "it may have changed columns")
-    owned = [name for name in (altered.properties if altered else ()) if _owned(name)]
-    if owned:
-        return Foreign(commit, f"it changed the property {owned[0]}")
+    depended_on = [name for name in (change.properties if change else ()) if _is_depended_on(name)]
+    if depended_on:
+        return Foreign(commit, f"it changed the property {depended_on[0]}")
     return None
 
 
-def _rows(files: Iterable[FileAction]) -> int | None:
+def _row_count(files: Iterable[FileAction]) -> int | None:
     total = 0
     for file in files:
-        if file.rows is None:
+        if file.row_count is None:
             return None
-        total += file.rows
+        total += file.row_count
     return total
 
 
-def _owned(name: str) -> bool:
-    return name.startswith("delta.") and not name.startswith(_FREE)
+def _is_depended_on(name: str) -> bool:
+    return name.startswith("delta.") and not name.startswith(_INDEPENDENT)
 
 
 # -- the files that a changelog should list ----------------------------------------------------
@@ -315,41 +339,41 @@ def _owned(name: str) -> bool:
 @dataclass(frozen=True, slots=True)
 class RecordedFiles:
     """The files that a ledger has recorded for one changelog, by path. `files`: files
-    of published batches whose changes are kept. `waiting`: files of batches of which
-    the ledger does not know yet whether they are published. `forgotten`: the newest
-    batch whose changes are no longer kept.
+    of published batches whose changes are kept. `maybe_published`: files of batches of
+    which the ledger does not know yet whether they are published. `deleted_through`:
+    the newest batch whose changes are no longer kept.
     """
 
     files: Mapping[str, SegmentFile]
-    waiting: frozenset[str] = frozenset()
-    forgotten: int = 0
+    maybe_published: frozenset[str] = frozenset()
+    deleted_through: int = 0
 
     @property
     def batches(self) -> frozenset[int]:
-        batches = map(batch_of, (*self.files, *self.waiting))
+        batches = map(batch_of, (*self.files, *self.maybe_published))
         return frozenset(batch for batch in batches if batch is not None)
 
 
 @dataclass(frozen=True, slots=True)
 class ForeignFiles:
-    """Files that commits of other programs changed. `came`: files that they added and
-    did not remove again; `gone`: files that they removed and did not add again."""
+    """Files that commits of other programs changed. `added`: files that they added and
+    did not remove again; `removed`: files that they removed and did not add again."""
 
-    came: Mapping[str, FileAction] = field(default_factory=lambda: MappingProxyType({}))
-    gone: Mapping[str, FileAction] = field(default_factory=lambda: MappingProxyType({}))
+    added: Mapping[str, FileAction] = field(default_factory=lambda: MappingProxyType({}))
+    removed: Mapping[str, FileAction] = field(default_factory=lambda: MappingProxyType({}))
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class FileDifference:
     """The difference between a changelog and the ledger. `surplus`: files that the
-    changelog should not list but does; `lacking`: files that it should list but does
+    changelog should not list but does; `missing`: files that it should list but does
     not."""
 
     surplus: tuple[str, ...] = ()
-    lacking: tuple[SegmentFile, ...] = ()
+    missing: tuple[SegmentFile, ...] = ()
 
     def __bool__(self) -> bool:
-        return bool(self.surplus or self.lacking)
+        return bool(self.surplus or self.missing)
 
 
 def foreign_files(commits: Iterable[LakeCommit]) -> ForeignFiles:
@@ -357,7 +381,7 @@ def foreign_files(commits: Iterable[LakeCommit]) -> ForeignFiles:
     given oldest first, and ours are skipped."""
     came, gone = dict[str, FileAction](), dict[str, FileAction]()
     for commit in commits:
-        if commit.ours or not commit.relists:
+        if commit.is_ours or not commit.changes_files:
             continue
         for file in commit.removes:
             if came.pop(file.path, None) is None:
@@ -368,41 +392,43 @@ def foreign_files(commits: Iterable[LakeCommit]) -> ForeignFiles:
     return ForeignFiles(came, gone)
 
 
-def difference(
+def file_difference(
     listed: Collection[str],
     recorded: RecordedFiles,
     foreign: ForeignFiles,
     batches_in: Callable[[str], frozenset[int]],
-) -> Difference:
+) -> FileDifference:
     """Return the difference between the paths that a changelog lists and those that the
     ledger recorded. `batches_in` returns the batches of a file's rows, for files of
     other programs, whose names do not say the batch."""
     recorded_batches = recorded.batches
 
-    def unknown(path: str) -> frozenset[int]:
+    def unrecorded_batches(path: str) -> frozenset[int]:
         batch = batch_of(path)
         return (batches_in(path) if batch is None else frozenset({batch})) - recorded_batches
 
-    def kept(path: str) -> bool:
-        return max(unknown(path), default=-1) > recorded.forgotten or 0 in unknown(path)
+    def is_kept(path: str) -> bool:
+        return max(
+            unrecorded_batches(path), default=-1
+        ) > recorded.deleted_through or 0 in unrecorded_batches(path)
 
     surplus = [
         path
         for path in listed
         if path not in recorded.files
-        and path not in recorded.waiting
-        and (path in foreign.came or not kept(path))
+        and path not in recorded.maybe_published
+        and (path in foreign.added or not is_kept(path))
     ]
-    lacking = [file for path, file in recorded.files.items() if path not in listed]
-    lacking += [
-        SegmentFile(path, file.rows or 0, file.size or 0, "")
-        for path, file in foreign.gone.items()
+    missing = [file for path, file in recorded.files.items() if path not in listed]
+    missing += [
+        SegmentFile(path, file.row_count or 0, file.size or 0, "")
+        for path, file in foreign.removed.items()
         if path not in listed
         and path not in recorded.files
-        and path not in recorded.waiting
-        and max(unknown(path), default=0) > recorded.forgotten
+        and path not in recorded.maybe_published
+        and max(unrecorded_batches(path), default=0) > recorded.deleted_through
     ]
-    return Difference(tuple(sorted(surplus)), tuple(lacking))
+    return FileDifference(tuple(sorted(surplus)), tuple(missing))
 
 
 def own_files(
@@ -412,16 +438,16 @@ def own_files(
     among these. Used when the ledger is lost; the files listed before the oldest of
     these commits are trusted.
     """
-    commits = [commit for commit in newest_first if commit.relists]
+    commits = [commit for commit in newest_first if commit.changes_files]
     files = dict(listed)
-    if all(commit.ours for commit in commits):
+    if all(commit.is_ours for commit in commits):
         return files
     for commit in commits:
         for file in commit.adds:
             files.pop(file.path, None)
         files |= {file.path: file for file in commit.removes}
     for commit in reversed(commits):
-        if commit.ours:
+        if commit.is_ours:
             for file in commit.removes:
                 files.pop(file.path, None)
             files |= {file.path: file for file in commit.adds}

@@ -18,20 +18,20 @@ from typing import Any, Final
 
 from lockstep.pipeline.schema.model import TableSchema, schema_from_json, schema_to_json
 
-APPLICATION: Final = "lockstep/"
+APP_ID_PREFIX: Final = "lockstep/"
 """The prefix of the Delta application ids of all of Lockstep's writes."""
 
-FORMAT: Final = 1
+METADATA_FORMAT: Final = 1
 """The version of the user metadata's format."""
 
 _SAME: Final = ("ledger", "source", "table", "batches", "position", "captured_at", "files")
 """Keys of the user metadata that have the same values at each try of one write. The
 values of other keys may differ."""
 
-STATISTICS: Final = "COMPUTE STATS"
+STATISTICS_OPERATION: Final = "COMPUTE STATS"
 """Spark's operation that adds files again with new statistics."""
 
-RESTORED: Final = "RESTORE"
+RESTORE_OPERATION: Final = "RESTORE"
 """The operation that sets a table back to an earlier version."""
 
 
@@ -66,14 +66,14 @@ class WriteKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FileAction:
-    """A file that a commit adds or removes. `rows`: number of its rows without deleted
-    ones, or None if unknown; `deleted`: number of rows that its deletion vector
-    deletes; `data_change`: the action's `dataChange`; `size`: in bytes."""
+    """A file that a commit adds or removes. `row_count`: number of its rows without
+    deleted ones, or None if unknown; `deleted_rows`: number of rows that its deletion
+    vector deletes; `data_change`: the action's `dataChange`; `size`: in bytes."""
 
     path: str
-    rows: int | None
+    row_count: int | None
     data_change: bool
-    deleted: int = 0
+    deleted_rows: int = 0
     size: int | None = None
 
 
@@ -89,7 +89,8 @@ class MetadataChange:
 @dataclass(frozen=True, slots=True)
 class LakeCommit:
     """One commit of a Delta table. `transactions`: the versions of its `txn` actions,
-    by application id. `altered`: its change of the table's metadata, or None."""
+    by application id. `metadata_change`: its change of the table's metadata, or
+    None."""
 
     delta_version: int
     operation: str = ""
@@ -98,33 +99,33 @@ class LakeCommit:
     transactions: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
     adds: tuple[FileAction, ...] = ()
     removes: tuple[FileAction, ...] = ()
-    altered: MetadataChange | None = None
+    metadata_change: MetadataChange | None = None
 
     @property
-    def said(self) -> Mapping[str, Any] | None:
+    def metadata(self) -> Mapping[str, Any] | None:
         """Lockstep's own part of the user metadata, or None if the commit has none."""
-        return metadata_of(self.user_metadata)
+        return read_metadata(self.user_metadata)
 
     @property
-    def repeats(self) -> int | None:
+    def repeated_version(self) -> int | None:
         """The version whose rows a commit of upkeep put into other files, or None."""
-        said = self.said or {}
-        shows = said.get("shows") if said.get("kind") == WriteKind.UPKEEP else None
+        metadata = self.metadata or {}
+        shows = metadata.get("shows") if metadata.get("kind") == WriteKind.UPKEEP else None
         return shows if isinstance(shows, int) else None
 
     @property
-    def relists(self) -> bool:
+    def changes_files(self) -> bool:
         """True if the commit changes which files the table lists. A commit that only
         changes the statistics of a file adds it again."""
         added = {file.path for file in self.adds}
         removed = {file.path for file in self.removes}
-        return self.operation != STATISTICS and added != removed
+        return self.operation != STATISTICS_OPERATION and added != removed
 
     @property
-    def ours(self) -> bool:
+    def is_ours(self) -> bool:
         """True if a Lockstep made the commit."""
-        return self.said is not None or any(
-            app_id.startswith(APPLICATION) for app_id in self.transactions
+        return self.metadata is not None or any(
+            app_id.startswith(APP_ID_PREFIX) for app_id in self.transactions
         )
 
 
@@ -142,49 +143,52 @@ class LogAbove:
     missing: int | None = None
 
 
-def metadata_of(user_metadata: str | None) -> Mapping[str, Any] | None:
+def read_metadata(user_metadata: str | None) -> Mapping[str, Any] | None:
     """Return Lockstep's part of a commit's user metadata, or None if it has none."""
     try:
-        said = json.loads(user_metadata or "")["lockstep"]
+        metadata = json.loads(user_metadata or "")["lockstep"]
     except (ValueError, KeyError, TypeError):
         return None
-    return said if isinstance(said, dict) else None
+    return metadata if isinstance(metadata, dict) else None
 
 
-def same_write(user_metadata: str | None, intended: str) -> bool:
+def is_same_write(user_metadata: str | None, intended: str) -> bool:
     """Return whether a commit is a try of the write whose metadata is `intended`."""
-    ours = metadata_of(intended)
-    said = metadata_of(user_metadata)
-    if ours is None or said is None:
+    ours = read_metadata(intended)
+    metadata = read_metadata(user_metadata)
+    if ours is None or metadata is None:
         return user_metadata == intended
-    return all(said.get(name) == ours[name] for name in _SAME if name in ours)
+    return all(metadata.get(name) == ours[name] for name in _SAME if name in ours)
 
 
-def metadata_for_kind(user_metadata: str, kind: WriteKind, **more: Any) -> str:
+def metadata_of_kind(user_metadata: str, kind: WriteKind, **more: Any) -> str:
     """Return the metadata of a write's additional commit of another `kind`: the write's
     metadata with that kind and `more`. Metadata of another program is returned
     unchanged, unless `more` is given."""
-    said = metadata_of(user_metadata)
-    if said is None and not more:
+    metadata = read_metadata(user_metadata)
+    if metadata is None and not more:
         return user_metadata
-    return stamp({**(said or {}), "format": FORMAT, "kind": kind.value, **more})
+    return metadata_text(
+        {**(metadata or {}), "format": METADATA_FORMAT, "kind": kind.value, **more}
+    )
 
 
-def stamp(said: Mapping[str, Any]) -> str:
-    """Return the user metadata that holds these values, the inverse of `metadata_of`."""
-    return json.dumps({"lockstep": dict(said)}, sort_keys=True)
+def metadata_text(metadata: Mapping[str, Any]) -> str:
+    """Return the user metadata that holds these values, the inverse of
+    `read_metadata`."""
+    return json.dumps({"lockstep": dict(metadata)}, sort_keys=True)
 
 
-def same_files(
+def has_published(
     user_metadata: str | None, listed: Collection[str], recorded: Collection[str]
 ) -> bool:
     """Return whether one of our commits, which adds the files `listed`, published the
     `recorded` files. It may add fewer if its metadata has a digest of all of them."""
-    said = metadata_of(user_metadata) or {}
-    return set(listed) == set(recorded) or ("files" in said and set(listed) < set(recorded))
+    metadata = read_metadata(user_metadata) or {}
+    return set(listed) == set(recorded) or ("files" in metadata and set(listed) < set(recorded))
 
 
-def digest(checksums: Iterable[str]) -> str:
+def files_digest(checksums: Iterable[str]) -> str:
     """Return a short hash of files' contents, which does not depend on their order."""
     return hashlib.sha256("\n".join(sorted(checksums)).encode()).hexdigest()[:16]
 
@@ -203,7 +207,7 @@ def structures_key(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
-def structures_of(key: str, text: str) -> list[TableSchema] | None:
+def parse_structures(key: str, text: str) -> list[TableSchema] | None:
     """Return the structures in the text of the file with that key, or None if somebody
     other than Lockstep changed the text."""
     same = structures_key(text) == key

@@ -50,8 +50,8 @@ from lockstep.pipeline.upkeep.changes import (
     DeletableChanges,
     DeletionNotes,
     DeletionStep,
-    Prunable,
-    Pruned,
+    PrunableRows,
+    PruneResult,
 )
 from lockstep.pipeline.upkeep.clearing import (
     ClearedFile,
@@ -457,7 +457,7 @@ class Tables(Protocol):
         """Record that the chunk was read and its files are durable. Call it once for a
         chunk."""
 
-    def void_load(self, lease: Lease, load: int, why: str) -> None:
+    def void_load(self, lease: Lease, load: int, reason: str) -> None:
         """Record that the rows read for the load no longer count; another load may be
         ordered."""
 
@@ -547,10 +547,12 @@ class Writes(Protocol):
 
     # -- upkeep ------------------------------------------------------------------------------------
 
-    def upkept(self, source: str) -> dict[str, int]:
+    def upkeep_versions(self, source: str) -> dict[str, int]:
         """Return, for each mirror, the Delta version of its newest commit by upkeep."""
 
-    def note_upkept(self, lease: Lease, mirror: str, *, shows: int, delta_version: int) -> None:
+    def note_upkeep_version(
+        self, lease: Lease, mirror: str, *, shows: int, delta_version: int
+    ) -> None:
         """Record that a commit of upkeep has the same rows as the version `shows`,
         which a settled write made. From now on version sets name the newest version
         with these rows. Repeating it changes nothing."""
@@ -600,7 +602,7 @@ class Writes(Protocol):
         """Record up to which version each folder's log was checked; None deletes the
         entry of a folder that no longer exists."""
 
-    def left_at(self, source: str, folders: Sequence[str]) -> dict[str, datetime | None]:
+    def replacement_times(self, source: str, folders: Sequence[str]) -> dict[str, datetime | None]:
         """Return, for each of these folders of mirrors, the time of the first
         acknowledgement after the last version set with the folder; None if the newest
         version set has it. Folders that were never in a version set are left out."""
@@ -655,7 +657,9 @@ class Deletions(Protocol):
         """Record that a step of the deletion after `begin_deletion` is done; may be
         repeated."""
 
-    def prune(self, lease: Lease, rows: Prunable, above: int, through: int, most: int) -> Pruned:
+    def prune(
+        self, lease: Lease, rows: PrunableRows, above: int, through: int, most: int
+    ) -> PruneResult:
         """Examine the next `most` batches, or leases, after the number `above`, and
         delete their rows in the ledger that are useless without the changes up to the
         batch `through`. Repeating it changes nothing."""

@@ -41,7 +41,7 @@ import pyarrow as pa
 
 from lockstep.pipeline.binlog.stream.framing import FIRST_OFFSET
 from lockstep.pipeline.model.batch import Batch, BatchTimes
-from lockstep.pipeline.upkeep.changes import KEY
+from lockstep.pipeline.upkeep.changes import KEEP_CHANGES
 from lockstep.pipeline.values.division import Divider, find_moment, find_moment_end, microseconds
 from lockstep.pipeline.values.errors import PastRefused, SpanRefused
 from lockstep.pipeline.values.gtid import GtidSet
@@ -129,7 +129,7 @@ def beginning(first: Batch) -> str:
     deleted changes."""
     if first.follows is None:
         return f"the history begins at {first.start}"
-    return f"changes up to {end_of(first)} were deleted, as {KEY} says"
+    return f"changes up to {end_of(first)} were deleted, as {KEEP_CHANGES} says"
 
 
 def ends_early(span: Span, chain: Sequence[Batch]) -> bool:

@@ -18,7 +18,7 @@ the batch of the tightening is cleared, in five steps:
 
 A repeated step does nothing, so an interrupted clearing begins again with the first
 step. Files are deleted at once, without waiting for the retention of versions: hiding
-the values takes precedence.
+the values takes tables_by_precedence.
 """
 
 from __future__ import annotations
@@ -40,32 +40,32 @@ from lockstep.pipeline.mirror.system_tables import (
 from lockstep.pipeline.model.foreign_commits import AllExpected
 from lockstep.pipeline.model.table_state import TableState
 from lockstep.pipeline.run.agreement.changelog_files import changelogs_of
-from lockstep.pipeline.run.agreement.lake_logs import judged_mirror
-from lockstep.pipeline.run.commit_records import (
-    cleared_metadata,
-    forgotten_metadata,
-    upkept_metadata,
+from lockstep.pipeline.run.agreement.lake_logs import mirror_judgement
+from lockstep.pipeline.run.commit_metadata import (
+    clearing_metadata,
+    deletion_metadata,
+    upkeep_metadata,
 )
 from lockstep.pipeline.run.context import Workplace
-from lockstep.pipeline.run.mirror_places import delete_former, former_places, owner_of
-from lockstep.pipeline.run.reshaping import keep_clear, note_keep_clear
+from lockstep.pipeline.run.mirror_places import delete_former_places, former_places, table_of_folder
+from lockstep.pipeline.run.reshaping import keep_clear_reason, record_keep_clear
 from lockstep.pipeline.schema.history import REDACTED_TEXT, SchemaStatement
 from lockstep.pipeline.schema.model import TableSchema
 from lockstep.pipeline.schema.refold import read_stored_context
-from lockstep.pipeline.shape.redaction import REDACTED, redacted
-from lockstep.pipeline.shape.shaping import redacted as redacted_schema
+from lockstep.pipeline.shape.redaction import REDACTED, redact_statement
+from lockstep.pipeline.shape.shaping import redact_schema
 from lockstep.pipeline.upkeep.clearing import ClearedFile, ClearedLedgerRows, UnclearedValues
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.errors import LeaseLost, LockstepError, TableError
 from lockstep.pipeline.values.segment import SegmentFile, SystemTable, batch_of, with_revised_names
 from lockstep.pipeline.values.table import TableName
 
-_TEXT: Final = {SystemTable.TRANSACTIONS: "statements", SystemTable.DDL: "statement"}
+_TEXT_COLUMNS: Final = {SystemTable.TRANSACTIONS: "statements", SystemTable.DDL: "statement"}
 """The column with texts of statements, in each system table (`_transactions`,
 `_ddl`)."""
-_NOTHING: Final = pa.schema([])
-_AT_ONCE: Final = 1000
-"""Number of statements, or of batches, that are read from the ledger at a time."""
+_NO_COLUMNS: Final = pa.schema([])
+_PAGE_SIZE: Final = 1000
+"""Number of statements, or of batches, that are read from the ledger at once."""
 _QUOTES: Final = re.compile("['\"]")
 
 
@@ -74,11 +74,11 @@ def clear(work: Workplace, lease: Lease) -> tuple[UnclearedValues, ...]:
     completely cleared."""
     # `keep_clear` may have changed since the last run, and upkeep comes here without a
     # run.
-    note_keep_clear(work, lease)
+    record_keep_clear(work, lease)
     cleared = []
     for note in clearable(work):
         try:
-            _cleared(work, lease, note)
+            _clear_values(work, lease, note)
         except LeaseLost:
             raise
         except (LockstepError, TableError) as error:
@@ -99,27 +99,27 @@ def clearable(work: Workplace) -> Iterator[UnclearedValues]:
     Nothing is written."""
     for note in work.ledger.uncleared_values(work.source.name):
         if not note.has_begun:
-            now = replace(note.tightening, kept_because=keep_clear(work, note.table))
-            note = replace(note, tightening=now)
+            tightening = replace(note.tightening, kept_because=keep_clear_reason(work, note.table))
+            note = replace(note, tightening=tightening)
         folder = note.dropped_mirror
         if note.is_needed or (folder is not None and work.mirrors.version(folder) is not None):
             continue
         yield note
 
 
-def _cleared(work: Workplace, lease: Lease, note: UnclearedValues) -> None:
+def _clear_values(work: Workplace, lease: Lease, note: UnclearedValues) -> None:
     """Carry out the five steps for one tightening."""
     if not note.has_begun:
         work.ledger.begin_clearing(lease, note.id)
-    statements = _statements(work, note)
+    statements = _redacted_statements(work, note)
     _clear_changes(work, lease, note)
     _clear_mirror(work, lease, note)
-    _clear_former(work, lease, note)
-    for part in SystemTable:
-        _clear_texts(work, lease, note, part, statements)
+    _clear_former_folders(work, lease, note)
+    for system_table in SystemTable:
+        _clear_texts(work, lease, note, system_table, statements)
     _clear_structures(work, note)
     work.ledger.require_held(lease)
-    work.ledger.clear_books(lease, note.id, _cleared_rows(work, note, statements.values()))
+    work.ledger.clear_books(lease, note.id, _redacted_ledger_rows(work, note, statements.values()))
 
 
 def _clear_changes(work: Workplace, lease: Lease, note: UnclearedValues) -> None:
@@ -130,16 +130,16 @@ def _clear_changes(work: Workplace, lease: Lease, note: UnclearedValues) -> None
     state = work.ledger.table_states(source)[note.table]
     for changelog in changelogs_of(source, [state]):
         listed = work.changelog.listed_files(changelog.folder) or {}
-        old = [path for path in listed if (batch_of(path) or through + 1) <= through]
-        if old:
+        old_paths = [path for path in listed if (batch_of(path) or through + 1) <= through]
+        if old_paths:
             work.changelog.revise(
                 changelog.folder,
                 app_id=f"{changelog.app_id}/cleared",
                 revision=note.id,
-                schema=_NOTHING,
-                removed=old,
+                schema=_NO_COLUMNS,
+                removed=old_paths,
                 files=(),
-                user_metadata=forgotten_metadata(work, note.table, 0, through),
+                user_metadata=deletion_metadata(work, note.table, 0, through),
                 require_held=require_held,
             )
         work.segments.purge(changelog.folder, through, require_held=require_held)
@@ -155,90 +155,99 @@ def _clear_mirror(work: Workplace, lease: Lease, note: UnclearedValues) -> None:
     target = upkeep_target(work, state, work.ledger.examined_versions(source).get(state.mirror))
     if isinstance(target, str):
         raise TableError(f"its mirror's log stays: {target}", hint="the next run tries again")
-    shows = target.shows
 
     def record(version: int) -> None:
         # The ledger records this commit as checked before the log is cut: without the
         # earlier commits, the next examination of the log could not tell that this one
         # is Lockstep's.
         work.ledger.note_examined_versions(lease, {state.mirror: version})
-        work.ledger.note_upkept(lease, state.mirror, shows=shows, delta_version=version)
+        work.ledger.note_upkeep_version(
+            lease, state.mirror, shows=target.written_version, delta_version=version
+        )
 
     require_held = partial(work.ledger.require_held, lease)
-    work.mirrors.cut(state.mirror, target.version, target.said, record, require_held)
+    work.mirrors.cut(state.mirror, target.version, target.metadata, record, require_held)
 
 
 @dataclass(frozen=True, slots=True)
 class UpkeepTarget:
     """A mirror that may get a commit which changes no row, such as a compaction.
 
-    - `version`: its newest version. `shows`: the version of the last write that changed rows.
-    - `said`: the user metadata for the commit.
-    - `unrecorded`: upkeep made `version`, and the ledger has not recorded that yet.
+    - `version`: its newest version.
+    - `written_version`: the version of the last write that changed rows.
+    - `metadata`: the user metadata for the commit.
+    - `is_unrecorded`: upkeep made `version`, and the ledger has not recorded that yet.
     """
 
     table: TableName
     mirror: str
     version: int
-    shows: int
-    said: str
-    unrecorded: bool
+    written_version: int
+    metadata: str
+    is_unrecorded: bool
 
 
 def upkeep_target(
-    work: Workplace, state: TableState, looked: int | None, upkept: int = -1
+    work: Workplace, state: TableState, examined_version: int | None, upkeep_version: int = -1
 ) -> UpkeepTarget | str:
     """Return the table's mirror if it may get a commit that changes no row, and
-    otherwise a sentence that says why not. `looked`: the version up to which its Delta
-    log was checked for commits of other programs. `upkept`: the newest version by
-    upkeep that the ledger recorded."""
+    otherwise a sentence that says why not. `examined_version`: the version up to which
+    its Delta log was checked for commits of other programs. `upkeep_version`: the
+    newest version by upkeep that the ledger recorded."""
     mirror, app_id = state.mirror, application_id(work.source.name, state, "mirror")
     newest = work.ledger.newest_writes(work.source.name, [app_id])[app_id]
     write = newest.settled
     if write is None or write.delta_version < (state.adopted or 0):
         return "nothing was written to it since it was adopted"
-    relation = judged_mirror(work, state, looked, newest=newest)
+    relation = mirror_judgement(work, state, examined_version, newest=newest)
     if not isinstance(relation, AllExpected) or relation.newest is None:
         return "its log has a commit that is not Lockstep's; the next run reports it"
-    version, shows = relation.newest, write.delta_version
+    version, written_version = relation.newest, write.delta_version
     for commit in work.mirrors.history(mirror):
-        if shows in (commit.delta_version, commit.repeats) and commit.user_metadata is not None:
-            said = upkept_metadata(write, commit.user_metadata)
-            repeated = commit.delta_version == version and commit.repeats == shows
-            unrecorded = repeated and upkept < version
-            return UpkeepTarget(state.table, mirror, version, shows, said, unrecorded)
-        if commit.delta_version < shows:
+        if (
+            written_version in (commit.delta_version, commit.repeated_version)
+            and commit.user_metadata is not None
+        ):
+            metadata = upkeep_metadata(write, commit.user_metadata)
+            is_repeat = (
+                commit.delta_version == version and commit.repeated_version == written_version
+            )
+            is_unrecorded = is_repeat and upkeep_version < version
+            return UpkeepTarget(
+                state.table, mirror, version, written_version, metadata, is_unrecorded
+            )
+        if commit.delta_version < written_version:
             break
     return (
-        f"its log no longer has the commit of version {shows}, whose metadata would be repeated: "
-        "that is possible again after the next write"
+        f"its log no longer has the commit of version {written_version}, whose metadata would be "
+        "repeated: that is possible again after the next write"
     )
 
 
-def _clear_former(work: Workplace, lease: Lease, note: UnclearedValues) -> None:
-    # `owner_of` reads the folder's Delta log: a ledger that was recovered from the lake
+def _clear_former_folders(work: Workplace, lease: Lease, note: UnclearedValues) -> None:
+    # `table_of_folder` reads the folder's Delta log: a ledger that was recovered from the lake
     # does not know which table's mirror the folder had.
     folders = former_places(work.ledger, work.source.name)
-    delete_former(
-        work, lease, [folder for folder in folders if owner_of(work, folder) == note.table]
+    delete_former_places(
+        work, lease, [folder for folder in folders if table_of_folder(work, folder) == note.table]
     )
 
 
 # -- texts of statements -----------------------------------------------------------------------
 
 
-def _statements(work: Workplace, note: UnclearedValues) -> Mapping[int, SchemaStatement]:
+def _redacted_statements(work: Workplace, note: UnclearedValues) -> Mapping[int, SchemaStatement]:
     """Return the old statements that name the table or made a version of its structure,
     by their id in the ledger, and without the values in them."""
     source, redactions, after = work.source.name, dict[int, SchemaStatement](), 0
     versions = work.ledger.schema_versions(source, note.table)
     of_versions = {version.statement for version in versions}
-    while page := work.ledger.schema_statements(source, limit=_AT_ONCE, after=after):
+    while page := work.ledger.schema_statements(source, limit=_PAGE_SIZE, after=after):
         after = page[-1].id
         for statement in page:
             concerns = statement.id in of_versions or _mentions(statement.text, note.table)
             if concerns and statement.batch <= note.tightening.through:
-                redactions[statement.id] = _without_values(statement)
+                redactions[statement.id] = _redacted_statement(statement)
     return redactions
 
 
@@ -250,12 +259,12 @@ def _mentions(text: str, table: TableName) -> bool:
     return re.search(rf"(?<![^\W_]){name}(?![^\W_])", text, re.IGNORECASE) is not None
 
 
-def _without_values(statement: SchemaStatement) -> SchemaStatement:
+def _redacted_statement(statement: SchemaStatement) -> SchemaStatement:
     """Return a statement without values. The words of its effects are removed as a
     whole, because it is not known which of them are values."""
     if statement.context.get(REDACTED_TEXT):
         return statement
-    text = redacted(statement.text, read_stored_context(statement.context))
+    text = redact_statement(statement.text, read_stored_context(statement.context))
     effects = tuple(replace(effect, words=REDACTED) for effect in statement.effects)
     context = {**statement.context, REDACTED_TEXT: True}
     return replace(statement, text=text, effects=effects, context=context)
@@ -265,28 +274,28 @@ def _clear_texts(
     work: Workplace,
     lease: Lease,
     note: UnclearedValues,
-    part: SystemTable,
+    system_table: SystemTable,
     statements: Mapping[int, SchemaStatement],
 ) -> None:
     source, through = work.source.name, note.tightening.through
-    folder = system_table_path(source, part)
+    folder = system_table_path(source, system_table)
     require_held = partial(work.ledger.require_held, lease)
     above = work.ledger.deletion_notes(source).through
     cleared, kept = list[ClearedFile](), set[str]()
-    for batch, file in _files(work, part, above, through):
-        after = _file_without(work, note, part, batch, file, statements)
+    for batch, file in _system_files(work, system_table, above, through):
+        after = _redacted_file(work, note, system_table, batch, file, statements)
         kept.add(file.path if after is None else after.path)
         if after is not None:
-            cleared.append(ClearedFile(batch, part, file.path, after))
+            cleared.append(ClearedFile(batch, system_table, file.path, after))
     if cleared:
         work.changelog.revise(
             folder,
-            app_id=f"{system_table_app_id(source, part)}/cleared",
+            app_id=f"{system_table_app_id(source, system_table)}/cleared",
             revision=note.id,
-            schema=SYSTEM_TABLE_SCHEMAS[part],
+            schema=SYSTEM_TABLE_SCHEMAS[system_table],
             removed=[file.before for file in cleared],
             files=[file.after for file in cleared],
-            user_metadata=cleared_metadata(work, part, through),
+            user_metadata=clearing_metadata(work, system_table, through),
             require_held=require_held,
         )
         work.ledger.clear_files(lease, cleared)
@@ -295,57 +304,58 @@ def _clear_texts(
     work.segments.purge(folder, through, {*kept, *listed}, require_held)
 
 
-def _files(
-    work: Workplace, part: SystemTable, above: int, through: int
+def _system_files(
+    work: Workplace, system_table: SystemTable, above: int, through: int
 ) -> Iterator[tuple[int, SegmentFile]]:
     """Yield the files of the batches after `above` and up to `through`, each with its
     batch. They include files that only the lake lists, because the ledger that recorded
     them was lost."""
-    folder = system_table_path(work.source.name, part)
+    folder = system_table_path(work.source.name, system_table)
     listed = {**(work.changelog.listed_files(folder) or {})}
-    for first in range(above + 1, through + 1, _AT_ONCE):
-        last = min(first + _AT_ONCE - 1, through)
+    for first in range(above + 1, through + 1, _PAGE_SIZE):
+        last = min(first + _PAGE_SIZE - 1, through)
         for content in work.ledger.contents(work.source.name, first, last):
-            own = (addition for addition in content.system_segments if addition.table is part)
-            for file in (file for addition in own for file in addition.files):
-                listed.pop(file.path, None)
-                yield content.batch, file
+            for segment in content.system_segments:
+                for file in segment.files if segment.table is system_table else ():
+                    listed.pop(file.path, None)
+                    yield content.batch, file
     for path, size in listed.items():
         if above < (batch := batch_of(path) or 0) <= through:
             yield batch, SegmentFile(path, 0, size, "")
 
 
-def _file_without(
+def _redacted_file(
     work: Workplace,
     note: UnclearedValues,
-    part: SystemTable,
+    system_table: SystemTable,
     batch: int,
     file: SegmentFile,
     statements: Mapping[int, SchemaStatement],
 ) -> SegmentFile | None:
     """Write a file without the values that replaces this file, and return it. Return
     None if this file has no values to clear."""
-    folder = system_table_path(work.source.name, part)
-    texts = pa.concat_tables([*work.segments.pieces(folder, [file], [_TEXT[part]])]).column(0)
+    folder = system_table_path(work.source.name, system_table)
+    pieces = work.segments.pieces(folder, [file], [_TEXT_COLUMNS[system_table]])
+    texts = pa.concat_tables([*pieces]).column(0)
     if texts.null_count == len(texts):
         return None
     rows = pa.concat_tables([*work.segments.pieces(folder, [file])])
-    if part is SystemTable.TRANSACTIONS:
-        bare = _without_texts(rows)
+    if system_table is SystemTable.TRANSACTIONS:
+        redacted_rows = _rows_without_texts(rows)
     else:
-        bare = _without_literals(rows, note.table, statements.values())
-    if bare.equals(rows):
+        redacted_rows = _rows_without_literals(rows, note.table, statements.values())
+    if redacted_rows.equals(rows):
         return None
     scratch = scratch_path(work.source.name, folder)
-    writer = work.segments.open(scratch, batch=batch, schema_version=1, schema=bare.schema)
-    writer.write(bare)
+    writer = work.segments.open(scratch, batch=batch, schema_version=1, schema=redacted_rows.schema)
+    writer.write(redacted_rows)
     files = with_revised_names(writer.close())
     work.segments.move_files(scratch, folder, files)
     [after] = files
     return after
 
 
-def _without_texts(rows: pa.Table) -> pa.Table:
+def _rows_without_texts(rows: pa.Table) -> pa.Table:
     for name in ("statements", "statements_cut"):
         field = rows.schema.field(name)
         at = rows.schema.get_field_index(name)
@@ -353,7 +363,7 @@ def _without_texts(rows: pa.Table) -> pa.Table:
     return rows
 
 
-def _without_literals(
+def _rows_without_literals(
     rows: pa.Table, table: TableName, statements: Iterable[SchemaStatement]
 ) -> pa.Table:
     texts = {
@@ -376,7 +386,7 @@ def _without_literals(
 # -- structures --------------------------------------------------------------------------------
 
 
-def _hidden(note: UnclearedValues, schema: TableSchema) -> frozenset[str]:
+def _columns_to_redact(note: UnclearedValues, schema: TableSchema) -> frozenset[str]:
     """Return the columns of an old structure whose values are cleared: all of them if
     the tightening hides any column, because that column may have had another name then;
     otherwise none."""
@@ -390,24 +400,29 @@ def _clear_structures(work: Workplace, note: UnclearedValues) -> None:
     def cleared(schema: TableSchema) -> TableSchema:
         if schema.name != note.table or (newest is not None and schema == newest.schema):
             return schema
-        return redacted_schema(schema, _hidden(note, schema))
+        return redact_schema(schema, _columns_to_redact(note, schema))
 
     work.claims.clear_structures(work.source.name, cleared)
 
 
-def _cleared_rows(
+def _redacted_ledger_rows(
     work: Workplace, note: UnclearedValues, statements: Iterable[SchemaStatement]
 ) -> ClearedLedgerRows:
     source = work.source.name
     versions = [
         version
         if version.schema is None
-        else work.shaping.cleared(version, _hidden(note, version.schema))
+        else work.shaping.cleared_version(version, _columns_to_redact(note, version.schema))
         for version in work.ledger.schema_versions(source, note.table)
         if version.batch <= note.tightening.through
     ]
     loads = [
-        (load, redacted_schema(schema, work.shaping.hidden(schema) | _hidden(note, schema)))
+        (
+            load,
+            redact_schema(
+                schema, work.shaping.hidden_columns(schema) | _columns_to_redact(note, schema)
+            ),
+        )
         for load, schema in work.ledger.ended_loads(source, note.table)
     ]
     return ClearedLedgerRows(versions, tuple(statements), loads)

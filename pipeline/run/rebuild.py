@@ -34,7 +34,7 @@ from lockstep.pipeline.mirror.merging import (
 )
 from lockstep.pipeline.mirror.system_tables import system_table_path
 from lockstep.pipeline.model.batch import Batch, TableContent
-from lockstep.pipeline.model.lake_commit import WriteKind, stamp
+from lockstep.pipeline.model.lake_commit import WriteKind, metadata_text
 from lockstep.pipeline.model.table_state import TableEvent, TableEventKind
 from lockstep.pipeline.ports.held import no_check
 from lockstep.pipeline.ports.ledger import content_of, contents_of
@@ -116,7 +116,8 @@ def cut_at(work: Workplace, place: Place) -> Cut:
     forgotten = work.ledger.deletion_notes(work.source.name).newest
     if forgotten is not None and within.batch.id <= forgotten.through:
         raise PastRefused(
-            f"nothing records where the transactions around {place} end any more: {forgotten.told}",
+            f"nothing records where the transactions around {place} end any more: "
+            f"{forgotten.sentence}",
             hint=f"the earliest place that works is {forgotten.end.at}; before that, ends of "
             "batches whose versions the lake still has: `lockstep versions --list`",
         )
@@ -290,7 +291,7 @@ def _from_version(
     later = tuple(part for part in parts if part.batch > base.last_batch)
     forgotten = work.ledger.deletion_notes(work.source.name, table).newest
     if forgotten is not None and any(part.batch <= forgotten.through for part in later):
-        raise TableError(forgotten.told, hint="")
+        raise TableError(forgotten.sentence, hint="")
     plan = plan_merge(later)
     for part in later:
         read = part.snapshot
@@ -331,7 +332,7 @@ def _from_changelog(
     if ledger.table_states(source)[table].adopted is not None:
         raise TableError("its mirror has rows that are older than this ledger", hint="")
     if settling:
-        why = "" if forgotten.newest is None else forgotten.newest.why
+        why = "" if forgotten.newest is None else forgotten.newest.reason
         changes = reload_origin(
             parts,
             adopted=False,
@@ -350,7 +351,7 @@ def _from_changelog(
                 "its changelog lacks or repeats changes since the table was empty", hint=""
             )
         if forgotten.newest is not None and parts[0].batch <= forgotten.through:
-            raise TableError(forgotten.newest.told, hint="")
+            raise TableError(forgotten.newest.sentence, hint="")
         plan = plan_merge(parts)
         changes = ChangelogOrigin(tuple(parts), min(plan.versions, default=plan.final))
     origin = _origin(work, table, cut, changes, plan_merge(changes.parts))
@@ -589,7 +590,7 @@ def _application(work: Workplace, origin: RebuildOrigin) -> str:
 def _words(work: Workplace, origin: RebuildOrigin, number: int) -> str:
     """Return the user metadata of a commit. It names the place of the log that the
     table shows after its last commit."""
-    return stamp(
+    return metadata_text(
         {
             "kind": WriteKind.REWRITE.value,
             "ledger": work.ledger.identity(),

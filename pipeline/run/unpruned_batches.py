@@ -11,7 +11,7 @@ from __future__ import annotations
 from lockstep.pipeline.model.batch import Batch
 from lockstep.pipeline.ports.ledger import Deletions, Ledger
 from lockstep.pipeline.replay.spans import Span, end_of
-from lockstep.pipeline.upkeep.changes import KEY
+from lockstep.pipeline.upkeep.changes import KEEP_CHANGES
 from lockstep.pipeline.values.errors import SpanRefused
 from lockstep.pipeline.values.places import AtMoment, Earliest
 from lockstep.pipeline.values.position import Position
@@ -58,7 +58,8 @@ def pruned_clause(ledger: Ledger, source: str) -> str:
     batches = ledger.live_batches(source, last_pruned, last_pruned) if last_pruned else []
     if not batches:
         return ""
-    return f"; the ledger no longer has what was read before {end_of(batches[0])}, as {KEY} says"
+    begin = end_of(batches[0])
+    return f"; the ledger no longer has what was read before {begin}, as {KEEP_CHANGES} says"
 
 
 def begins_before(span: Span, batches: tuple[Batch, ...], last_batch: int, end: Position) -> bool:
@@ -84,7 +85,7 @@ def reason_no_longer_shown(
     again, so that their values would be hashed with the present key."""
     deletion = ledger.deletion_notes(source, table).newest
     if deletion is not None and deletion.table is not None and batch <= deletion.through:
-        return deletion.told
+        return deletion.sentence
     for note in ledger.uncleared_values(source):
         through = note.tightening.through
         is_hidden = note.kept_because is None or (from_log and note.tightening.rehashed)

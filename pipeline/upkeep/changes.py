@@ -29,46 +29,46 @@ from lockstep.pipeline.values.position import Position
 from lockstep.pipeline.values.segment import SystemTable
 from lockstep.pipeline.values.table import TableName
 
-KEY: Final = "`keep_changes`"
+KEEP_CHANGES: Final = "`keep_changes`"
 
 
 class DeletionStep(StrEnum):
     """The steps of deleting old changes, in their order."""
 
     UNLISTED = "unlisted"
-    """No changelog lists their files any more."""
+    """No changelog lists the files of these changes any more."""
     DELETED = "deleted"
-    """Their files are deleted."""
+    """The files are deleted."""
     PRUNED = "pruned"
-    """The ledger's rows about them are deleted."""
+    """The ledger's rows about the files are deleted."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeletedChanges:
     """The ledger's note that the changes of batches are deleted: those after batch
     `above`, up to and including `through`. `end`: the end of batch `through` in the
-    log. `unlisted_at`, `deleted`, `pruned`: the steps that are done. `table`: the only
-    table concerned, because its settings now show less of it; None for all tables."""
+    log. `unlisted_at`, `is_deleted`, `is_pruned`: the steps that are done. `table`: the
+    only table concerned, because its settings now show less of it; None for all
+    tables."""
 
     above: int
     through: int
     end: Position
     unlisted_at: datetime | None = None
-    deleted: bool = False
-    pruned: bool = False
+    is_deleted: bool = False
+    is_pruned: bool = False
     table: TableName | None = None
 
     @property
-    def told(self) -> str:
-        """A sentence on the deletion."""
-        return f"changes up to {self.place} were deleted, {self.why}"
+    def sentence(self) -> str:
+        return f"changes up to {self.place} were deleted, {self.reason}"
 
     @property
-    def why(self) -> str:
+    def reason(self) -> str:
         """The reason for the deletion, as a clause."""
         if self.table is None:
-            return f"as {KEY} says"
-        return f"since less of {self.table} is shown now"
+            return f"as {KEEP_CHANGES} says"
+        return f"because less of {self.table} is shown now"
 
     @property
     def place(self) -> str:
@@ -95,7 +95,7 @@ class DeletionNotes:
     @property
     def unfinished(self) -> list[DeletedChanges]:
         """The notes whose steps are not all done."""
-        return [note for note in self.notes if not note.pruned]
+        return [note for note in self.notes if not note.is_pruned]
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,16 +108,17 @@ class Holder:
     through: int
 
     @property
-    def told(self) -> str:
+    def sentence(self) -> str:
         return holder_sentence(self.kind, self.name)
 
 
 @dataclass(frozen=True, slots=True)
 class DeletableChanges:
-    """The facts about changes that may be deleted. `aged`: the newest batch that is
-    older than `keep_changes`, or 0. `holders`: everything that needs changes."""
+    """The facts that decide which changes are deleted. `last_old_batch`: the newest
+    batch that is older than `keep_changes`, or 0. `holders`: everything that needs
+    changes."""
 
-    aged: int
+    last_old_batch: int
     holders: Sequence[Holder]
 
 
@@ -133,13 +134,13 @@ class ChangeFile:
     size: int
 
 
-class Prunable(StrEnum):
+class PrunableRows(StrEnum):
     """The kinds of rows that the ledger deletes after changes were deleted, in their
     order."""
 
     CONTENTS = "contents"
-    """Rows about the contents of batches. The limit of a transaction counts batches,
-    not rows."""
+    """Rows about the contents of batches. A transaction deletes those of a limited
+    number of batches."""
     LEASES = "leases"
     """Decisions that led to no batch, and leases without a decision or batch."""
     BATCHES = "batches"
@@ -148,54 +149,57 @@ class Prunable(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Pruned:
-    """The result of deleting some of the ledger's rows. `rows`: their number;
-    `reached`: the last id that was examined; `ended`: no more are left."""
+class PruneResult:
+    """The result of deleting some of the ledger's rows. `last_id`: the last batch or
+    lease that was examined; `is_complete`: no more rows are left."""
 
-    rows: int
-    reached: int
-    ended: bool
+    deleted_rows: int
+    last_id: int
+    is_complete: bool
 
 
 @dataclass(frozen=True, slots=True)
 class ChangesPlan:
     """The changes that are deleted now.
 
-    `through`: the last batch to delete, or None. `held`: a sentence on what needs older
-    changes. `left`: why nothing is deleted at all. `unlisted`, `deleted`: total of the
-    files that changelogs stop listing, and of those that are deleted. `rows`: number of
-    rows deleted from the ledger. `unlist`, `delete`, `prune`: the notes for which that
-    step is due.
+    - `through`: the last batch to delete, or None.
+    - `holder_sentence`: what needs changes that are old enough; None if nothing does.
+    - `obstacle`: why nothing is deleted at all, or None.
+    - `unlisted`, `deleted`: total of the files that changelogs stop listing, and of those that are
+      deleted.
+    - `ledger_rows`: number of rows deleted from the ledger.
+    - `to_unlist`, `to_delete`, `to_prune`: the notes for which that step is due.
     """
 
     through: int | None = None
-    held: str | None = None
-    left: str | None = None
+    holder_sentence: str | None = None
+    obstacle: str | None = None
     unlisted: FileTotal = field(default_factory=FileTotal)
     deleted: FileTotal = field(default_factory=FileTotal)
-    rows: int = 0
-    unlist: Sequence[DeletedChanges] = ()
-    delete: Sequence[DeletedChanges] = ()
-    prune: Sequence[DeletedChanges] = ()
+    ledger_rows: int = 0
+    to_unlist: Sequence[DeletedChanges] = ()
+    to_delete: Sequence[DeletedChanges] = ()
+    to_prune: Sequence[DeletedChanges] = ()
 
     @property
-    def idle(self) -> bool:
-        """Whether there is nothing to do."""
-        notes = self.unlist or self.delete or self.prune
+    def is_empty(self) -> bool:
+        notes = self.to_unlist or self.to_delete or self.to_prune
         return self.through is None and not notes
 
 
-def through_of(forgettable: DeletableChanges, before: int) -> tuple[int | None, str | None]:
+def last_deletable_batch(
+    changes: DeletableChanges, deleted_through: int
+) -> tuple[int | None, str | None]:
     """Return the last batch whose changes are deleted now, or None. Return also a
-    sentence if something needs batches that are old enough, or None. `before`: the last
-    batch whose changes are deleted already."""
-    aged = forgettable.aged
-    first = min(forgettable.holders, key=lambda holder: holder.through, default=None)
-    through = aged if first is None else min(aged, first.through)
-    held = None
-    if first is not None and first.through < aged and first.kind != "recovery":
-        held = (
-            f"changes up to batch {aged} are old enough, and those after batch "
-            f"{max(first.through, before)} stay: {first.told}"
+    sentence if something needs batches that are old enough, or None.
+    `deleted_through`: the last batch whose changes are deleted already."""
+    last_old_batch = changes.last_old_batch
+    holder = min(changes.holders, key=lambda holder: holder.through, default=None)
+    through = last_old_batch if holder is None else min(last_old_batch, holder.through)
+    sentence = None
+    if holder is not None and holder.through < last_old_batch and holder.kind != "recovery":
+        sentence = (
+            f"changes up to batch {last_old_batch} are old enough, and those after batch "
+            f"{max(holder.through, deleted_through)} stay: {holder.sentence}"
         )
-    return (through if through > before else None), held
+    return (through if through > deleted_through else None), sentence

@@ -35,13 +35,13 @@ from typing import Final
 SMALL_FILES: Final = 16
 DELETED_SHARE: Final = 0.1
 
-CLOCKS_APART: Final = timedelta(minutes=10)
+MAX_CLOCK_SKEW: Final = timedelta(minutes=10)
 """Largest difference between two clocks at which files may still be deleted."""
 
-_PARTS: Final = 32
-_LEAST: Final = 16 << 20
-_MOST: Final = 512 << 20
-_ROOM: Final = 2
+_FILES_PER_TABLE: Final = 32
+_MIN_TARGET_BYTES: Final = 16 << 20
+_MAX_TARGET_BYTES: Final = 512 << 20
+_SPACE_FACTOR: Final = 2
 """Free space that a rewrite needs, as a multiple of the files' size. The old files stay
 until a vacuum."""
 
@@ -65,7 +65,7 @@ class UpkeepPolicy:
 class FileTotal:
     """The number of files, and the sum of their sizes."""
 
-    files: int = 0
+    count: int = 0
     bytes: int = 0
 
     @classmethod
@@ -76,16 +76,16 @@ class FileTotal:
 @dataclass(frozen=True, slots=True)
 class MirrorFiles:
     """The files of a mirror's newest version. `sizes`: in bytes. `rows`: number of rows
-    in them; `deleted`: how many of these are marked as deleted; None if unknown.
-    `unneeded`: files that no promised version needs; `why_unknown`: why these are
-    unknown. `free`: free bytes in the lake, None if unknown."""
+    in them; `deleted_rows`: how many of these are marked as deleted; None if unknown.
+    `unneeded`: files that no promised version needs; `reason_unknown`: why these are
+    unknown. `free_bytes`: free space in the lake, None if unknown."""
 
     sizes: tuple[int, ...]
     rows: int | None
-    deleted: int | None
+    deleted_rows: int | None
     unneeded: FileTotal = FileTotal()
-    why_unknown: str | None = None
-    free: int | None = None
+    reason_unknown: str | None = None
+    free_bytes: int | None = None
 
 
 class StepKind(StrEnum):
@@ -96,81 +96,86 @@ class StepKind(StrEnum):
     VACUUM = "vacuum"
 
     @property
-    def commits(self) -> bool:
-        """True if the step makes a commit."""
+    def makes_commit(self) -> bool:
         return self is not StepKind.VACUUM
 
 
 @dataclass(frozen=True, slots=True)
 class UpkeepStep:
-    """A step of upkeep. `total`: the files that it rewrites or deletes. `target`:
-    target size of files in bytes. `deleted_share`: a compaction also rewrites files of
-    which a larger part is deleted."""
+    """A step of upkeep. `total`: the files that it rewrites or deletes. `target_bytes`:
+    target size of files. `deleted_share`: a compaction also rewrites files of which a
+    larger part is deleted."""
 
     kind: StepKind
     total: FileTotal
     reason: str
-    target: int = 0
+    target_bytes: int = 0
     deleted_share: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class UpkeepPlan:
-    """The steps in their order. `left`: a sentence on each step that is needed but not
-    done."""
+    """The steps in their order. `obstacles`: a sentence on each step that is needed but
+    cannot be done."""
 
     steps: tuple[UpkeepStep, ...] = ()
-    left: tuple[str, ...] = ()
+    obstacles: tuple[str, ...] = ()
 
 
 def decide(files: MirrorFiles, policy: UpkeepPolicy, doubt: str | None = None) -> UpkeepPlan:
     """Return the steps of a mirror's upkeep. `doubt`: why the clocks cannot be trusted;
     None if they can."""
-    steps, left = [], []
-    for step in (_compact(files, policy), _purge(files, policy)):
+    steps, obstacles = [], []
+    for step in (_compact_step(files, policy), _purge_step(files, policy)):
         if step is None:
             continue
-        if files.free is None or files.free >= step.total.bytes * _ROOM:
+        if files.free_bytes is None or files.free_bytes >= step.total.bytes * _SPACE_FACTOR:
             steps.append(step)
         else:
-            left.append(
+            obstacles.append(
                 f"{step.kind.value}: {step.total.bytes >> 20} MiB would be rewritten, and the "
-                f"lake has room for {files.free >> 20} MiB; make room"
+                f"lake has room for {files.free_bytes >> 20} MiB; make room"
             )
-    if files.unneeded.files:
+    if files.unneeded.count:
         if doubt is None:
             steps.append(
                 UpkeepStep(
                     StepKind.VACUUM,
                     files.unneeded,
-                    f"no version that is promised needs {_files(files.unneeded.files)}",
+                    f"no version that is promised needs {_counted_files(files.unneeded.count)}",
                 )
             )
         else:
-            left.append(f"{_files(files.unneeded.files)} that nothing needs stay: {doubt}")
-    if files.why_unknown is not None:
-        left.append(files.why_unknown)
-    return UpkeepPlan(tuple(steps), tuple(left))
+            obstacles.append(
+                f"{_counted_files(files.unneeded.count)} that nothing needs stay: {doubt}"
+            )
+    if files.reason_unknown is not None:
+        obstacles.append(files.reason_unknown)
+    return UpkeepPlan(tuple(steps), tuple(obstacles))
 
 
 def clock_doubt(
-    now: datetime, ledger: datetime, newest: datetime | None, held: datetime | None, keep: timedelta
+    now: datetime,
+    ledger_now: datetime,
+    newest_commit_at: datetime | None,
+    last_lease_at: datetime | None,
+    keep: timedelta,
 ) -> str | None:
     """Return why the clocks cannot be trusted to delete files older than `keep`, or
-    None. If a clock is fast, files seem older than they are. `now`: this machine's
-    clock; `ledger`: the ledger's clock. `newest`: time of the mirror's newest commit;
-    `held`: when a process last held the source's lock; None if unknown."""
-    if abs(now - ledger) > CLOCKS_APART:
+    None. If a clock is fast, files seem older than they are. `now`: by this machine's
+    clock; `ledger_now`: by the ledger's. `newest_commit_at`: of the mirror;
+    `last_lease_at`: when a process last held the source's lock; None if unknown."""
+    if abs(now - ledger_now) > MAX_CLOCK_SKEW:
         return (
             f"this machine's clock says {now:%Y-%m-%d %H:%M:%S} UTC, the ledger's "
-            f"{ledger:%Y-%m-%d %H:%M:%S}; set the one that is wrong"
+            f"{ledger_now:%Y-%m-%d %H:%M:%S}; set the one that is wrong"
         )
-    if newest is not None and newest - now > CLOCKS_APART:
+    if newest_commit_at is not None and newest_commit_at - now > MAX_CLOCK_SKEW:
         return (
             f"the clock says {now:%Y-%m-%d %H:%M:%S} UTC, and the newest commit is of "
-            f"{newest:%Y-%m-%d %H:%M:%S}; set the clock right"
+            f"{newest_commit_at:%Y-%m-%d %H:%M:%S}; set the clock right"
         )
-    if held is None or now - held > keep:
+    if last_lease_at is None or now - last_lease_at > keep:
         return (
             f"by the clock, {now:%Y-%m-%d %H:%M:%S} UTC, there was no run for longer than versions "
             "are promised; if it is right, `lockstep run` first"
@@ -184,22 +189,23 @@ def target_bytes(total: int, policy: UpkeepPolicy) -> int:
         return policy.file_bytes
     # Rounded up to a power of two, so that the target does not change with every
     # upkeep.
-    power = 1 << max(total // _PARTS - 1, 0).bit_length()
-    return min(max(power, _LEAST), _MOST)
+    power = 1 << max(total // _FILES_PER_TABLE - 1, 0).bit_length()
+    return min(max(power, _MIN_TARGET_BYTES), _MAX_TARGET_BYTES)
 
 
-def _compact(files: MirrorFiles, policy: UpkeepPolicy) -> UpkeepStep | None:
+def _compact_step(files: MirrorFiles, policy: UpkeepPolicy) -> UpkeepStep | None:
     target = target_bytes(sum(files.sizes), policy)
     small = FileTotal.of([size for size in files.sizes if size < target // 2])
     files_after = -(-small.bytes // target)
-    if small.files < max(policy.small_files, 2) or files_after * 2 > small.files:
+    if small.count < max(policy.small_files, 2) or files_after * 2 > small.count:
         return None
-    reason = f"{_files(small.files)} of {len(files.sizes)} are smaller than {target // 2 >> 10} KiB"
+    count = f"{_counted_files(small.count)} of {len(files.sizes)}"
+    reason = f"{count} are smaller than {target // 2 >> 10} KiB"
     return UpkeepStep(StepKind.COMPACT, small, reason, target, policy.deleted_share)
 
 
-def _purge(files: MirrorFiles, policy: UpkeepPolicy) -> UpkeepStep | None:
-    deleted, rows = files.deleted or 0, files.rows or 0
+def _purge_step(files: MirrorFiles, policy: UpkeepPolicy) -> UpkeepStep | None:
+    deleted, rows = files.deleted_rows or 0, files.rows or 0
     if not deleted or not rows:
         return None
     if not policy.purge and deleted < rows * policy.deleted_share:
@@ -208,13 +214,13 @@ def _purge(files: MirrorFiles, policy: UpkeepPolicy) -> UpkeepStep | None:
     return UpkeepStep(StepKind.PURGE, FileTotal.of(files.sizes), reason)
 
 
-def _files(number: int) -> str:
-    return "1 file" if number == 1 else f"{number:,} files"
+def _counted_files(count: int) -> str:
+    return "1 file" if count == 1 else f"{count:,} files"
 
 
 DAY: Final = timedelta(days=1)
-VERSIONS: Final = 1000
-NEWEST: Final = 2
+VERSIONS_PER_CHECKPOINT: Final = 1000
+ALWAYS_KEPT: Final = 2
 """Number of newest checkpoints that are always kept."""
 
 
@@ -230,19 +236,20 @@ class Checkpoint:
 def checkpoints_to_delete(checkpoints: Sequence[Checkpoint], now: datetime) -> list[Checkpoint]:
     """Return the checkpoints to delete. `checkpoints`: all of the table, in any order."""
     ascending = sorted(checkpoints, key=lambda checkpoint: checkpoint.version)
-    deleted = []
+    unneeded = []
     kept: Checkpoint | None = None
-    for checkpoint in ascending[:-NEWEST]:
-        if kept is None or now - checkpoint.made_at < DAY or not _near(kept, checkpoint):
+    for checkpoint in ascending[:-ALWAYS_KEPT]:
+        if kept is None or now - checkpoint.made_at < DAY or not _replaces(kept, checkpoint):
             kept = checkpoint
         else:
-            deleted.append(checkpoint)
-    return deleted
+            unneeded.append(checkpoint)
+    return unneeded
 
 
-def _near(kept: Checkpoint, checkpoint: Checkpoint) -> bool:
-    """Return whether the versions after `checkpoint` can as well be read from `kept`."""
+def _replaces(kept: Checkpoint, checkpoint: Checkpoint) -> bool:
+    """Return whether versions after `checkpoint` can be read from `kept`, which is
+    older, just as well."""
     return (
-        kept.version // VERSIONS == checkpoint.version // VERSIONS
+        kept.version // VERSIONS_PER_CHECKPOINT == checkpoint.version // VERSIONS_PER_CHECKPOINT
         and timedelta() <= checkpoint.made_at - kept.made_at < DAY
     )

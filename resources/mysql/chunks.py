@@ -39,17 +39,22 @@ from lockstep.resources.mysql.connection import (
     read_dialect,
     text_of,
 )
-from lockstep.resources.mysql.reader import explained, moved, reading, take
+from lockstep.resources.mysql.reader import (
+    reading_cursor,
+    structure_moved,
+    take_snapshot,
+    translate_table_errors,
+)
 from lockstep.resources.mysql.receiving import ReadingCursor
 from lockstep.resources.mysql.select import quoted_table, select_rows
-from lockstep.resources.mysql.visible_tables import ask, scopes_of
-from lockstep.resources.mysql.watcher import Watched, watched
+from lockstep.resources.mysql.visible_tables import scopes_of, select_by_table
+from lockstep.resources.mysql.watcher import WatchedRead, watch
 
 _ESTIMATES: Final = """
 select table_schema, table_name, {what} from information_schema.tables
  where table_rows is not null and {where}
 """
-_FRESH: Final = "set session information_schema_stats_expiry = 0"
+_READ_FRESH_STATISTICS: Final = "set session information_schema_stats_expiry = 0"
 """Lets MySQL read a table's present statistics instead of values that it caches for a
 day."""
 
@@ -65,7 +70,7 @@ def next_bound(cursor: Cursor, schema: TableSchema, after: Bound | None, rows: i
     is read next.
     """
     key = chunk_key(schema)
-    if not key or (only_on_mysql(schema) and read_dialect(cursor).mariadb):
+    if not key or (only_on_mysql(schema) and read_dialect(cursor).is_mariadb):
         return None
     if rows < 1:
         raise ValueError(f"a chunk of {rows} rows")
@@ -90,14 +95,14 @@ def open_chunk(
 ) -> Iterator[TableSnapshot]:
     """See `pipeline.ports.SourceServer.chunk`."""
     _require_cut_by(schema, rows)
-    read_patience = patience(whole=rows.whole, most_seconds=most_seconds)
+    patience_of_read = patience(whole=rows.whole, most_seconds=most_seconds)
     condition = None if rows.whole else where(rows)
     with (
-        reading(settings) as cursor,
-        watched(settings, cursor, schema.name, read_patience) as watched_read,
+        reading_cursor(settings) as cursor,
+        watch(settings, cursor, schema.name, patience_of_read) as watched_read,
     ):
         with watched_read.raising_busy():
-            snapshot = take(
+            snapshot = take_snapshot(
                 settings,
                 cursor,
                 schema,
@@ -115,15 +120,15 @@ def index_hint(schema: TableSchema) -> str:
     return "" if index is None else f"force index ({quoted(index.name)})"
 
 
-def estimated(
+def estimate_by_statistic(
     cursor: Cursor, tables: Collection[TableName], statistic: str
 ) -> dict[TableName, int]:
     """See `pipeline.ports.SourceServer.estimated_rows`; `statistic` is the column of
     information_schema.tables to return."""
     with suppress(pymysql.MySQLError):  # MariaDB has no such setting
-        cursor.execute(_FRESH)
+        cursor.execute(_READ_FRESH_STATISTICS)
     wanted = frozenset(tables)
-    estimates = ask(cursor, _ESTIMATES.replace("{what}", statistic), scopes_of(wanted))
+    estimates = select_by_table(cursor, _ESTIMATES.replace("{what}", statistic), scopes_of(wanted))
     return {table: int(rows) for table, (rows,) in estimates if table in wanted}
 
 
@@ -133,7 +138,7 @@ def _require_cut_by(schema: TableSchema, rows: Range) -> None:
     key = chunk_key(schema)
     if rows.columns not in ((), key):
         by = ", ".join(key) or "nothing"
-        raise moved(
+        raise structure_moved(
             schema.name,
             f"it is now cut into chunks by {by}, this chunk by {', '.join(rows.columns)}",
         )
@@ -152,9 +157,9 @@ def estimated_where(settings: ConnectionSettings, table: TableName, condition: C
     with (
         connect(settings) as connection,
         connection.cursor() as cursor,
-        explained(settings, table),
+        translate_table_errors(settings, table),
     ):
-        return _estimate(cursor, table, condition)
+        return _explain_rows(cursor, table, condition)
 
 
 @contextmanager
@@ -166,28 +171,31 @@ def open_condition(
     most_seconds: float = PIECE_SECONDS,
 ) -> Iterator[ConditionSnapshot]:
     """See `pipeline.ports.SourceServer.rows_where`."""
-    read_patience = patience(whole=True, most_seconds=most_seconds)
+    patience_of_read = patience(whole=True, most_seconds=most_seconds)
     structure = row_structure(schema)
     with (
-        reading(settings, patient=True) as cursor,
-        watched(settings, cursor, schema.name, read_patience) as watched_read,
+        reading_cursor(settings, without_timeout=True) as cursor,
+        watch(settings, cursor, schema.name, patience_of_read) as watched_read,
     ):
-        with watched_read.raising_busy(), explained(settings, schema.name, structure.names):
-            _estimate(cursor, schema.name, condition)
-            rows = take(settings, cursor, schema, where=f"({condition.text})")
+        with (
+            watched_read.raising_busy(),
+            translate_table_errors(settings, schema.name, structure.names),
+        ):
+            _explain_rows(cursor, schema.name, condition)
+            rows = take_snapshot(settings, cursor, schema, where=f"({condition.text})")
 
-        def by_keys(keys: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-            return _by_keys(settings, cursor, watched_read, schema, structure, keys)
+        def select_keys(keys: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+            return _select_keys(settings, cursor, watched_read, schema, structure, keys)
 
         yield ConditionSnapshot(
-            replace(rows, batches=watched_read.raising_busy_in(rows.batches)), by_keys
+            replace(rows, batches=watched_read.raising_busy_in(rows.batches)), select_keys
         )
 
 
-def _by_keys(
+def _select_keys(
     settings: ConnectionSettings,
     cursor: ReadingCursor,
-    watched_read: Watched,
+    watched_read: WatchedRead,
     schema: TableSchema,
     structure: TableStructure,
     keys: pa.RecordBatch,
@@ -196,13 +204,16 @@ def _by_keys(
     names = keys.schema.names
     columns = tuple(column for column in structure.columns if column.name in names)
     key_structure = replace(structure, columns=columns, primary_key=tuple(names))
-    with watched_read.raising_busy(), explained(settings, schema.name, key_structure.names):
+    with (
+        watched_read.raising_busy(),
+        translate_table_errors(settings, schema.name, key_structure.names),
+    ):
         for at in range(0, keys.num_rows, _MOST_KEYS):
             where = point_condition(schema, keys.slice(at, _MOST_KEYS))
             yield from select_rows(cursor, key_structure, where=where)
 
 
-def _estimate(cursor: Cursor, table: TableName, condition: Condition) -> int:
+def _explain_rows(cursor: Cursor, table: TableName, condition: Condition) -> int:
     """Return the number of rows that EXPLAIN estimates. Raise `ConditionRefused` if the
     server refuses the condition."""
     try:
@@ -217,11 +228,12 @@ def _estimate(cursor: Cursor, table: TableName, condition: Condition) -> int:
             f"{table}: the server refuses the condition: {message}", hint=HINT
         ) from error
     return sum(
-        int(float(row.get(_ROWS_COLUMN) or 0) * _share(row.get(_FILTERED_COLUMN))) for row in rows
+        int(float(row.get(_ROWS_COLUMN) or 0) * _selected_share(row.get(_FILTERED_COLUMN)))
+        for row in rows
     )
 
 
-def _share(filtered: object) -> float:
+def _selected_share(filtered: object) -> float:
     """Return the share of the examined rows that the condition selects; 1 on MariaDB,
     which does not estimate it."""
     return 1.0 if filtered is None else float(str(filtered)) / 100

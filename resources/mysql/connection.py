@@ -2,11 +2,12 @@
 errors, and a server's product and version.
 
 A session begins with copies of the server's global variables, which `init_connect` may
-change. Each variable that could cut off, change or refuse an answer is set by `WANTED`.
-A few stay as the server has them, because the value of a virtual column may depend on
-them and has to be read as other sessions read it: `default_week_format`,
-`div_precision_increment`, `lc_time_names`, `block_encryption_mode`, MariaDB's
-`old_mode`, and some words of `sql_mode`. None of our statements depends on these.
+change. Each variable that could cut off, change or refuse an answer is set by
+`SESSION_VARIABLES`. A few stay as the server has them, because the value of a virtual
+column may depend on them and has to be read as other sessions read it:
+`default_week_format`, `div_precision_increment`, `lc_time_names`,
+`block_encryption_mode`, MariaDB's `old_mode`, and some words of `sql_mode`. None of our
+statements depends on these.
 
 Variables: MySQL manual, "Server System Variables"; MariaDB documentation, "Server
 System Variables".
@@ -49,14 +50,14 @@ _OLD_TLS: Final = (
     "upgrade the server (MySQL supports TLS 1.2 in all of 8.0, and since 5.7.28), or set up an "
     "encrypted tunnel to it and set tls = 'off' with tls_force = true",
 )
-_UNVERIFIED: Final = (
+_UNVERIFIED_HINT: Final = (
     "set tls_ca to the server's CA, or set tls = 'required' (encrypted, unverified), or 'off' on "
     "the loopback"
 )
 _UNKNOWN_AUTHORITY: Final = (
     "no authority that this machine trusts has signed the server's certificate; a server makes "
     "such a certificate for itself at its first start",
-    _UNVERIFIED,
+    _UNVERIFIED_HINT,
 )
 _TLS_SIGNS: Final = (
     ("self-signed certificate", *_UNKNOWN_AUTHORITY),
@@ -102,7 +103,7 @@ class ConnectionSettings:
 def connect(settings: ConnectionSettings, **options: Any) -> Iterator[pymysql.Connection[Cursor]]:
     """Yield a connection and close it at the end; errors are raised as
     `pipeline.values.errors`."""
-    with translated(settings):
+    with translate_errors(settings):
         connection = open_connection(settings, **options)
         try:
             yield connection
@@ -112,11 +113,11 @@ def connect(settings: ConnectionSettings, **options: Any) -> Iterator[pymysql.Co
 
 
 def open_connection(
-    settings: ConnectionSettings, *, extra: str = "", **options: Any
+    settings: ConnectionSettings, *, extra_assignments: str = "", **options: Any
 ) -> pymysql.Connection[Cursor]:
-    """Return a connection whose session has the variables of `WANTED`: UTC, autocommit,
-    utf8mb4, no limits. `extra`: more assignments, each after a comma. The caller closes
-    the connection, and wraps its use in `translated`."""
+    """Return a connection whose session has the variables of `SESSION_VARIABLES`: UTC,
+    autocommit, utf8mb4, no limits. `extra_assignments`: more assignments, each after a
+    comma. The caller closes the connection, and wraps its use in `translate_errors`."""
     connection: pymysql.Connection[Cursor] = _Connection(
         host=settings.host,
         port=settings.port,
@@ -127,12 +128,12 @@ def open_connection(
         connect_timeout=settings.connect_timeout,
         read_timeout=settings.read_timeout,
         write_timeout=settings.read_timeout,
-        **_tls(settings),
+        **_tls_options(settings),
         **options,
     )
     greeting: Any = connection  # a call without types
     try:
-        _start(settings, greeting.get_server_info()).begin(connection, extra)
+        _session_start(settings, greeting.get_server_info()).begin(connection, extra_assignments)
     except BaseException:
         if connection.open:
             connection.close()
@@ -149,13 +150,13 @@ class _Connection(pymysql.Connection):
 
 
 @cache
-def _start(_settings: ConnectionSettings, _version: str) -> SessionStart:
+def _session_start(_settings: ConnectionSettings, _version: str) -> SessionStart:
     """Return the `SessionStart` for an account and a server of this version, cached in
     the process."""
     return SessionStart()
 
 
-def wait_long(connection: pymysql.Connection[Cursor]) -> None:
+def remove_read_timeout(connection: pymysql.Connection[Cursor]) -> None:
     """Remove the read timeout, for statements whose first row may take long, such as a
     sum over a table. TCP keepalive then detects a dead server."""
     stream: Any = connection  # no public call for either
@@ -166,7 +167,7 @@ def wait_long(connection: pymysql.Connection[Cursor]) -> None:
             stream._sock.setsockopt(socket.IPPROTO_TCP, option, value)
 
 
-def cut(connection: pymysql.Connection[Cursor]) -> None:
+def shut_down_socket(connection: pymysql.Connection[Cursor]) -> None:
     """Shut the socket down: another thread that waits for an answer loses its
     connection."""
     stream: Any = connection
@@ -174,22 +175,22 @@ def cut(connection: pymysql.Connection[Cursor]) -> None:
         stream._sock.shutdown(socket.SHUT_RDWR)
 
 
-def _tls(settings: ConnectionSettings) -> dict[str, Any]:
+def _tls_options(settings: ConnectionSettings) -> dict[str, Any]:
     if settings.tls == "off":
         return {"ssl_disabled": True}
     verified = settings.tls != "required"
-    authorities = settings.tls_ca or (ssl.get_default_verify_paths().cafile if verified else None)
-    changed = Path(authorities).stat().st_mtime_ns if authorities else 0
-    return {"ssl": _context(settings.tls_ca, changed, verified=verified)}
+    ca_file = settings.tls_ca or (ssl.get_default_verify_paths().cafile if verified else None)
+    modified_at = Path(ca_file).stat().st_mtime_ns if ca_file else 0
+    return {"ssl": _tls_context(settings.tls_ca, modified_at, verified=verified)}
 
 
 @cache
-def _context(authorities: str | None, _changed: int, *, verified: bool) -> ssl.SSLContext:
+def _tls_context(ca_file: str | None, _modified_at: int, *, verified: bool) -> ssl.SSLContext:
     """Return a TLS context, cached for each state of the certificate file, because
     reading the system's certificates takes much longer than connecting. Without
     verification no certificates are read."""
-    if verified or authorities:
-        context = ssl.create_default_context(cafile=authorities)
+    if verified or ca_file:
+        context = ssl.create_default_context(cafile=ca_file)
     else:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     if not verified:
@@ -199,7 +200,7 @@ def _context(authorities: str | None, _changed: int, *, verified: bool) -> ssl.S
 
 
 @contextmanager
-def translated(settings: ConnectionSettings) -> Iterator[None]:
+def translate_errors(settings: ConnectionSettings) -> Iterator[None]:
     """Raise errors of the driver and socket as `pipeline.values.errors`, with the
     original as cause."""
     try:
@@ -207,11 +208,11 @@ def translated(settings: ConnectionSettings) -> Iterator[None]:
     except LockstepError:
         raise
     except pymysql.MySQLError as error:
-        raise _meaning(settings, error) from error
+        raise _translate(settings, error) from error
     except (ssl.SSLError, FileNotFoundError) as error:
-        raise _tls_refused(settings, error) from error
+        raise _tls_error(settings, error) from error
     except OSError as error:
-        raise _unavailable(settings, str(error)) from error
+        raise _unavailable_error(settings, str(error)) from error
 
 
 def number_of(error: pymysql.MySQLError) -> int:
@@ -223,7 +224,7 @@ def text_of(error: pymysql.MySQLError) -> str:
     return str(error.args[1]) if len(error.args) > 1 else str(error)
 
 
-def _meaning(settings: ConnectionSettings, error: pymysql.MySQLError) -> LockstepError:
+def _translate(settings: ConnectionSettings, error: pymysql.MySQLError) -> LockstepError:
     number, text = number_of(error), text_of(error)
     account = f"{settings.user}@{settings.host}:{settings.port}"
     if number == _NO_BINLOG:
@@ -232,7 +233,7 @@ def _meaning(settings: ConnectionSettings, error: pymysql.MySQLError) -> Lockste
             hint="set log_bin in the server's configuration and restart it",
         )
     if number == _TLS_REQUIRED:
-        return _tls_refused(settings, error)
+        return _tls_error(settings, error)
     if number == DUMP_REFUSED:
         return refusal(text)
     match meaning_of(number):
@@ -254,7 +255,7 @@ def _meaning(settings: ConnectionSettings, error: pymysql.MySQLError) -> Lockste
                 hint="run again; if it happens every time, look at the server's error log",
             )
         case Meaning.LOST:
-            return _lost(settings, error, text)
+            return _lost_error(settings, error, text)
         case Meaning.REFUSED:
             return SourceRefused(
                 f"MySQL at {settings.host}:{settings.port} refuses a query: "
@@ -263,32 +264,34 @@ def _meaning(settings: ConnectionSettings, error: pymysql.MySQLError) -> Lockste
             )
 
 
-def _lost(settings: ConnectionSettings, error: pymysql.MySQLError, text: str) -> LockstepError:
+def _lost_error(
+    settings: ConnectionSettings, error: pymysql.MySQLError, text: str
+) -> LockstepError:
     cause = error.__cause__ or error.__context__ or getattr(error, "original_exception", None)
     if isinstance(cause, ssl.SSLError) or "SSL" in text or "certificate" in text:
-        return _tls_refused(settings, error)
+        return _tls_error(settings, error)
     if isinstance(cause, socket.gaierror):
         return HostUnknown(
             f"the host name {settings.host!r} does not resolve",
             hint="check host of the source in lockstep.toml",
         )
-    return _unavailable(settings, text)
+    return _unavailable_error(settings, text)
 
 
-def _tls_refused(settings: ConnectionSettings, error: BaseException) -> TlsRefused:
+def _tls_error(settings: ConnectionSettings, error: BaseException) -> TlsRefused:
     text = str(error)
-    why, hint = next(
-        ((why, hint) for sign, why, hint in _TLS_SIGNS if sign in text),
-        (text, _UNVERIFIED),
+    reason, hint = next(
+        ((reason, hint) for sign, reason, hint in _TLS_SIGNS if sign in text),
+        (text, _UNVERIFIED_HINT),
     )
     return TlsRefused(
         f"no secured connection to {settings.host}:{settings.port} with tls = {settings.tls!r}: "
-        f"{why}",
+        f"{reason}",
         hint=hint,
     )
 
 
-def _unavailable(settings: ConnectionSettings, text: str) -> SourceUnavailable:
+def _unavailable_error(settings: ConnectionSettings, text: str) -> SourceUnavailable:
     return SourceUnavailable(
         f"MySQL at {settings.host}:{settings.port} cannot be reached: {text}",
         hint="check that the server runs and that host and port are correct, then run again",
@@ -299,13 +302,13 @@ LOCK_SECONDS: Final = 20
 """Seconds that a statement waits for a lock. Writers queue up after the waiting reader,
 so it must give up before its connection times out."""
 
-LEAST_PACKET: Final = 1 << 12
+LEAST_PACKET_BYTES: Final = 1 << 12
 """Smallest max_allowed_packet, in bytes, that our statements fit into. MySQL lets no
 session set it for itself. Values that it truncates are noticed where they are read."""
 
-_MOST: Final = "18446744073709551615"
+_LARGEST: Final = "18446744073709551615"
 
-WANTED: Final = {
+SESSION_VARIABLES: Final = {
     # Character sets of what is sent and received, and the zone that moments are printed
     # in.
     "character_set_client": "utf8mb4",
@@ -315,17 +318,17 @@ WANTED: Final = {
     # What a statement means. If max_allowed_packet became too small, 2 is set. The
     # server refuses 2 with a clear error; a statement that is too long would only lose
     # the connection.
-    "sql_auto_is_null": f"if(@@max_allowed_packet < {LEAST_PACKET}, 2, 0)",
+    "sql_auto_is_null": f"if(@@max_allowed_packet < {LEAST_PACKET_BYTES}, 2, 0)",
     "sql_safe_updates": "0",
     "system_versioning_asof": "default",
     # Limits that leave rows out, or refuse a statement.
-    "sql_select_limit": _MOST,
-    "max_join_size": _MOST,
+    "sql_select_limit": _LARGEST,
+    "max_join_size": _LARGEST,
     "sql_big_selects": "1",  # comes after max_join_size, which switches it off
     "group_concat_max_len": "1048576",
     "max_sort_length": "1024",
     "sort_buffer_size": "2097152",
-    "tmp_disk_table_size": _MOST,
+    "tmp_disk_table_size": _LARGEST,
     "max_session_mem_used": "9223372036854775807",
     # Transactions.
     "completion_type": "'NO_CHAIN'",  # comes before autocommit, which may commit
@@ -360,7 +363,7 @@ WANTED: Final = {
 """Variable → its value in SQL, in the order in which they are set. No server has all of
 them."""
 
-_MODES: Final = (
+_KEPT_MODES: Final = (
     "ALLOW_INVALID_DATES",
     "NO_UNSIGNED_SUBTRACTION",
     "NO_ZERO_DATE",
@@ -371,15 +374,15 @@ _MODES: Final = (
 """Words of `sql_mode` that stay as they are: they change the values of expressions. All
 others change how statements are parsed or what may be written, or pad CHAR."""
 
-_FIRST: Final = (
-    f"set session sql_select_limit = {_MOST}, sql_big_selects = 1"
+_LIFT_LIMITS: Final = (
+    f"set session sql_select_limit = {_LARGEST}, sql_big_selects = 1"
     " /*!50708 , max_execution_time = 0 */ /*M!100301 , max_statement_time = 0,"
-    f" max_session_mem_used = 9223372036854775807, tmp_disk_table_size = {_MOST} */"
+    f" max_session_mem_used = 9223372036854775807, tmp_disk_table_size = {_LARGEST} */"
 )
 """The first statement of a session: it lifts the limits that could cut off the list of
 variables. MySQL and MariaDB each execute the comments that are meant for them."""
 
-_SHOW: Final = "show session variables"
+_SHOW_VARIABLES: Final = "show session variables"
 """It asks for all variables, because a list of names would not fit into the smallest
 max_allowed_packet."""
 
@@ -392,65 +395,69 @@ class SessionStart:
     def __init__(self) -> None:
         self._statement: str | None = None
 
-    def begin(self, connection: pymysql.Connection[Cursor], extra: str) -> None:
-        """Set all variables, and `extra`: assignments for this session only. Raise
-        `ServerSettings` if a variable has another value and the account may not set
-        it."""
+    def begin(self, connection: pymysql.Connection[Cursor], extra_assignments: str) -> None:
+        """Set all variables, and `extra_assignments`: assignments for this session
+        only. Raise `ServerSettings` if a variable has another value and the account may
+        not set it."""
         with connection.cursor() as cursor:
-            if self._statement is None or not _accepted(cursor, self._statement + extra):
-                self._statement = _learned(cursor, extra)
+            if self._statement is None or not _execute_unless_refused(
+                cursor, self._statement + extra_assignments
+            ):
+                self._statement = _set_and_compose(cursor, extra_assignments)
         driver: Any = connection  # no public attribute for it
         if driver.server_status & SERVER_STATUS.SERVER_STATUS_IN_TRANS:
             connection.rollback()  # init_connect began it
 
 
-def _accepted(cursor: Cursor, statement: str) -> bool:
+def _execute_unless_refused(cursor: Cursor, statement: str) -> bool:
     """Execute the statement, and return False if the server refuses it: another server
     may have this address now."""
     try:
         cursor.execute(statement)
     except pymysql.MySQLError as error:
-        if meaning_of(number_of(error)) not in _REFUSED:
+        if meaning_of(number_of(error)) not in _REFUSALS:
             raise
         return False
     return True
 
 
-def _learned(cursor: Cursor, extra: str) -> str:
+def _set_and_compose(cursor: Cursor, extra_assignments: str) -> str:
     """Set the variables of this session, and return the statement that does so at this
     server."""
-    cursor.execute(_FIRST)
-    cursor.execute(_SHOW)
+    cursor.execute(_LIFT_LIMITS)
+    cursor.execute(_SHOW_VARIABLES)
     variables = {str(name).lower(): str(value) for name, value in cursor.fetchall()}
-    _require_packets(variables.get("max_allowed_packet"))
-    modes = [mode for mode in _MODES if mode in variables.get("sql_mode", "").upper().split(",")]
-    wanted = {
+    _require_packet_size(variables.get("max_allowed_packet"))
+    modes = [
+        mode for mode in _KEPT_MODES if mode in variables.get("sql_mode", "").upper().split(",")
+    ]
+    assignments = {
         "sql_mode": f"'{','.join(modes)}'",
-        **{name: value for name, value in WANTED.items() if name in variables},
+        **{name: value for name, value in SESSION_VARIABLES.items() if name in variables},
     }
-    if not _accepted(cursor, _setting(wanted) + extra):
-        wanted = {
+    if not _execute_unless_refused(cursor, _set_statement(assignments) + extra_assignments):
+        assignments = {
             name: value
-            for name, value in wanted.items()
-            if _set_one(cursor, name, value, variables)
+            for name, value in assignments.items()
+            if _try_to_set(cursor, name, value, variables)
         }
-        cursor.execute(_setting(wanted) + extra)
-    return _setting(wanted)
+        cursor.execute(_set_statement(assignments) + extra_assignments)
+    return _set_statement(assignments)
 
 
-def _setting(wanted: Mapping[str, str]) -> str:
-    return "set session " + ", ".join(f"{name} = {value}" for name, value in wanted.items())
+def _set_statement(assignments: Mapping[str, str]) -> str:
+    return "set session " + ", ".join(f"{name} = {value}" for name, value in assignments.items())
 
 
-def _set_one(cursor: Cursor, name: str, value: str, variables: Mapping[str, str]) -> bool:
+def _try_to_set(cursor: Cursor, name: str, value: str, variables: Mapping[str, str]) -> bool:
     """Set a variable, and return True. If the account may not set it, return False if
     the variable has the wanted value already, else raise `ServerSettings`."""
     try:
-        cursor.execute(_setting({name: value}))
+        cursor.execute(_set_statement({name: value}))
     except pymysql.MySQLError as error:
-        if meaning_of(number_of(error)) not in _REFUSED:
+        if meaning_of(number_of(error)) not in _REFUSALS:
             raise
-        if _plain(variables[name]) == _plain(value):
+        if _one_spelling(variables[name]) == _one_spelling(value):
             return False
         raise ServerSettings(
             f"{name} is {variables[name]!r}, and the account may not set it for its sessions: "
@@ -460,21 +467,21 @@ def _set_one(cursor: Cursor, name: str, value: str, variables: Mapping[str, str]
     return True
 
 
-_REFUSED: Final = frozenset({Meaning.REFUSED, Meaning.PRIVILEGE})
-_WORDS: Final = {"ON": "1", "OFF": "0"}
+_REFUSALS: Final = frozenset({Meaning.REFUSED, Meaning.PRIVILEGE})
+_NUMBER_OF_WORD: Final = {"ON": "1", "OFF": "0"}
 
 
-def _plain(value: str) -> str:
+def _one_spelling(value: str) -> str:
     """Return a value in one spelling, to compare the server's with ours: ON and 1 are
     the same."""
     word = value.strip("'").upper()
-    return _WORDS.get(word, word)
+    return _NUMBER_OF_WORD.get(word, word)
 
 
-def _require_packets(shown: str | None) -> None:
-    if shown is None or int(shown) < LEAST_PACKET:
+def _require_packet_size(size: str | None) -> None:
+    if size is None or int(size) < LEAST_PACKET_BYTES:
         raise ServerSettings(
-            f"max_allowed_packet is {shown}, which is too small for Lockstep's statements",
+            f"max_allowed_packet is {size}, which is too small for Lockstep's statements",
             hint=f"set global max_allowed_packet = {1 << 26}; (and put it into the server's "
             "configuration)",
         )
@@ -485,12 +492,12 @@ class Dialect:
     """A server's product and version. `version`: a number such as 90704 for 9.7.4, 0 if
     it is unknown."""
 
-    mariadb: bool
+    is_mariadb: bool
     version: int
 
     def mysql_from(self, major: int, minor: int = 0, patch: int = 0) -> bool:
         """Return whether this is MySQL of that version or later."""
-        return not self.mariadb and self.version >= major * 10_000 + minor * 100 + patch
+        return not self.is_mariadb and self.version >= major * 10_000 + minor * 100 + patch
 
 
 def read_dialect(cursor: Cursor) -> Dialect:

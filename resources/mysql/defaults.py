@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Any, Final
 
 import pymysql
@@ -20,18 +21,20 @@ from lockstep.pipeline.schema.model import ColumnSchema, TableSchema, ValueDefau
 from lockstep.pipeline.values.table import TableName
 from lockstep.resources.mysql.select import quoted, quoted_table
 
-_BRIEFLY: Final = "set session lock_wait_timeout = 1"
+_SHORT_LOCK_WAIT: Final = "set session lock_wait_timeout = 1"
 """The queries wait at most 1 s for a session that alters a table."""
-_ENGINES: Final = frozenset({"innodb", "myisam", "aria", "rocksdb"})
+_LOCAL_ENGINES: Final = frozenset({"innodb", "myisam", "aria", "rocksdb"})
 """Other engines may fetch their tables from another server."""
 
-_FLOATS: Final = frozenset({"float", "double"})
-_BYTES: Final = frozenset({"binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"})
-_MOMENTS: Final = frozenset({"date", "datetime", "timestamp", "time"})
-_TEXTS: Final = frozenset(
+_FLOAT_TYPES: Final = frozenset({"float", "double"})
+_BYTE_TYPES: Final = frozenset(
+    {"binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"}
+)
+_MOMENT_TYPES: Final = frozenset({"date", "datetime", "timestamp", "time"})
+_TEXT_TYPES: Final = frozenset(
     {"char", "varchar", "tinytext", "text", "mediumtext", "longtext", "enum", "set"}
 )
-_TABLES_AT_ONCE: Final = 40
+_TABLES_PER_STATEMENT: Final = 40
 """Largest number of tables in one statement. The statement opens a table once for each
 default."""
 
@@ -39,34 +42,30 @@ _CLIENT_ERRORS: Final = range(2000, 3000)
 """Numbers of the driver's own errors, such as a lost connection."""
 
 
-_Question = tuple[TableName, ColumnSchema]
+_ColumnOfTable = tuple[TableName, ColumnSchema]
 
 
-def with_values(cursor: Cursor, tables: Sequence[TableSchema]) -> tuple[TableSchema, ...]:
+def with_default_values(cursor: Cursor, tables: Sequence[TableSchema]) -> tuple[TableSchema, ...]:
     """Return the tables with the values of those defaults that only the server can
     compute. A default stays as it is written if the server gives no value to this
     account, or at present."""
-    questions = [
+    columns_by_table = [
         [
             (table.name, column)
             for column in table.columns
             if isinstance(column.default, WrittenDefault)
         ]
         for table in tables
-        if table.engine.lower() in _ENGINES
+        if table.engine.lower() in _LOCAL_ENGINES
     ]
-    questions = [question for question in questions if question]
-    if not questions:
+    columns_by_table = [columns for columns in columns_by_table if columns]
+    if not columns_by_table:
         return tuple(tables)
-    cursor.execute(_BRIEFLY)
+    cursor.execute(_SHORT_LOCK_WAIT)
     defaults: dict[tuple[TableName, str], str] = {}
-    for first in range(0, len(questions), _TABLES_AT_ONCE):
-        batch = [
-            question
-            for of_table in questions[first : first + _TABLES_AT_ONCE]
-            for question in of_table
-        ]
-        defaults.update(_answers(cursor, batch))
+    for first in range(0, len(columns_by_table), _TABLES_PER_STATEMENT):
+        batch = columns_by_table[first : first + _TABLES_PER_STATEMENT]
+        defaults.update(_read_defaults(cursor, [*chain.from_iterable(batch)]))
     return tuple(_with_defaults(table, defaults) for table in tables)
 
 
@@ -82,60 +81,63 @@ def _with_defaults(
     return replace(table, columns=tuple(columns))
 
 
-def _answers(
-    cursor: Cursor, questions: Sequence[_Question]
+def _read_defaults(
+    cursor: Cursor, columns: Sequence[_ColumnOfTable]
 ) -> Iterator[tuple[tuple[TableName, str], str]]:
     """Yield the values that the server gives. If it refuses the statement, try each
-    half of the questions, so that one refused default does not cost the others."""
+    half of the columns, so that one refused default does not cost the others."""
     try:
-        cursor.execute(f"select {', '.join(map(_subquery, questions))}")
+        cursor.execute(f"select {', '.join(map(_subquery, columns))}")
     except pymysql.MySQLError as error:
         if not error.args or error.args[0] in _CLIENT_ERRORS or not error.args[0]:
             raise
-        if len(questions) > 1:
-            middle = len(questions) // 2
-            yield from _answers(cursor, questions[:middle])
-            yield from _answers(cursor, questions[middle:])
+        if len(columns) > 1:
+            middle = len(columns) // 2
+            yield from _read_defaults(cursor, columns[:middle])
+            yield from _read_defaults(cursor, columns[middle:])
         return
-    for (table, column), answer in zip(questions, cursor.fetchone() or (), strict=False):
-        text = None if answer is None else _text(column, answer)
+    for (table, column), answer in zip(columns, cursor.fetchone() or (), strict=False):
+        text = None if answer is None else _literal(column, answer)
         if text is not None:
             yield (table, column.name), text
 
 
-def _subquery(question: _Question) -> str:
-    name, column = question
-    default, table = _selected(column, f"default(t.{quoted(column.name)})"), quoted_table(name)
+def _subquery(column_of_table: _ColumnOfTable) -> str:
+    name, column = column_of_table
+    default, table = (
+        _default_expression(column, f"default(t.{quoted(column.name)})"),
+        quoted_table(name),
+    )
     if column.nullable:
         return f"(select {default} from (select 1) z left join {table} t on false)"
     # A NULL then means that the table is empty, since the column itself cannot be NULL.
     return f"(select {default} from {table} t limit 1)"
 
 
-def _selected(column: ColumnSchema, default: str) -> str:
-    if column.type in _FLOATS:
+def _default_expression(column: ColumnSchema, default: str) -> str:
+    if column.type in _FLOAT_TYPES:
         return f"{default} * 1e0"  # FLOAT prints six digits
     if column.type == "bit":
         return f"{default} + 0"
-    if column.type in _BYTES:
+    if column.type in _BYTE_TYPES:
         return f"hex({default})"
-    if column.type in _TEXTS:
+    if column.type in _TEXT_TYPES:
         return f"hex(convert({default} using utf8mb4))"
     return f"cast({default} as char)"
 
 
-def _text(column: ColumnSchema, answer: Any) -> str | None:
+def _literal(column: ColumnSchema, answer: Any) -> str | None:
     """Return the value in the form of `ValueDefault`; None if it is no value of the
     column's type."""
     kind = column.type
-    if kind in _FLOATS:
+    if kind in _FLOAT_TYPES:
         return repr(float(answer))
     if kind == "bit":
         return f"b'{int(answer):b}'"
-    if kind in _BYTES:
+    if kind in _BYTE_TYPES:
         return f"0x{answer}"
-    if kind in _TEXTS:
+    if kind in _TEXT_TYPES:
         return bytes.fromhex(answer).decode()
-    if kind in _MOMENTS or kind == "year":
+    if kind in _MOMENT_TYPES or kind == "year":
         return str(answer)
     return plain_text(column, str(answer))

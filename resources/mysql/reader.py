@@ -48,16 +48,16 @@ from lockstep.resources.mysql.connection import (
     number_of,
     open_connection,
     read_dialect,
+    remove_read_timeout,
     text_of,
-    translated,
-    wait_long,
+    translate_errors,
 )
-from lockstep.resources.mysql.defaults import with_values
+from lockstep.resources.mysql.defaults import with_default_values
 from lockstep.resources.mysql.receiving import ReadingCursor
 from lockstep.resources.mysql.schemas import read_schemas
 from lockstep.resources.mysql.select import BEGIN, keep_warnings, quoted_table, select_rows
-from lockstep.resources.mysql.visible_tables import may_not_be_read
-from lockstep.resources.mysql.watcher import watched
+from lockstep.resources.mysql.visible_tables import unreadable_table_error
+from lockstep.resources.mysql.watcher import watch
 from lockstep.resources.mysql.watermarks import (
     Watermark,
     has_snapshots,
@@ -71,7 +71,7 @@ from lockstep.resources.mysql.watermarks import (
 _LOCK_SECONDS: Final = 2
 """Seconds that LOCK TABLES waits. Writers queue up after it, so it must not wait long."""
 
-_NOT_LOCKED: Final = frozenset({1044, 1142, 1205, 1227})
+_LOCK_REFUSALS: Final = frozenset({1044, 1142, 1205, 1227})
 """ER_DBACCESS_DENIED_ERROR, ER_TABLEACCESS_DENIED_ERROR, ER_LOCK_WAIT_TIMEOUT,
 ER_SPECIFIC_ACCESS_DENIED_ERROR."""
 
@@ -86,7 +86,7 @@ class ReadWatermarks:
     prepared: frozenset[Xid] | None
 
     @property
-    def quiet(self) -> bool:
+    def is_quiet(self) -> bool:
         """True if nothing was logged between the marks."""
         return self.low == self.high
 
@@ -102,56 +102,60 @@ class OpenedRead:
 
 
 @dataclass(frozen=True, slots=True)
-class MarkedRead:
-    """A read of one table that is to be opened. `cursor` reads; `questions` is a cursor
-    of the other session. `key`, `where` and `index_hint`: as in `select_rows`."""
+class TableRead:
+    """A read of one table that is to be opened. `cursor` reads; `query_cursor` belongs
+    to the other session. `key`, `where` and `index_hint`: as in `select_rows`."""
 
     cursor: ReadingCursor
-    questions: Cursor
+    query_cursor: Cursor
     structure: TableStructure
     dialect: Dialect
     key: frozenset[str]
     where: str | None = None
     index_hint: str = ""
 
-    def once(self) -> OpenedRead:
+    def open_once(self) -> OpenedRead:
         """Open the read once, even if something is logged between its marks."""
         if self._has_snapshots():
-            return self._selected(self._snapshot())
-        low = low_mark(self.questions, self.dialect)
-        prepared = prepared_transactions(self.questions)
+            return self._open_at(self._begin_snapshot())
+        low = low_mark(self.query_cursor, self.dialect)
+        prepared = prepared_transactions(self.query_cursor)
         batches = self._select()  # holds the table's lock from here on
-        marks = ReadWatermarks(low, high_mark(self.questions, self.dialect), prepared)
+        marks = ReadWatermarks(low, high_mark(self.query_cursor, self.dialect), prepared)
         return OpenedRead(marks, low.at == marks.high.at, batches)
 
-    def exactly(self) -> OpenedRead:
+    def open_exactly(self) -> OpenedRead:
         """Open the read with equal marks if possible: at a moment without writes, else
         under a lock of the table, else by waiting longer for a moment without
         writes."""
         if not self._has_snapshots():
-            return self._held() or self.once()
-        marks = self._quiet(QUIET)
-        if marks.quiet:
-            return self._selected(marks)
-        return self._locked() or self._selected(self._quiet(QUIET_WITHOUT_LOCK))
+            return self._open_with_lock() or self.open_once()
+        marks = self._snapshot_when_quiet(QUIET)
+        if marks.is_quiet:
+            return self._open_at(marks)
+        return self._open_under_lock() or self._open_at(
+            self._snapshot_when_quiet(QUIET_WITHOUT_LOCK)
+        )
 
     def _has_snapshots(self) -> bool:
         """Return whether the engine has snapshots. Raise `StructureMoved` if there is
         no such table."""
-        snapshots = has_snapshots(self.questions, self.structure.name)
+        snapshots = has_snapshots(self.query_cursor, self.structure.name)
         if snapshots is None:
-            raise moved(self.structure.name, "it was dropped, or the account may not see it")
+            raise structure_moved(
+                self.structure.name, "it was dropped, or the account may not see it"
+            )
         return snapshots
 
-    def _quiet(self, retry: Retry) -> ReadWatermarks:
+    def _snapshot_when_quiet(self, retry: Retry) -> ReadWatermarks:
         """Open snapshots until the marks are equal; return the marks of the last one."""
         for _ in retry.tries():
-            marks = self._snapshot(COMMITTED_SOON)
-            if marks.quiet:
+            marks = self._begin_snapshot(COMMITTED_SOON)
+            if marks.is_quiet:
                 break
         return marks
 
-    def _snapshot(self, patience: Retry = COMMITTED) -> ReadWatermarks:
+    def _begin_snapshot(self, retry: Retry = COMMITTED) -> ReadWatermarks:
         """Open a snapshot and return the marks around it, which are equal if its place
         is known.
 
@@ -161,21 +165,21 @@ class MarkedRead:
         XA RECOVER lists a transaction that was prepared since then, unless it was
         committed meanwhile; the count of XA COMMITs shows that.
         """
-        low = low_mark(self.questions, self.dialect, patience=patience)
-        commits = xa_commit_count(self.questions)
-        prepared = prepared_transactions(self.questions)
+        low = low_mark(self.query_cursor, self.dialect, retry=retry)
+        commit_count = xa_commit_count(self.query_cursor)
+        prepared = prepared_transactions(self.query_cursor)
         self.cursor.execute(BEGIN)
         place = snapshot_place(self.cursor)
         if place is None:
-            return ReadWatermarks(low, high_mark(self.questions, self.dialect), prepared)
+            return ReadWatermarks(low, high_mark(self.query_cursor, self.dialect), prepared)
         low = replace(low, at=place)
-        since = prepared_transactions(self.questions)
-        no_commits = commits is not None and xa_commit_count(self.questions) == commits
-        if prepared is None or since is None or not no_commits:
+        prepared_later = prepared_transactions(self.query_cursor)
+        no_commits = commit_count is not None and xa_commit_count(self.query_cursor) == commit_count
+        if prepared is None or prepared_later is None or not no_commits:
             return ReadWatermarks(low, low, None)
-        return ReadWatermarks(low, low, prepared | since)
+        return ReadWatermarks(low, low, prepared | prepared_later)
 
-    def _selected(self, marks: ReadWatermarks) -> OpenedRead:
+    def _open_at(self, marks: ReadWatermarks) -> OpenedRead:
         return OpenedRead(marks, marks.low.at == marks.high.at, self._select())
 
     def _select(self) -> Iterator[pa.RecordBatch]:
@@ -183,35 +187,35 @@ class MarkedRead:
             self.cursor, self.structure, self.key, where=self.where, index_hint=self.index_hint
         )
 
-    def _locked(self) -> OpenedRead | None:
+    def _open_under_lock(self) -> OpenedRead | None:
         """Open the snapshot under a lock of the table: all writers have committed and
         none can write. Return None if the account may not lock the table, or the lock
         is not granted in time."""
-        if not self._lock(self.questions):
+        if not self._try_lock(self.query_cursor):
             return None
-        marks = self._now()
+        marks = self._present_marks()
         self.cursor.execute(BEGIN)
         batches = self._select()
-        self.questions.execute("unlock tables")
+        self.query_cursor.execute("unlock tables")
         return OpenedRead(marks, exact=True, batches=batches)
 
-    def _held(self) -> OpenedRead | None:
+    def _open_with_lock(self) -> OpenedRead | None:
         """Open the read under a lock, for an engine without snapshots. The reading
         session holds the lock to its end, because such a read blocks writers anyway."""
-        if not self._lock(self.cursor):
+        if not self._try_lock(self.cursor):
             return None
-        return OpenedRead(self._now(), exact=True, batches=self._select())
+        return OpenedRead(self._present_marks(), exact=True, batches=self._select())
 
-    def _now(self) -> ReadWatermarks:
-        mark = high_mark(self.questions, self.dialect)
-        return ReadWatermarks(mark, mark, prepared_transactions(self.questions))
+    def _present_marks(self) -> ReadWatermarks:
+        mark = high_mark(self.query_cursor, self.dialect)
+        return ReadWatermarks(mark, mark, prepared_transactions(self.query_cursor))
 
-    def _lock(self, cursor: Cursor) -> bool:
+    def _try_lock(self, cursor: Cursor) -> bool:
         cursor.execute(f"set session lock_wait_timeout = {_LOCK_SECONDS}")
         try:
             cursor.execute(f"lock tables {quoted_table(self.structure.name)} read")
         except pymysql.MySQLError as error:
-            if error.args[0] not in _NOT_LOCKED:
+            if error.args[0] not in _LOCK_REFUSALS:
                 raise
             return False
         return True
@@ -230,26 +234,26 @@ def require_unchanged(
     visibility."""
     schemas = read_schemas(cursor, [structure.name])
     if not schemas:
-        raise moved(structure.name, "it was dropped")
+        raise structure_moved(structure.name, "it was dropped")
     now = row_structure(schemas[0])
     if now.fingerprint != structure.fingerprint:
-        raise moved(structure.name, _difference(structure, now))
+        raise structure_moved(structure.name, _difference(structure, now))
     if isinstance(table, TableSchema):
-        columns, expected = with_values(cursor, schemas)[0].columns, table.columns
+        columns, expected = with_default_values(cursor, schemas)[0].columns, table.columns
         if rows_only:
-            columns, expected = _of_rows(columns), _of_rows(expected)
+            columns, expected = _relevant_to_rows(columns), _relevant_to_rows(expected)
         if columns != expected:
-            raise moved(structure.name, _redefined(expected, columns))
+            raise structure_moved(structure.name, _redefinition(expected, columns))
 
 
-def _of_rows(columns: Sequence[ColumnSchema]) -> tuple[ColumnSchema, ...]:
+def _relevant_to_rows(columns: Sequence[ColumnSchema]) -> tuple[ColumnSchema, ...]:
     """Return the columns without the attributes that do not affect existing rows."""
     return tuple(
         replace(column, default=None, on_update=False, invisible=False) for column in columns
     )
 
 
-def _redefined(expected: Sequence[ColumnSchema], now: Sequence[ColumnSchema]) -> str:
+def _redefinition(expected: Sequence[ColumnSchema], now: Sequence[ColumnSchema]) -> str:
     """Return a phrase about differences that no row image shows, such as another
     collation."""
     pairs = zip(expected, now, strict=True)
@@ -258,7 +262,7 @@ def _redefined(expected: Sequence[ColumnSchema], now: Sequence[ColumnSchema]) ->
 
 
 def _difference(expected: TableStructure, now: TableStructure) -> str:
-    names = [[column.name for column in each.columns] for each in (expected, now)]
+    names = [[column.name for column in structure.columns] for structure in (expected, now)]
     if names[0] != names[1]:
         return f"columns {', '.join(names[1])} instead of {', '.join(names[0])}"
     pairs = zip(expected.columns, now.columns, strict=True)
@@ -268,7 +272,7 @@ def _difference(expected: TableStructure, now: TableStructure) -> str:
     return "its primary key differs"
 
 
-def moved(table: TableName, difference: str) -> StructureMoved:
+def structure_moved(table: TableName, difference: str) -> StructureMoved:
     """Return the error for a table with another structure. `difference`: a phrase for
     the message."""
     return StructureMoved(
@@ -277,30 +281,32 @@ def moved(table: TableName, difference: str) -> StructureMoved:
     )
 
 
-_LOST: Final = frozenset({0, 2006, 2013, 2055})
+_LOST_ERRORS: Final = frozenset({0, 2006, 2013, 2055})
 """CR_SERVER_GONE_ERROR, CR_SERVER_LOST, CR_SERVER_LOST_EXTENDED; the driver's 0 for a
 closed session."""
 
-_MOVED: Final = frozenset({1049, 1054, 1146, 1176, 1412})
+_MOVED_ERRORS: Final = frozenset({1049, 1054, 1146, 1176, 1412})
 """ER_BAD_DB_ERROR, ER_BAD_FIELD_ERROR, ER_NO_SUCH_TABLE, ER_KEY_DOES_NOT_EXITS,
 ER_TABLE_DEF_CHANGED."""
 
 
 @contextmanager
-def reading(settings: ConnectionSettings, *, patient: bool = False) -> Iterator[ReadingCursor]:
+def reading_cursor(
+    settings: ConnectionSettings, *, without_timeout: bool = False
+) -> Iterator[ReadingCursor]:
     """Yield an unbuffered cursor in a session of its own. If rows are left at the end,
-    the connection is cut instead of reading them. `patient`: the first row may take
-    longer than the read timeout; a watcher is needed then (`watcher.watched`)."""
-    with translated(settings):
+    the connection is cut instead of reading them. `without_timeout`: the first row may
+    take longer than the read timeout; a watcher is needed then (`watcher.watch`)."""
+    with translate_errors(settings):
         connection = open_connection(settings)
         cursor = connection.cursor(ReadingCursor)
         try:
             keep_warnings(cursor)
-            if patient:
-                wait_long(connection)
+            if without_timeout:
+                remove_read_timeout(connection)
             yield cursor
         finally:
-            _leave(connection, cursor)
+            _close_session(connection, cursor)
 
 
 def has_no_row(cursor: Cursor, table: TableName) -> bool:
@@ -309,7 +315,7 @@ def has_no_row(cursor: Cursor, table: TableName) -> bool:
     try:
         cursor.execute(f"select 1 from {quoted_table(table)} limit 1")
     except pymysql.MySQLError as error:
-        if not error.args or error.args[0] in _LOST:
+        if not error.args or error.args[0] in _LOST_ERRORS:
             raise
         return False
     return not cursor.fetchall()
@@ -325,15 +331,15 @@ def open_snapshot(
 ) -> Iterator[TableSnapshot]:
     """See `pipeline.ports.SourceServer.snapshot`."""
     with (
-        reading(settings) as cursor,
-        watched(settings, cursor, table.name, Patience(0.0)) as read,
+        reading_cursor(settings) as cursor,
+        watch(settings, cursor, table.name, Patience(0.0)) as read,
     ):
         with read.raising_busy():
-            snapshot = take(settings, cursor, table, columns, exact=exact)
+            snapshot = take_snapshot(settings, cursor, table, columns, exact=exact)
         yield replace(snapshot, batches=read.raising_busy_in(snapshot.batches))
 
 
-def take(
+def take_snapshot(
     settings: ConnectionSettings,
     cursor: ReadingCursor,
     table: TableSchema | TableStructure,
@@ -344,38 +350,38 @@ def take(
     index_hint: str = "",
     rows_only: bool = False,
 ) -> TableSnapshot:
-    """Open a snapshot, which lasts as long as the session of `cursor` (from `reading`).
-    `where`: a condition in complete SQL for the rows to read, with its `index_hint`.
-    `rows_only`: as in `require_unchanged`."""
+    """Open a snapshot, which lasts as long as the session of `cursor` (from
+    `reading_cursor`). `where`: a condition in complete SQL for the rows to read, with
+    its `index_hint`. `rows_only`: as in `require_unchanged`."""
     structure = row_structure(table) if isinstance(table, TableSchema) else table
     key = key_columns(table) if isinstance(table, TableSchema) else frozenset(structure.primary_key)
-    read = _narrowed(structure, columns)
-    schema = arrow_schema(read)
+    selected = _narrow(structure, columns)
+    schema = arrow_schema(selected)
     with (
-        connect(settings) as asking,
-        asking.cursor() as questions,
-        explained(settings, structure.name, structure.names),
+        connect(settings) as query_connection,
+        query_connection.cursor() as query_cursor,
+        translate_table_errors(settings, structure.name, structure.names),
     ):
-        marked = MarkedRead(
-            cursor, questions, read, read_dialect(questions), key, where, index_hint
+        read = TableRead(
+            cursor, query_cursor, selected, read_dialect(query_cursor), key, where, index_hint
         )
-        opened = marked.exactly() if exact else marked.once()
-        require_unchanged(questions, table, structure, rows_only=rows_only)
+        opened = read.open_exactly() if exact else read.open_once()
+        require_unchanged(query_cursor, table, structure, rows_only=rows_only)
     low, high = opened.marks.low, opened.marks.high
     return TableSnapshot(
         table=structure.name,
         schema=schema,
         low=low.at,
         high=high.at,
-        low_set=low.executed,
-        high_set=high.executed,
+        low_set=low.executed_set,
+        high_set=high.executed_set,
         exact=opened.exact,
-        batches=_with_errors(settings, structure, opened.batches),
+        batches=_translate_table_errors_in(settings, structure, opened.batches),
         prepared=opened.marks.prepared,
     )
 
 
-def _narrowed(structure: TableStructure, columns: Sequence[str] | None) -> TableStructure:
+def _narrow(structure: TableStructure, columns: Sequence[str] | None) -> TableStructure:
     """Return the structure with only the key and these columns, in the table's order.
     Raise ValueError for a column that the table lacks."""
     if columns is None:
@@ -388,20 +394,20 @@ def _narrowed(structure: TableStructure, columns: Sequence[str] | None) -> Table
 
 
 @contextmanager
-def explained(
+def translate_table_errors(
     settings: ConnectionSettings, table: TableName, columns: Sequence[str] = ()
 ) -> Iterator[None]:
-    """Translate errors as `translated` does, for statements about one table: an error
-    about that table becomes a TableError with the server's text."""
-    with translated(settings):
+    """Translate errors as `translate_errors` does, for statements about one table: an
+    error about that table becomes a TableError with the server's text."""
+    with translate_errors(settings):
         try:
             yield
         except pymysql.MySQLError as error:
             names = names_of(table, columns)
-            about = _table_error(settings, table, number_of(error), text_of(error), names)
-            if about is None:
+            table_error = _table_error(settings, table, number_of(error), text_of(error), names)
+            if table_error is None:
                 raise
-            raise about from error
+            raise table_error from error
         except UnicodeDecodeError as error:
             raise TableError(
                 "the source sent text that is not UTF-8",
@@ -414,8 +420,8 @@ def _table_error(
 ) -> StructureMoved | TableError | None:
     """Return the error for the table; None if the server's error is not about this
     table only."""
-    if number in _MOVED:
-        return moved(table, text)
+    if number in _MOVED_ERRORS:
+        return structure_moved(table, text)
     message = explanation(number, text, names)
     match meaning_of(number):
         case Meaning.BUSY:
@@ -423,7 +429,7 @@ def _table_error(
                 f"the table could not be read now: {message}", hint="the next run tries it again"
             )
         case Meaning.PRIVILEGE:
-            return may_not_be_read(
+            return unreadable_table_error(
                 settings, table, f"the account may not read the table: {message}"
             )
         case Meaning.REFUSED:
@@ -435,17 +441,17 @@ def _table_error(
             return None
 
 
-def _with_errors(
+def _translate_table_errors_in(
     settings: ConnectionSettings, table: TableStructure, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    with explained(settings, table.name, table.names):
+    with translate_table_errors(settings, table.name, table.names):
         yield from batches
 
 
-def _leave(connection: pymysql.Connection[Any], cursor: ReadingCursor) -> None:
+def _close_session(connection: pymysql.Connection[Any], cursor: ReadingCursor) -> None:
     """Close the session. PyMySQL would first read the rest of a result; this cuts the
     connection."""
-    if cursor.answer is not None and cursor.answer.leave():
+    if cursor.answer is not None and cursor.answer.abandon():
         return
     stream: Any = connection
     result = stream._result

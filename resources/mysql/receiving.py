@@ -44,30 +44,34 @@ from lockstep.pipeline.resultset.packets import Definition
 from lockstep.pipeline.values.errors import SourceUnavailable
 from lockstep.pipeline.values.gtid import GtidSet
 from lockstep.pipeline.values.position import Coordinates
-from lockstep.resources.mysql.connection import ConnectionSettings, open_connection, translated
+from lockstep.resources.mysql.connection import (
+    ConnectionSettings,
+    open_connection,
+    translate_errors,
+)
 
 BUFFER_BYTES: Final = 1 << 20
-BUFFERS: Final = 6
+BUFFER_COUNT: Final = 6
 """Number of buffers of a stream."""
-_HALF: Final = BUFFER_BYTES // 2
-_RESET: Final = struct.pack("ii", 1, 0)
+_HALF_BUFFER: Final = BUFFER_BYTES // 2
+_RESET_ON_CLOSE: Final = struct.pack("ii", 1, 0)
 """SO_LINGER of 0 seconds: closing the socket discards its data and resets the
 connection (socket(7))."""
 
 
 @dataclass(frozen=True, slots=True)
-class Stream:
-    """A kind of stream. `name`: in messages; `headroom`: free bytes before each piece;
-    `patience`: milliseconds that a piece waits for more bytes while it is not half
-    full."""
+class StreamKind:
+    """A kind of stream. `name`: in messages; `headroom_bytes`: free bytes before each
+    piece; `patience_milliseconds`: time that a piece waits for more bytes while
+    it is not half full."""
 
     name: str
-    headroom: int
-    patience: int
+    headroom_bytes: int
+    patience_milliseconds: int
 
 
-DUMP: Final = Stream("log", HEADROOM, 0)
-ANSWER: Final = Stream("answer", 0, 2)
+DUMP_STREAM: Final = StreamKind("log", HEADROOM, 0)
+ANSWER_STREAM: Final = StreamKind("answer", 0, 2)
 """A server sends a table's rows as it reads them; waiting a little gives fewer, larger
 pieces."""
 
@@ -80,65 +84,65 @@ class Receiver:
     """Reads `sock` in a thread until the end of the stream. Each wait for data is
     limited by the timeout of the socket."""
 
-    def __init__(self, sock: socket.socket, stream: Stream = DUMP) -> None:
+    def __init__(self, sock: socket.socket, stream: StreamKind = DUMP_STREAM) -> None:
         self._sock = sock
         self._stream = stream
-        self._wake, self._waker = os.pipe()
-        self._readable = select.poll()  # `select` would fail with file descriptors above 1023
-        self._readable.register(sock, select.POLLIN)
-        self._readable.register(self._wake, select.POLLIN)
-        self._free: queue.SimpleQueue[npt.NDArray[np.uint8] | None] = queue.SimpleQueue()
-        self._full: queue.SimpleQueue[Received | BaseException] = queue.SimpleQueue()
-        for _ in range(BUFFERS):
-            self._free.put(np.empty(stream.headroom + BUFFER_BYTES, np.uint8))
+        self._stop_reader, self._stop_writer = os.pipe()
+        self._poll = select.poll()  # `select` would fail with file descriptors above 1023
+        self._poll.register(sock, select.POLLIN)
+        self._poll.register(self._stop_reader, select.POLLIN)
+        self._free_buffers: queue.SimpleQueue[npt.NDArray[np.uint8] | None] = queue.SimpleQueue()
+        self._pieces: queue.SimpleQueue[Received | BaseException] = queue.SimpleQueue()
+        for _ in range(BUFFER_COUNT):
+            self._free_buffers.put(np.empty(stream.headroom_bytes + BUFFER_BYTES, np.uint8))
         self._thread = threading.Thread(
-            target=self._read, name=f"lockstep-{stream.name}", daemon=True
+            target=self._fill_buffers, name=f"lockstep-{stream.name}", daemon=True
         )
 
-    def received(self) -> Iterator[Received]:
+    def pieces(self) -> Iterator[Received]:
         """Yield the pieces in order, then raise the thread's error if there is one. A
         piece is valid until the next one is requested."""
         self._thread.start()
         while True:
-            piece = self._full.get()
+            piece = self._pieces.get()
             if isinstance(piece, BaseException):
                 raise piece
             yield piece
-            self._free.put(piece.data)
+            self._free_buffers.put(piece.data)
 
     def close(self) -> None:
         """End the thread, and let closing the socket reset the connection: a server
         that waits to send the rest then ends its dump at once. Otherwise it might wait
         for minutes, during which it cannot purge its log files."""
         with suppress(OSError):
-            self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+            self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
             self._sock.shutdown(socket.SHUT_RDWR)
         self.stop()
 
     def stop(self) -> None:
         """End the thread, and leave the connection usable: for callers that have read
         the whole answer."""
-        if self._waker < 0:
+        if self._stop_writer < 0:
             return
-        self._free.put(None)
-        os.write(self._waker, b"\0")
+        self._free_buffers.put(None)
+        os.write(self._stop_writer, b"\0")
         if self._thread.is_alive():
             self._thread.join()
-        os.close(self._wake)
-        os.close(self._waker)
-        self._waker = -1
+        os.close(self._stop_reader)
+        os.close(self._stop_writer)
+        self._stop_writer = -1
 
-    def _read(self) -> None:
+    def _fill_buffers(self) -> None:
         try:
-            while (data := self._free.get()) is not None:
-                self._full.put(self._fill(data))
+            while (data := self._free_buffers.get()) is not None:
+                self._pieces.put(self._fill(data))
         except BaseException as error:  # noqa: BLE001 - raised in the consumer's thread
-            self._full.put(error)
+            self._pieces.put(error)
 
     def _fill(self, data: npt.NDArray[np.uint8]) -> Received:
         """Fill at least half of the buffer, or as much as arrives in time."""
-        view, begin = data.data, self._stream.headroom
-        self._require_bytes()
+        view, begin = data.data, self._stream.headroom_bytes
+        self._await_bytes()
         at = begin
         while True:
             count = self._sock.recv_into(view[at:])
@@ -152,10 +156,10 @@ class Receiver:
                     hint="run again; if that fails, look at the server's error log",
                 )
             at += count
-            if at - begin >= _HALF or not self._wait(self._stream.patience):
+            if at - begin >= _HALF_BUFFER or not self._wait(self._stream.patience_milliseconds):
                 return Received(data, begin, at)
 
-    def _require_bytes(self) -> None:
+    def _await_bytes(self) -> None:
         """Wait for bytes. Raise TimeoutError if none arrive within the socket's
         timeout."""
         seconds = self._sock.gettimeout()
@@ -167,18 +171,18 @@ class Receiver:
         waits without a limit."""
         if isinstance(self._sock, ssl.SSLSocket) and self._sock.pending():
             return True
-        ready = self._readable.poll(milliseconds)
-        if any(file == self._wake for file, _ in ready):
+        ready = self._poll.poll(milliseconds)
+        if any(file == self._stop_reader for file, _ in ready):
             raise _Stopped
         return bool(ready)
 
 
 _PREPARE, _EXECUTE, _CLOSE = 0x16, 0x17, 0x19
-_PREPARED: Final = struct.Struct("<xIHH")
+_PREPARE_ANSWER: Final = struct.Struct("<xIHH")
 """The answer to COM_STMT_PREPARE: a zero byte, the statement's id (4 bytes), the number
 of its columns (2 bytes) and of its parameters (2 bytes)."""
 
-_RUN: Final = struct.Struct("<IBI")
+_EXECUTE_CONTENT: Final = struct.Struct("<IBI")
 """The content of COM_STMT_EXECUTE: the statement's id (4 bytes), flags (1 byte; 0: no
 cursor), and the iteration count (4 bytes; always 1)."""
 
@@ -202,7 +206,7 @@ class ReadingCursor(SSCursor):
 
 class Answer:
     """The answer to one statement. `definitions`: the types of its columns. `sequence`:
-    the sequence number of the first row's packet. `closed`: `leave` closed the
+    the sequence number of the first row's packet. `is_abandoned`: `abandon` closed the
     connection before the answer's end."""
 
     def __init__(self, connection: pymysql.Connection[Cursor], statement: str) -> None:
@@ -212,18 +216,18 @@ class Answer:
         self._stream = stream
         self._stream._execute_command(_PREPARE, statement)
         prepared = self._stream._read_packet().get_all_data()
-        self._number, columns, parameters = _PREPARED.unpack_from(prepared)
+        self._statement_id, columns, parameters = _PREPARE_ANSWER.unpack_from(prepared)
         if parameters:
             raise ValueError("the statement has parameters")
-        self._definitions(columns)  # the answer repeats them
-        self._stream._execute_command(_EXECUTE, _RUN.pack(self._number, 0, 1))
+        self._read_definitions(columns)  # the answer repeats them
+        self._stream._execute_command(_EXECUTE, _EXECUTE_CONTENT.pack(self._statement_id, 0, 1))
         columns = self._stream._read_packet().read_length_encoded_integer()
-        self.definitions = self._definitions(columns)
+        self.definitions = self._read_definitions(columns)
         self.sequence: int = self._stream._next_seq_id
-        self.closed = False
-        self._receiver: Receiver | None = Receiver(self._stream._sock, ANSWER)
+        self.is_abandoned = False
+        self._receiver: Receiver | None = Receiver(self._stream._sock, ANSWER_STREAM)
 
-    def _definitions(self, count: int) -> list[Definition]:
+    def _read_definitions(self, count: int) -> list[Definition]:
         packets = [self._stream._read_packet(FieldDescriptorPacket) for _ in range(count)]
         self._stream._read_packet()  # EOF
         return [
@@ -240,7 +244,7 @@ class Answer:
         first = np.frombuffer(self._stream._rfile.read(len(read_ahead)), np.uint8).copy()
         yield Received(first, 0, len(first))
         if self._receiver is not None:
-            yield from self._receiver.received()
+            yield from self._receiver.pieces()
 
     def finish(self) -> None:
         """Stop receiving after the last packet; the connection can be used again."""
@@ -248,14 +252,14 @@ class Answer:
             self._receiver.stop()
             self._receiver = None
 
-    def forget(self) -> None:
+    def close_statement(self) -> None:
         """Ask the server to drop the prepared statement; it does not answer this
         command. An error means that the session has ended, and the statement with
         it."""
         with suppress(pymysql.MySQLError, OSError):
-            self._stream._execute_command(_CLOSE, struct.pack("<I", self._number))
+            self._stream._execute_command(_CLOSE, struct.pack("<I", self._statement_id))
 
-    def leave(self) -> bool:
+    def abandon(self) -> bool:
         """Close the connection if the answer was not read to its end; return whether it
         was closed here."""
         if self._receiver is None:
@@ -263,7 +267,7 @@ class Answer:
         self._receiver.close()
         self._receiver = None
         self._stream._force_close()
-        self.closed = True
+        self.is_abandoned = True
         return True
 
 
@@ -275,7 +279,7 @@ _ANNOTATE_ROWS: Final = 0x02
 computed from the sizes of events."""
 
 _THROUGH_GTID: Final = 0x04  # use the GTID set that the command contains
-_COMMAND = struct.Struct("<IHI")  # offset, flags, server id
+_OFFSET_COMMAND = struct.Struct("<IHI")  # offset, flags, server id
 _GTID_COMMAND = struct.Struct("<HII")  # flags, server id, length of the file's name
 MAX_OFFSET: Final = 0xFFFFFFFF
 """Largest offset that COM_BINLOG_DUMP can carry, in 32 bits."""
@@ -285,7 +289,7 @@ SERVER_IDS: Final = range(1 << 31, (1 << 31) + (1 << 24))
 servers. MariaDB ends a dump when another with the same id begins; if the older dump was
 just abandoned, it may answer neither (measured on 10.11)."""
 
-_SESSION = (
+_DUMP_VARIABLES = (
     ", @source_binlog_checksum = 'CRC32', @master_binlog_checksum = 'CRC32', "
     "@source_heartbeat_period = {heartbeat}, @master_heartbeat_period = {heartbeat}, "
     "@replica_uuid = '{id}', @slave_uuid = '{id}', @mariadb_slave_capability = 4"
@@ -296,38 +300,40 @@ the server does not take this dump for a reconnecting replica and end another du
 
 
 class MySqlDump:
-    """One dump of the log, which is opened when it is iterated over. `code`, `command`:
-    a command of the protocol and its content; `begins`: the place where the log is read
-    from, None for a dump after a GTID set."""
+    """One dump of the log, which is opened when it is iterated over. `code`, `content`:
+    those of the protocol's command; `begins`: the place where the log is read from,
+    None for a dump after a GTID set."""
 
     def __init__(
         self,
         settings: ConnectionSettings,
         code: int,
-        command: bytes,
+        content: bytes,
         *,
         begins: Coordinates | None = None,
     ) -> None:
         self.begins = begins
         self._settings = settings
         self._code = code
-        self._command = command
+        self._content = content
         self._connection: pymysql.Connection[Cursor] | None = None
         self._receiver: Receiver | None = None
 
     def __iter__(self) -> Iterator[Received]:
-        with translated(self._settings):
-            beat = int(self._settings.read_timeout / 3 * 1_000_000_000)
-            dumping = _SESSION.format(id=uuid.uuid4(), heartbeat=beat)
-            connection = self._connection = open_connection(self._settings, extra=dumping)
+        with translate_errors(self._settings):
+            heartbeat_nanoseconds = int(self._settings.read_timeout / 3 * 1_000_000_000)
+            variables = _DUMP_VARIABLES.format(id=uuid.uuid4(), heartbeat=heartbeat_nanoseconds)
+            connection = self._connection = open_connection(
+                self._settings, extra_assignments=variables
+            )
             # PyMySQL has no public call for other commands, nor for its socket. Its
             # buffer is empty here, because the answer to the last statement was read
             # completely.
             stream: Any = connection
-            stream._execute_command(self._code, self._command)
+            stream._execute_command(self._code, self._content)
             stream._sock.settimeout(self._settings.read_timeout)
             self._receiver = Receiver(stream._sock)
-            yield from self._receiver.received()
+            yield from self._receiver.pieces()
 
     def close(self) -> None:
         """Close the connection; the server notices that at its next write."""
@@ -340,30 +346,30 @@ class MySqlDump:
             self._connection = None
 
 
-def own_server_id() -> int:
+def random_server_id() -> int:
     """Return one of `SERVER_IDS` at random."""
     return SERVER_IDS[secrets.randbelow(len(SERVER_IDS))]
 
 
-def by_offset(start: Coordinates, server_id: int) -> tuple[int, bytes]:
+def offset_command(start: Coordinates, server_id: int) -> tuple[int, bytes]:
     """Return the code and the content of COM_BINLOG_DUMP from a position. Raise
     `ValueError` if the offset needs more than 32 bits."""
     if start.offset > MAX_OFFSET:
         raise ValueError(f"{start} is beyond 4 GiB")
     name = str(start.file).encode()
-    return _COM_BINLOG_DUMP, _COMMAND.pack(
+    return _COM_BINLOG_DUMP, _OFFSET_COMMAND.pack(
         start.offset, _NON_BLOCK | _ANNOTATE_ROWS, server_id
     ) + name
 
 
-def by_wide_offset(start: Coordinates, server_id: int) -> tuple[int, bytes]:
+def wide_offset_command(start: Coordinates, server_id: int) -> tuple[int, bytes]:
     """Return the code and the content of COM_BINLOG_DUMP_GTID with a file, a 64-bit
     offset and an empty GTID set, so that the server skips no transaction. Servers
     accept it only with gtid_mode=ON."""
     return _COM_BINLOG_DUMP_GTID, _gtid_command(str(start.file), start.offset, b"", server_id)
 
 
-def after_set(executed: GtidSet, server_id: int) -> tuple[int, bytes]:
+def gtid_set_command(executed: GtidSet, server_id: int) -> tuple[int, bytes]:
     """Return the code and the content of COM_BINLOG_DUMP_GTID for every transaction
     that is not in the set."""
     return _COM_BINLOG_DUMP_GTID, _gtid_command("", 4, encode_gtid_set(executed), server_id)
@@ -376,5 +382,5 @@ def _gtid_command(file: str, offset: int, data: bytes, server_id: int) -> bytes:
     name = file.encode()
     flags = _NON_BLOCK | (_THROUGH_GTID if data else 0)
     data = data or bytes(8)
-    head = _GTID_COMMAND.pack(flags, server_id, len(name))
-    return head + name + struct.pack("<QI", offset, len(data)) + data
+    header = _GTID_COMMAND.pack(flags, server_id, len(name))
+    return header + name + struct.pack("<QI", offset, len(data)) + data

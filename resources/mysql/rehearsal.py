@@ -30,7 +30,7 @@ from lockstep.pipeline.values.position import Coordinates, LogFile
 from lockstep.pipeline.values.table import Column, TableName, TableStructure
 
 _TEXT = Column("", "varchar", charset="utf8mb4")
-_COLUMNS: Final[tuple[tuple[Column, int, bytes], ...]] = (
+_LOG_COLUMNS: Final[tuple[tuple[Column, int, bytes], ...]] = (
     (Column("", "tinyint"), 1, b""),
     (Column("", "smallint"), 2, b""),
     (Column("", "mediumint"), 9, b""),
@@ -59,7 +59,7 @@ _COLUMNS: Final[tuple[tuple[Column, int, bytes], ...]] = (
 )
 """One column for each decoder of the log: column, type code and metadata."""
 
-_RESULT: Final[tuple[tuple[Column, Definition], ...]] = (
+_RESULT_COLUMNS: Final[tuple[tuple[Column, Definition], ...]] = (
     (Column("", "tinyint"), Definition(1, False, 4)),
     (Column("", "smallint"), Definition(2, False, 6)),
     (Column("", "int"), Definition(3, False, 11)),
@@ -78,18 +78,18 @@ _RESULT: Final[tuple[tuple[Column, Definition], ...]] = (
 """One column for each decoder of results: column and its definition in the result."""
 
 _EMPTY_OBJECT: Final = b"\x05\x00\x00\x00" + b"\x00\x00\x00\x04\x00"
-_START: Final = Coordinates(LogFile("binlog", 1), FIRST_OFFSET)
+_LOG_START: Final = Coordinates(LogFile("binlog", 1), FIRST_OFFSET)
 
 
 def rehearse() -> None:
     """Read the synthetic log and answer, so that all decoders are compiled and cached."""
-    buffer = TransactionBuffer(_START, wants=lambda _: True, spool=RefusingSpool())
+    buffer = TransactionBuffer(_LOG_START, wants=lambda _: True, spool=RefusingSpool())
     structure = TableStructure(
         TableName("rehearsal", "every_type"),
-        tuple(replace(column, name=f"c{n}") for n, (column, _, _) in enumerate(_COLUMNS)),
+        tuple(replace(column, name=f"c{n}") for n, (column, _, _) in enumerate(_LOG_COLUMNS)),
         ("c0",),
     )
-    data = _wire()
+    data = _log_packets()
     array = np.empty(HEADROOM + len(data), np.uint8)
     array[HEADROOM:] = np.frombuffer(data, np.uint8)
     buffer.put(Received(array, HEADROOM, len(array)))
@@ -107,23 +107,23 @@ def rehearse() -> None:
 
 def _rehearse_result() -> None:
     """Read a row of NULLs and the last packet."""
-    nulls = b"\0" + b"\xff" * ((len(_RESULT) + 9) // 8)
+    nulls = b"\0" + b"\xff" * ((len(_RESULT_COLUMNS) + 9) // 8)
     packets = bytes([len(nulls), 0, 0, 0]) + nulls + b"\x05\0\0\1\xfe\0\0\2\0"
     piece = Received(np.frombuffer(packets, np.uint8).copy(), 0, len(packets))
-    columns, definitions = zip(*_RESULT, strict=True)
+    columns, definitions = zip(*_RESULT_COLUMNS, strict=True)
     list(ResultBatches(columns, definitions, [piece], sequence=0))
 
 
-def _wire() -> bytes:
+def _log_packets() -> bytes:
     """Return the log's packets: a format description, a statement, a row."""
-    count = len(_COLUMNS)
-    codes = bytes(code for _, code, _ in _COLUMNS)
-    metadata = b"".join(data for _, _, data in _COLUMNS)
+    count = len(_LOG_COLUMNS)
+    type_codes = bytes(code for _, code, _ in _LOG_COLUMNS)
+    metadata = b"".join(data for _, _, data in _LOG_COLUMNS)
     names = b"\x09rehearsal\x00\x0aevery_type\x00"
     nulls = bytearray(b"\xff" * ((count + 7) // 8))
     nulls[(count - 1) >> 3] &= ~(1 << ((count - 1) & 7))
     identity = bytes(6) + b"\x01\x00"
-    table_map = identity + names + bytes([count]) + codes + bytes([len(metadata)]) + metadata
+    table_map = identity + names + bytes([count]) + type_codes + bytes([len(metadata)]) + metadata
     rows = identity + b"\x02\x00" + bytes([count]) + b"\xff" * len(nulls)
     events = (
         (EventType.FORMAT_DESCRIPTION, struct.pack("<H50sIB", 4, b"", 0, 19) + bytes(40) + b"\x01"),
@@ -136,10 +136,10 @@ def _wire() -> bytes:
         (EventType.XID, bytes(8)),
     )
     packets, offset = [], FIRST_OFFSET
-    for number, (kind, body) in enumerate(events, start=1):
+    for number, (event_type, body) in enumerate(events, start=1):
         size = HEADER.size + len(body) + CHECKSUM_BYTES
         offset += size
-        event = HEADER.pack(0, kind, 1, size, offset, 0) + body
+        event = HEADER.pack(0, event_type, 1, size, offset, 0) + body
         event += struct.pack("<I", zlib.crc32(event))
         packets.append(struct.pack("<I", 1 + size)[:3] + bytes([number, 0]) + event)
     return b"".join([*packets, b"\x05\x00\x00", bytes([len(events) + 1]), b"\xfe\x00\x00\x02\x00"])

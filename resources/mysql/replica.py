@@ -31,28 +31,28 @@ from lockstep.pipeline.values.survey import ReadReplica
 from lockstep.pipeline.values.table import TableName
 from lockstep.resources.mysql.chunks import next_bound, open_chunk
 from lockstep.resources.mysql.connection import ConnectionSettings, connect, read_dialect
-from lockstep.resources.mysql.reader import explained
+from lockstep.resources.mysql.reader import translate_table_errors
 from lockstep.resources.mysql.watermarks import Watermark, high_mark, low_mark, read_value
 
 _FILTERS: Final = re.compile(r"Replicate_(Do|Ignore|Wild|Rewrite)_\w+")
-_WAITS: Final = 1
+_WAIT_SECONDS: Final = 1
 """Seconds that one statement waits until the replica has executed a GTID set."""
 
 
 class Replica:
-    """Reads from `at`, a replica of `source`. Threads may share it: a place that one
-    thread found the replica to have reached is valid for all."""
+    """Reads from `replica`, a replica of `source`. Threads may share it: a place that
+    one thread found the replica to have reached is valid for all."""
 
-    def __init__(self, source: ConnectionSettings, at: ConnectionSettings) -> None:
-        self._source, self._replica = source, at
-        self._marks: dict[tuple[TableName, Coordinates], Watermark] = {}
+    def __init__(self, source: ConnectionSettings, replica: ConnectionSettings) -> None:
+        self._source, self._replica = source, replica
+        self._low_marks: dict[tuple[TableName, Coordinates], Watermark] = {}
 
     @contextmanager
     def chunk(
         self, schema: TableSchema, rows: Range, since: Coordinates | None, *, most_seconds: float
     ) -> Iterator[TableSnapshot]:
         """See `pipeline.ports.SourceServer.chunk`."""
-        low = self._caught_up(schema.name, since)
+        low = self._wait_for_low_mark(schema.name, since)
         with open_chunk(self._replica, schema, rows, most_seconds=most_seconds) as read:
             with connect(self._source) as connection, connection.cursor() as cursor:
                 high = high_mark(cursor, read_dialect(cursor))
@@ -60,8 +60,8 @@ class Replica:
                 read,
                 low=low.at,
                 high=high.at,
-                low_set=low.executed,
-                high_set=high.executed,
+                low_set=low.executed_set,
+                high_set=high.executed_set,
                 exact=False,
                 prepared=None,
             )
@@ -70,12 +70,12 @@ class Replica:
         self, schema: TableSchema, after: Bound | None, rows: int, since: Coordinates | None
     ) -> Bound | None:
         """See `pipeline.ports.SourceServer.next_bound`."""
-        self._caught_up(schema.name, since)
+        self._wait_for_low_mark(schema.name, since)
         names = [column.name for column in schema.columns]
         with (
             connect(self._replica) as connection,
             connection.cursor() as cursor,
-            explained(self._replica, schema.name, names),
+            translate_table_errors(self._replica, schema.name, names),
         ):
             return next_bound(cursor, schema, after, rows)
 
@@ -88,15 +88,15 @@ class Replica:
         """Return the replica, with an error and a hint if it may not be read from. Its
         lag does not count."""
         try:
-            with self._both() as (source, replica):
-                self._require_followed(source, replica)
-                self._require_nothing_more(source, replica)
+            with self._cursors() as (source, replica):
+                self._require_usable_settings(source, replica)
+                self._require_no_own_transactions(source, replica)
         except LockstepError as error:
             return ReadReplica(_name(self._replica), error.message, error.hint)
         return ReadReplica(_name(self._replica))
 
     @contextmanager
-    def _both(self) -> Iterator[tuple[Cursor, Cursor]]:
+    def _cursors(self) -> Iterator[tuple[Cursor, Cursor]]:
         """Yield cursors on the source and on the replica."""
         with (
             connect(self._source) as source_connection,
@@ -106,39 +106,39 @@ class Replica:
         ):
             yield source, replica
 
-    def _caught_up(self, table: TableName, since: Coordinates | None) -> Watermark:
+    def _wait_for_low_mark(self, table: TableName, since: Coordinates | None) -> Watermark:
         """Return a place of the source's log, not before `since`, up to which the
         replica has executed everything. Raise `TableBusy` if the replica does not reach
         it in time, `ServerSettings` if it may not be read from at all."""
-        if since is not None and (mark := self._marks.get((table, since))) is not None:
+        if since is not None and (mark := self._low_marks.get((table, since))) is not None:
             return mark
-        with self._both() as (source, replica):
-            self._require_followed(source, replica)
+        with self._cursors() as (source, replica):
+            self._require_usable_settings(source, replica)
             low = low_mark(source, read_dialect(source))
-            low = replace(low, executed=_executed(source))
-            self._await(replica, low.executed)
-            self._require_nothing_more(source, replica)
+            low = replace(low, executed_set=_executed_set(source))
+            self._wait_until_executed(replica, low.executed_set)
+            self._require_no_own_transactions(source, replica)
         if since is not None:
-            self._marks[table, since] = low
+            self._low_marks[table, since] = low
         return low
 
-    def _require_followed(self, source: Cursor, replica: Cursor) -> None:
+    def _require_usable_settings(self, source: Cursor, replica: Cursor) -> None:
         for cursor, settings in ((source, self._source), (replica, self._replica)):
-            if read_dialect(cursor).mariadb:
+            if read_dialect(cursor).is_mariadb:
                 raise ServerSettings(
                     f"tables can be read from a replica only on MySQL: {_name(settings)} "
                     "is a MariaDB",
                     hint="remove read_from, so that tables are read from the source itself",
                 )
-            if read_value(cursor, _MODE) != "ON":
+            if read_value(cursor, _GTID_MODE) != "ON":
                 raise ServerSettings(
                     f"tables cannot be read from a replica without MySQL's GTIDs: {_name(settings)}"
                     " has gtid_mode off",
                     hint="set gtid_mode = ON on both servers, or remove read_from",
                 )
-        with DictCursor(replica.connection) as asking:
-            asking.execute("show replica status")
-            for row in asking.fetchall():
+        with DictCursor(replica.connection) as status_cursor:
+            status_cursor.execute("show replica status")
+            for row in status_cursor.fetchall():
                 for name, value in row.items():
                     if value and _FILTERS.fullmatch(name):
                         raise ServerSettings(
@@ -147,9 +147,9 @@ class Replica:
                             hint="name a replica without filters as read_from, or remove it",
                         )
 
-    def _await(self, replica: Cursor, executed: str) -> None:
+    def _wait_until_executed(self, replica: Cursor, executed: str) -> None:
         for _ in REPLICA.tries():
-            replica.execute("select wait_for_executed_gtid_set(%s, %s)", (executed, _WAITS))
+            replica.execute("select wait_for_executed_gtid_set(%s, %s)", (executed, _WAIT_SECONDS))
             if replica.fetchone() in ((0,), ("0",)):
                 return
         raise TableBusy(
@@ -158,11 +158,11 @@ class Replica:
             hint="check that it replicates; the next run continues reading",
         )
 
-    def _require_nothing_more(self, source: Cursor, replica: Cursor) -> None:
+    def _require_no_own_transactions(self, source: Cursor, replica: Cursor) -> None:
         """Raise ServerSettings if the replica has transactions of its own: the source's
         log, which is captured, does not have them."""
         for _ in COMMITTED.tries():
-            executed = _executed(replica)
+            executed = _executed_set(replica)
             source.execute("select gtid_subtract(%s, @@global.gtid_executed)", (executed,))
             [(extra,)] = source.fetchall()
             if not extra:
@@ -174,10 +174,10 @@ class Replica:
         )
 
 
-_MODE: Final = "select @@global.gtid_mode"
+_GTID_MODE: Final = "select @@global.gtid_mode"
 
 
-def _executed(cursor: Cursor) -> str:
+def _executed_set(cursor: Cursor) -> str:
     return read_value(cursor, "select @@global.gtid_executed")
 
 
@@ -189,7 +189,7 @@ _SHOW_REPLICAS: Final = ("show replica status", "show all slaves status", "show 
 """The statements in the order in which they are tried: for MySQL 8.0.22 and newer, for
 MariaDB (it can have several sources), for older servers."""
 
-_LAG: Final = frozenset({"seconds_behind_source", "seconds_behind_master"})
+_LAG_COLUMNS: Final = frozenset({"seconds_behind_source", "seconds_behind_master"})
 
 
 def source_load(cursor: Cursor) -> SourceLoad:
@@ -211,22 +211,22 @@ def source_load(cursor: Cursor) -> SourceLoad:
 def _lags(cursor: Cursor) -> Iterator[float]:
     """Yield the replication lag in seconds behind each source from which this server
     replicates, if it is known."""
-    for question in _SHOW_REPLICAS:
-        with DictCursor(cursor.connection) as asking:
+    for statement in _SHOW_REPLICAS:
+        with DictCursor(cursor.connection) as status_cursor:
             try:
-                asking.execute(question)
+                status_cursor.execute(statement)
             except pymysql.MySQLError as error:
-                if error.args[0] not in _REFUSED:
+                if error.args[0] not in _REFUSALS:
                     raise
                 continue
-            for row in asking.fetchall():
+            for row in status_cursor.fetchall():
                 for name, value in row.items():
-                    if name.lower() in _LAG and value is not None:
+                    if name.lower() in _LAG_COLUMNS and value is not None:
                         yield float(value)
             return
 
 
-_REFUSED: Final = frozenset({1044, 1064, 1142, 1227})
+_REFUSALS: Final = frozenset({1044, 1064, 1142, 1227})
 """Errors of a server that does not know a statement or denies it to the account:
 ER_DBACCESS_DENIED_ERROR, ER_PARSE_ERROR, ER_TABLEACCESS_DENIED_ERROR,
 ER_SPECIFIC_ACCESS_DENIED_ERROR."""

@@ -54,7 +54,12 @@ from lockstep.pipeline.values.survey import covers, read_grants
 from lockstep.pipeline.values.table import SYSTEM_DATABASES, TableName
 from lockstep.resources.mysql.connection import Dialect, number_of, read_dialect
 from lockstep.resources.mysql.select import quoted_table
-from lockstep.resources.mysql.visible_tables import Scope, ask, hidden_in_part, scopes_of
+from lockstep.resources.mysql.visible_tables import (
+    Scope,
+    partly_visible_tables,
+    scopes_of,
+    select_by_table,
+)
 
 _DATABASES: Final = """
 select schema_name, default_character_set_name, default_collation_name
@@ -75,7 +80,7 @@ select table_schema, table_name, column_name, data_type, is_nullable, column_typ
  order by table_schema, table_name, ordinal_position
 """
 _KEYS: Final = """
-select table_schema, table_name, index_name, non_unique, index_type, HIDDEN,
+select table_schema, table_name, index_name, non_unique, index_type, INVISIBLE,
        column_name, sub_part, collation, EXPRESSION
   from information_schema.statistics where {where}
  order by table_schema, table_name, index_name, seq_in_index
@@ -83,7 +88,7 @@ select table_schema, table_name, index_name, non_unique, index_type, HIDDEN,
 """Words in upper case stand for columns or expressions that depend on the server's
 version."""
 
-_HASHING: Final = frozenset({"innodb", "myisam", "aria"})
+_HASHING_ENGINES: Final = frozenset({"innodb", "myisam", "aria"})
 """Engines of MariaDB that hash only the keys that are too long for a B-tree."""
 _ROW_FORMAT: Final = re.compile(r"row_format=(\w+)", re.IGNORECASE)
 
@@ -100,10 +105,12 @@ class ReadTables:
 def read_whole_tables(cursor: Cursor, names: Collection[TableName] | None = None) -> ReadTables:
     """Read tables as `read_schemas` does, but leave out those with a column that the
     account does not see."""
-    tables, unread = _read(cursor, names)
-    hidden = frozenset(hidden_in_part(cursor, [table.name for table in tables]))
-    unread |= dict.fromkeys(hidden, "the account has privileges on columns of the table only")
-    return ReadTables(tuple(table for table in tables if table.name not in hidden), unread)
+    tables, unread = _read_tables(cursor, names)
+    partly_visible = frozenset(partly_visible_tables(cursor, [table.name for table in tables]))
+    unread |= dict.fromkeys(
+        partly_visible, "the account has privileges on columns of the table only"
+    )
+    return ReadTables(tuple(table for table in tables if table.name not in partly_visible), unread)
 
 
 def read_schemas(
@@ -113,31 +120,33 @@ def read_schemas(
     exist, except tables with a visible column that the account may not read.
     `foreign_keys`: read these, too. Columns that the account does not see are not
     noticed: use this for tables that `read_whole_tables` returned before."""
-    return _read(cursor, names, foreign_keys=foreign_keys)[0]
+    return _read_tables(cursor, names, foreign_keys=foreign_keys)[0]
 
 
-def _read(
+def _read_tables(
     cursor: Cursor, names: Collection[TableName] | None, *, foreign_keys: bool = True
 ) -> tuple[tuple[TableSchema, ...], dict[TableName, str]]:
     dialect = read_dialect(cursor)
     wanted = None if names is None else frozenset(names)
     scopes = scopes_of(wanted)
     tables = dict(_tables(cursor, scopes))
-    columns, ordinals, refused = _columns(cursor, scopes, dialect)
-    hashing = {name for name, table in tables.items() if table.engine.lower() in _HASHING}
-    keys = _keys(cursor, scopes, dialect, hashing if dialect.mariadb else set())
-    references = read_foreign_keys(cursor, scopes, dialect) if foreign_keys else {}
+    columns, ordinals, refused_columns = _columns(cursor, scopes, dialect)
+    hashing_tables = {
+        name for name, table in tables.items() if table.engine.lower() in _HASHING_ENGINES
+    }
+    keys = _keys(cursor, scopes, dialect, hashing_tables if dialect.is_mariadb else set())
+    foreign_keys_by_table = read_foreign_keys(cursor, scopes, dialect) if foreign_keys else {}
     unread = {
-        name: f"the account may not read {', '.join(refused[name])} of the table"
+        name: f"the account may not read {', '.join(refused_columns[name])} of the table"
         for name in tables
-        if name in refused and (wanted is None or name in wanted)
+        if name in refused_columns and (wanted is None or name in wanted)
     }
     schemas = tuple(
         TableSchema(
             name,
             tuple(columns[name]),
             tuple(keys.get(name, ())),
-            references.get(name, ()),
+            foreign_keys_by_table.get(name, ()),
             table.collation.partition("_")[0] if table.collation else None,
             table.collation,
             table.engine,
@@ -145,11 +154,11 @@ def _read(
             table.partitioned,
             table.versioned,
             shown_places(ordinals[name], keys.get(name, ()))
-            if knows_hidden_places(dialect.version, mariadb=dialect.mariadb)
+            if knows_hidden_places(dialect.version, mariadb=dialect.is_mariadb)
             else (),
         )
         for name, table in tables.items()
-        if name in columns and name not in refused and (wanted is None or name in wanted)
+        if name in columns and name not in refused_columns and (wanted is None or name in wanted)
     )
     return schemas, unread
 
@@ -160,18 +169,18 @@ def read_databases(cursor: Cursor) -> tuple[DatabaseSchema, ...]:
     it."""
     cursor.execute(_DATABASES)
     rows = [
-        (name, utf8(charset) or "", utf8(collation) or "")
+        (name, with_utf8mb3(charset) or "", with_utf8mb3(collation) or "")
         for name, charset, collation in cursor.fetchall()
-        if name.lower() not in SYSTEM_DATABASES or name == SYSTEM
+        if name.lower() not in SYSTEM_DATABASES or name == MYSQL_DATABASE
     ]
-    own = [name for name, *_ in rows if name != SYSTEM]
-    code = read_all_code(cursor, own, read_dialect(cursor))
+    own_names = [name for name, *_ in rows if name != MYSQL_DATABASE]
+    code = read_all_code(cursor, own_names, read_dialect(cursor))
     return tuple(DatabaseSchema(*row, code[row[0]]) for row in rows if row[0] in code)
 
 
 @dataclass(frozen=True, slots=True)
-class _Table:
-    """What information_schema.tables shows of a table."""
+class _TableRow:
+    """A row of information_schema.tables."""
 
     engine: str
     collation: str | None
@@ -180,14 +189,14 @@ class _Table:
     versioned: bool
 
 
-def _tables(cursor: Cursor, scopes: Sequence[Scope]) -> Iterator[tuple[TableName, _Table]]:
-    for name, (engine, collation, options, kind) in ask(cursor, _TABLES, scopes):
+def _tables(cursor: Cursor, scopes: Sequence[Scope]) -> Iterator[tuple[TableName, _TableRow]]:
+    for name, (engine, collation, options, kind) in select_by_table(cursor, _TABLES, scopes):
         row_format = _ROW_FORMAT.search(options or "")
         yield (
             name,
-            _Table(
+            _TableRow(
                 engine or "",
-                utf8(collation),
+                with_utf8mb3(collation),
                 row_format[1].lower() if row_format else None,
                 "partitioned" in (options or ""),
                 kind == "SYSTEM VERSIONED",
@@ -202,88 +211,97 @@ def _columns(
 ]:
     """Return three dicts by table: its columns, their ordinal positions, and the names
     of the columns that the account may not read."""
-    question = _COLUMNS.replace("SRID", "srs_id" if dialect.mysql_from(8, 0, 3) else "null")
+    query = _COLUMNS.replace("SRID", "srs_id" if dialect.mysql_from(8, 0, 3) else "null")
     columns: dict[TableName, list[ColumnSchema]] = {}
     ordinals: dict[TableName, list[int]] = {}
-    refused: dict[TableName, list[str]] = {}
-    for table, (*listed, ordinal, privileges) in ask(cursor, question, scopes):
-        column = read_column(ListedColumn(*listed), mariadb=dialect.mariadb)
+    refused_columns: dict[TableName, list[str]] = {}
+    for table, (*row, ordinal, privileges) in select_by_table(cursor, query, scopes):
+        column = read_column(ColumnRow(*row), mariadb=dialect.is_mariadb)
         columns.setdefault(table, []).append(column)
         ordinals.setdefault(table, []).append(int(ordinal))
         if "select" not in str(privileges).lower().split(","):
-            refused.setdefault(table, []).append(column.name)
-    return columns, ordinals, refused
+            refused_columns.setdefault(table, []).append(column.name)
+    return columns, ordinals, refused_columns
 
 
 def _keys(
-    cursor: Cursor, scopes: Sequence[Scope], dialect: Dialect, hashing: Collection[TableName]
+    cursor: Cursor, scopes: Sequence[Scope], dialect: Dialect, hashing_tables: Collection[TableName]
 ) -> dict[TableName, list[KeySchema]]:
-    """Return the tables' keys. `hashing`: tables whose engine has HASH keys only for
-    keys that are too long for a B-tree."""
+    """Return the tables' keys. `hashing_tables`: tables whose engine has HASH keys only
+    for keys that are too long for a B-tree."""
     # MySQL has functional key parts since 8.0.13.
     expression = "expression" if dialect.mysql_from(8, 0, 13) else "null"
-    question = _KEYS.replace("HIDDEN", _invisible(dialect)).replace("EXPRESSION", expression)
-    parts: dict[TableName, dict[tuple[Any, ...], list[KeyPart]]] = {}
-    for table, (name, non_unique, kind, hidden, column, prefix, order, printed) in ask(
-        cursor, question, scopes
-    ):
-        special = kind.lower() if kind in ("FULLTEXT", "SPATIAL") else None
-        whole = prefix is None or special is not None
+    query = _KEYS.replace("INVISIBLE", _invisible_expression(dialect)).replace(
+        "EXPRESSION", expression
+    )
+    parts_by_table: dict[TableName, dict[tuple[Any, ...], list[KeyPart]]] = {}
+    for table, (
+        name,
+        non_unique,
+        kind,
+        invisible,
+        column,
+        prefix,
+        order,
+        expression_text,
+    ) in select_by_table(cursor, query, scopes):
+        special_kind = kind.lower() if kind in ("FULLTEXT", "SPATIAL") else None
+        is_whole = prefix is None or special_kind is not None
         part = KeyPart(
             column,
-            None if whole else int(prefix),
-            None if printed is None else unescaped(printed),
+            None if is_whole else int(prefix),
+            None if expression_text is None else unescape(expression_text),
             order == "D",
         )
-        ordinary = "index" if int(non_unique) else "unique"
-        hashed = kind == "HASH" and table in hashing
-        key_kind = special or ("primary" if name == "PRIMARY" else ordinary)
-        key = (name, key_kind, hidden == "YES", hashed)
-        parts.setdefault(table, {}).setdefault(key, []).append(part)
+        ordinary_kind = "index" if int(non_unique) else "unique"
+        is_hashed = kind == "HASH" and table in hashing_tables
+        key_kind = special_kind or ("primary" if name == "PRIMARY" else ordinary_kind)
+        key = (name, key_kind, invisible == "YES", is_hashed)
+        parts_by_table.setdefault(table, {}).setdefault(key, []).append(part)
     return {
         table: [
-            KeySchema(name, key_kind, tuple(key_parts), hidden, hashed=hashed)
-            for (name, key_kind, hidden, hashed), key_parts in keys.items()
+            KeySchema(name, key_kind, tuple(key_parts), invisible, hashed=is_hashed)
+            for (name, key_kind, invisible, is_hashed), key_parts in keys.items()
         ]
-        for table, keys in parts.items()
+        for table, keys in parts_by_table.items()
     }
 
 
-def _invisible(dialect: Dialect) -> str:
+def _invisible_expression(dialect: Dialect) -> str:
     """Return the SQL expression that is 'YES' if the optimizer ignores an index: an
     INVISIBLE one in MySQL, an IGNORED one since MariaDB 10.6."""
     if dialect.mysql_from(8, 0, 0):
         return "if(is_visible = 'YES', 'NO', 'YES')"
-    return "ignored" if dialect.mariadb and dialect.version >= 100_600 else "'NO'"
+    return "ignored" if dialect.is_mariadb and dialect.version >= 100_600 else "'NO'"
 
 
-_LENGTHS: Final = frozenset({"char", "varchar", "binary", "varbinary"})
-_TEMPORAL: Final = frozenset({"datetime", "timestamp", "time"})
-_MOMENTS: Final = frozenset({"datetime", "timestamp"})
-_MEMBERS: Final = frozenset({"enum", "set"})
-_NUMBERS: Final = re.compile(r"(tiny|small|medium|big)?int|decimal|float|double")
-_ROUNDED: Final = re.compile(r"(?:float|double)\((\d+),(\d+)\)")  # digits, decimals
+_LENGTH_TYPES: Final = frozenset({"char", "varchar", "binary", "varbinary"})
+_TEMPORAL_TYPES: Final = frozenset({"datetime", "timestamp", "time"})
+_MOMENT_TYPES: Final = frozenset({"datetime", "timestamp"})
+_MEMBER_TYPES: Final = frozenset({"enum", "set"})
+_NUMBER_TYPES: Final = re.compile(r"(tiny|small|medium|big)?int|decimal|float|double")
+_DIGITS_AND_DECIMALS: Final = re.compile(r"(?:float|double)\((\d+),(\d+)\)")  # digits, decimals
 _DIMENSIONS: Final = re.compile(r"vector\((\d+)\)")
 _COMPRESSED: Final = re.compile(r"/\*M?!\d+ COMPRESSED")
-_OLD: Final = re.compile(r"/\* mariadb-5\.3 \*/")  # a temporal column in the old format
+_OLD_TEMPORAL: Final = re.compile(r"/\* mariadb-5\.3 \*/")  # a temporal column in the old format
 _GENERATED: Final = re.compile(r"\b(VIRTUAL|STORED|PERSISTENT)\b")
 _PERIOD: Final = re.compile(r"ROW (START|END)", re.IGNORECASE)  # of system versioning
 _NOW: Final = re.compile(r"(?:current_timestamp|now|localtime(?:stamp)?)(?:\((\d*)\))?", re.I)
 _QUOTED: Final = re.compile(r"(x?)'((?:[^'\\]|''|\\.)*)'", re.DOTALL)
-_STRING: Final = re.compile(r"(?:_[a-z0-9]+)?'((?:[^'\\]|''|\\.)*)'", re.DOTALL)
-_NUMBER: Final = re.compile(r"-?[0-9][0-9.]*(e[+-]?[0-9]+)?", re.IGNORECASE)
-_CODED: Final = re.compile(r"0x[0-9a-f]*|x'[0-9a-f]*'|b'[01]*'", re.IGNORECASE)  # hex, bits
+_STRING_LITERAL: Final = re.compile(r"(?:_[a-z0-9]+)?'((?:[^'\\]|''|\\.)*)'", re.DOTALL)
+_NUMBER_LITERAL: Final = re.compile(r"-?[0-9][0-9.]*(e[+-]?[0-9]+)?", re.IGNORECASE)
+_HEX_OR_BITS: Final = re.compile(r"0x[0-9a-f]*|x'[0-9a-f]*'|b'[01]*'", re.IGNORECASE)  # hex, bits
 _BACKSLASHED: Final = re.compile(r"\\(.)", re.DOTALL)
 _ESCAPED: Final = re.compile(r"''|\\(.)", re.DOTALL)
-_CONTROLS: Final = {"0": "\0", "n": "\n", "r": "\r"}
-_TEXTS: Final = re.compile(r"(text|blob)$", re.IGNORECASE)
+_CONTROL_CHARACTERS: Final = {"0": "\0", "n": "\n", "r": "\r"}
+_TEXT_OR_BLOB: Final = re.compile(r"(text|blob)$", re.IGNORECASE)
 _NOT_PRINTED: Final = ExpressionDefault("…")
 """Stands for the default of a TEXT or BLOB column: MySQL 8.0.15 does not print its
 expression."""
 
 
 @dataclass(frozen=True, slots=True)
-class ListedColumn:
+class ColumnRow:
     """A row of information_schema.columns; `srid` is None on MariaDB and before MySQL
     8.0.3."""
 
@@ -303,51 +321,53 @@ class ListedColumn:
     srid: int | None
 
 
-def read_column(listed: ListedColumn, *, mariadb: bool) -> ColumnSchema:
+def read_column(row: ColumnRow, *, mariadb: bool) -> ColumnSchema:
     """Return the column in terms of the model. On MariaDB, a temporal column in the
     format before 10.1.2 has the type "old …", because its width is not in the log.
     MySQL's log itself tells the two formats apart."""
-    kind, full, extra = listed.data_type.lower(), _text(listed.column_type), listed.extra or ""
-    if kind == "geometrycollection" and not mariadb:
-        kind = "geomcollection"  # MySQL before 8.0.11 has the longer name
-    plain = kind not in _MEMBERS
-    number = _NUMBERS.fullmatch(kind) is not None
-    rounded = _ROUNDED.match(full) if number else None
-    decimal = kind == "decimal"
-    expression = _text(listed.expression or "")
+    data_type, column_type, extra = row.data_type.lower(), _text(row.column_type), row.extra or ""
+    if data_type == "geometrycollection" and not mariadb:
+        data_type = "geomcollection"  # MySQL before 8.0.11 has the longer name
+    is_plain = data_type not in _MEMBER_TYPES
+    is_number = _NUMBER_TYPES.fullmatch(data_type) is not None
+    digits = _DIGITS_AND_DECIMALS.match(column_type) if is_number else None
+    is_decimal = data_type == "decimal"
+    expression = _text(row.expression or "")
     if not mariadb:
-        expression = unescaped(expression)
+        expression = unescape(expression)
     period = _PERIOD.fullmatch(expression)
     generated = None if period else _GENERATED.search(extra.upper())
-    members = () if plain else read_members(full)
+    members = () if is_plain else read_members(column_type)
     column = ColumnSchema(
-        listed.name,
-        f"old {kind}" if mariadb and plain and _OLD.search(full) else kind,
-        listed.nullable == "YES",
-        _length(listed, kind, full),
-        int(rounded[1]) if rounded else listed.precision if decimal else None,
-        int(rounded[2]) if rounded else listed.scale if decimal else None,
-        unsigned=number and " unsigned" in full,
-        zerofill=number and " zerofill" in full,
+        row.name,
+        f"old {data_type}"
+        if mariadb and is_plain and _OLD_TEMPORAL.search(column_type)
+        else data_type,
+        row.nullable == "YES",
+        _length(row, data_type, column_type),
+        int(digits[1]) if digits else row.precision if is_decimal else None,
+        int(digits[2]) if digits else row.scale if is_decimal else None,
+        unsigned=is_number and " unsigned" in column_type,
+        zerofill=is_number and " zerofill" in column_type,
         # For ENUM and SET, information_schema has no character set if it is `binary`.
-        charset=utf8(listed.charset) or ("binary" if members else None),
-        collation=utf8(listed.collation) or ("binary" if members else None),
+        charset=with_utf8mb3(row.charset) or ("binary" if members else None),
+        collation=with_utf8mb3(row.collation) or ("binary" if members else None),
         members=members,
         on_update="ON UPDATE" in extra.upper(),
         auto_increment="AUTO_INCREMENT" in extra.upper(),
         generated=expression if generated else None,
         stored=generated is not None and generated[1] != "VIRTUAL",
         invisible="INVISIBLE" in extra.upper(),
-        srid=listed.srid,
-        compressed=plain and _COMPRESSED.search(full) is not None,
+        srid=row.srid,
+        compressed=is_plain and _COMPRESSED.search(column_type) is not None,
         system_period=period[1].lower() if period else None,
     )
     if generated or period:
         return column
-    return with_plain_default(replace(column, default=_default(listed, mariadb=mariadb)))
+    return with_plain_default(replace(column, default=_default(row, mariadb=mariadb)))
 
 
-def utf8(name: str | None) -> str | None:
+def with_utf8mb3(name: str | None) -> str | None:
     """Return the name of a character set or collation with utf8mb3 for `utf8`, its name
     before MySQL 8.0.30."""
     return None if name is None else re.sub(r"^utf8(?=_|$)", "utf8mb3", name)
@@ -359,59 +379,63 @@ def read_members(column_type: str) -> tuple[str, ...]:
     carriage return and backslash have a backslash before them. MySQL prints bytes that
     are not valid as x'…': these become U+FFFD."""
     return tuple(
-        bytes.fromhex(text).decode("utf-8", "replace") if hexed else _ESCAPED.sub(_plain, text)
+        bytes.fromhex(text).decode("utf-8", "replace")
+        if hexed
+        else _ESCAPED.sub(_unescape_match, text)
         for hexed, text in _QUOTED.findall(column_type)
     )
 
 
-def _plain(match: re.Match[str]) -> str:
+def _unescape_match(match: re.Match[str]) -> str:
     letter = match.group(1)
-    return "'" if letter is None else _CONTROLS.get(letter, letter)
+    return "'" if letter is None else _CONTROL_CHARACTERS.get(letter, letter)
 
 
 def _text(value: Any) -> str:
     return value.decode() if isinstance(value, bytes) else str(value)
 
 
-def unescaped(expression: str) -> str:
+def unescape(expression: str) -> str:
     """Remove the backslashes from an expression, which MySQL prints as if inside a
     string."""
-    return _BACKSLASHED.sub(lambda match: _CONTROLS.get(match[1], match[1]), expression)
+    return _BACKSLASHED.sub(lambda match: _CONTROL_CHARACTERS.get(match[1], match[1]), expression)
 
 
-def _length(listed: ListedColumn, kind: str, full: str) -> int | None:
+def _length(row: ColumnRow, data_type: str, column_type: str) -> int | None:
     """See `ColumnSchema.length`."""
-    if kind == "bit":
-        return listed.precision
-    if kind in _TEMPORAL:
-        return listed.fraction
-    if match := _DIMENSIONS.match(full):
+    if data_type == "bit":
+        return row.precision
+    if data_type in _TEMPORAL_TYPES:
+        return row.fraction
+    if match := _DIMENSIONS.match(column_type):
         return int(match[1])
-    return listed.characters if kind in _LENGTHS else None
+    return row.characters if data_type in _LENGTH_TYPES else None
 
 
-def _default(listed: ListedColumn, *, mariadb: bool) -> Default | None:
-    marked = "DEFAULT_GENERATED" in (listed.extra or "").upper()
-    if listed.default is None:
-        return _NOT_PRINTED if marked and _TEXTS.search(listed.data_type) else None
-    text = _text(listed.default)
+def _default(row: ColumnRow, *, mariadb: bool) -> Default | None:
+    is_expression = "DEFAULT_GENERATED" in (row.extra or "").upper()
+    if row.default is None:
+        return _NOT_PRINTED if is_expression and _TEXT_OR_BLOB.search(row.data_type) else None
+    text = _text(row.default)
     if not mariadb:
         # MySQL 5.7 does not mark CURRENT_TIMESTAMP, its only expression, as an
         # expression.
-        moment = listed.data_type.lower() in _MOMENTS and _NOW.fullmatch(text) is not None
-        return _printed_expression(unescaped(text)) if marked or moment else ValueDefault(text)
+        is_now = row.data_type.lower() in _MOMENT_TYPES and _NOW.fullmatch(text) is not None
+        return (
+            _printed_expression(unescape(text)) if is_expression or is_now else ValueDefault(text)
+        )
     if text.upper() == "NULL":
         return None
-    constant = _constant(text)
+    constant = _literal_text(text)
     return _printed_expression(text) if constant is None else ValueDefault(constant)
 
 
-def _constant(text: str) -> str | None:
+def _literal_text(text: str) -> str | None:
     """Return the text of an expression of MariaDB that is a literal; None for any
     other."""
-    if match := _STRING.fullmatch(text):
-        return _ESCAPED.sub(_plain, match[1])
-    return text if _NUMBER.fullmatch(text) or _CODED.fullmatch(text) else None
+    if match := _STRING_LITERAL.fullmatch(text):
+        return _ESCAPED.sub(_unescape_match, match[1])
+    return text if _NUMBER_LITERAL.fullmatch(text) or _HEX_OR_BITS.fullmatch(text) else None
 
 
 def _printed_expression(text: str) -> ExpressionDefault:
@@ -436,13 +460,13 @@ select constraint_schema, table_name, constraint_name, delete_rule, update_rule
   from information_schema.referential_constraints where {where}
 """
 _ACTION: Final = r"(RESTRICT|CASCADE|SET NULL|NO ACTION|SET DEFAULT)"
-_WRITTEN: Final = re.compile(
+_FOREIGN_KEY: Final = re.compile(
     r"CONSTRAINT `((?:[^`]|``)*)` FOREIGN KEY .*? REFERENCES .*?\)"
     rf"(?: ON DELETE {_ACTION})?(?: ON UPDATE {_ACTION})?,?$",
     re.MULTILINE,
 )
 """A foreign key in the answer to SHOW CREATE TABLE: its name and its two actions."""
-_GONE: Final = frozenset({1049, 1051, 1109, 1146})
+_GONE_ERRORS: Final = frozenset({1049, 1051, 1109, 1146})
 """ER_BAD_DB_ERROR, ER_BAD_TABLE_ERROR, ER_UNKNOWN_TABLE, ER_NO_SUCH_TABLE."""
 
 Actions = dict[tuple[TableName, str], tuple[str, str]]
@@ -454,44 +478,50 @@ def read_foreign_keys(
 ) -> dict[TableName, tuple[ForeignKey, ...]]:
     """Return the foreign keys of the tables that have any."""
     columns: dict[tuple[TableName, str], list[tuple[str, TableName, str]]] = {}
-    for table, (name, column, database, parent, referenced) in ask(cursor, _REFERENCES, scopes):
-        of_key = columns.setdefault((table, name), [])
-        of_key.append((column, TableName(database, parent), referenced))
+    for table, (name, column, database, parent, referenced) in select_by_table(
+        cursor, _REFERENCES, scopes
+    ):
+        key_columns = columns.setdefault((table, name), [])
+        key_columns.append((column, TableName(database, parent), referenced))
     if not columns:
         return {}
     actions: Actions = {
         (table, name): (on_delete, on_update)
-        for table, (name, on_delete, on_update) in ask(
+        for table, (name, on_delete, on_update) in select_by_table(
             cursor, _ACTIONS, scopes, schema="constraint_schema"
         )
     }
-    _add_hidden(cursor, sorted({t for t, name in columns if (t, name) not in actions}), actions)
-    none = "NO ACTION" if dialect.mysql_from(8, 0, 0) else "RESTRICT"
-    keys_of: dict[TableName, list[ForeignKey]] = {}
+    _add_shown_actions(
+        cursor, sorted({t for t, name in columns if (t, name) not in actions}), actions
+    )
+    default_action = "NO ACTION" if dialect.mysql_from(8, 0, 0) else "RESTRICT"
+    keys_by_table: dict[TableName, list[ForeignKey]] = {}
     for (table, name), parts in columns.items():
-        own, (parent, *_), referenced = zip(*parts, strict=True)
-        rules = actions.get((table, name), (none, none))
-        keys_of.setdefault(table, []).append(ForeignKey(name, own, parent, referenced, *rules))
-    return {table: tuple(keys) for table, keys in keys_of.items()}
+        child_columns, (parent, *_), referenced = zip(*parts, strict=True)
+        rules = actions.get((table, name), (default_action, default_action))
+        keys_by_table.setdefault(table, []).append(
+            ForeignKey(name, child_columns, parent, referenced, *rules)
+        )
+    return {table: tuple(keys) for table, keys in keys_by_table.items()}
 
 
-def _add_hidden(cursor: Cursor, tables: Sequence[TableName], actions: Actions) -> None:
+def _add_shown_actions(cursor: Cursor, tables: Sequence[TableName], actions: Actions) -> None:
     """Add to `actions` those that SHOW CREATE TABLE prints. A table that was dropped
     has none."""
     for table in tables:
         try:
             cursor.execute(f"show create table {quoted_table(table)}")
         except pymysql.MySQLError as error:
-            if error.args[0] not in _GONE:
+            if error.args[0] not in _GONE_ERRORS:
                 raise
             continue
         (_, text, *_) = cursor.fetchone() or ("", "")
-        for name, on_delete, on_update in _WRITTEN.findall(text):
+        for name, on_delete, on_update in _FOREIGN_KEY.findall(text):
             bare = name.replace("``", "`")
             actions[table, bare] = (on_delete or "RESTRICT", on_update or "RESTRICT")
 
 
-SYSTEM: Final = "mysql"
+MYSQL_DATABASE: Final = "mysql"
 """The system database in which managed services keep tables of their own."""
 
 _TRIGGERS: Final = """
@@ -505,7 +535,7 @@ select table_schema, table_name, view_definition from information_schema.views
 """
 _SYSTEM_TABLES: Final = f"""
 select table_name from information_schema.tables
- where table_schema = '{SYSTEM}' and table_type = 'BASE TABLE' order by table_name
+ where table_schema = '{MYSQL_DATABASE}' and table_type = 'BASE TABLE' order by table_name
 """
 _NO_QUERY: Final = "the account may not see the view's query"
 
@@ -516,22 +546,22 @@ def read_all_code(
     """Return the triggers and views of each database, and those of the system database
     if the account sees a table of it."""
     databases = list(databases)
-    visible_databases = {*databases, SYSTEM}
+    visible_databases = {*databases, MYSQL_DATABASE}
     triggers, views = defaultdict[str, list[Trigger]](list), defaultdict[str, list[View]](list)
-    for database, name, events, of, table, body, modes in _rows(cursor, _TRIGGERS):
+    for database, name, events, of, table, body, modes in _fetch_rows(cursor, _TRIGGERS):
         if database not in visible_databases:
             continue
-        code = read_code(body, _context(dialect, database, modes), selects=False)
+        code = read_code(body, _statement_context(dialect, database, modes), selects=False)
         event_names = tuple(word.strip() for word in str(events).upper().split(","))
         triggers[database].append(Trigger(name, TableName(of, table), event_names, code))
-    for database, name, query in _rows(cursor, _VIEWS):
+    for database, name, query in _fetch_rows(cursor, _VIEWS):
         if database not in visible_databases:  # `sys` alone has a hundred views
             continue
-        context = _context(dialect, database, "")
+        context = _statement_context(dialect, database, "")
         if query:
             code = read_code(query, context, selects=True)
         else:
-            code = _shown_view(cursor, TableName(database, name), context)
+            code = _code_by_show_create(cursor, TableName(database, name), context)
         views[database].append(View(name, code))
     cursor.execute("show grants")
     grants = read_grants(tuple(str(line) for row in cursor.fetchall() for line in row))
@@ -542,13 +572,13 @@ def read_all_code(
         )
         for name in databases
     }
-    if system := tuple(str(name) for (name,) in _rows(cursor, _SYSTEM_TABLES)):
+    if mysql_tables := tuple(str(name) for (name,) in _fetch_rows(cursor, _SYSTEM_TABLES)):
         # No server allows triggers on tables of this database.
-        codes[SYSTEM] = DatabaseCode((), tuple(views[SYSTEM]), system)
+        codes[MYSQL_DATABASE] = DatabaseCode((), tuple(views[MYSQL_DATABASE]), mysql_tables)
     return codes
 
 
-def _shown_view(cursor: Cursor, view: TableName, context: StatementContext) -> TableAccess:
+def _code_by_show_create(cursor: Cursor, view: TableName, context: StatementContext) -> TableAccess:
     """Return the code of a view by SHOW CREATE VIEW. information_schema does not show
     its query to the account; older servers show it only to the view's definer."""
     try:
@@ -562,13 +592,13 @@ def _shown_view(cursor: Cursor, view: TableName, context: StatementContext) -> T
     )
 
 
-def _rows(cursor: Cursor, question: str) -> Iterable[tuple[Any, ...]]:
-    cursor.execute(question)
+def _fetch_rows(cursor: Cursor, query: str) -> Iterable[tuple[Any, ...]]:
+    cursor.execute(query)
     return cursor.fetchall()
 
 
-def _context(dialect: Dialect, database: str, modes: str) -> StatementContext:
-    flavour = "mariadb" if dialect.mariadb else "mysql"
-    facts = ServerDialect(version=dialect.version, flavour=flavour)
+def _statement_context(dialect: Dialect, database: str, modes: str) -> StatementContext:
+    flavour = "mariadb" if dialect.is_mariadb else "mysql"
+    server_dialect = ServerDialect(version=dialect.version, flavour=flavour)
     bits = sum(SQL_MODES.get(word, 0) for word in str(modes or "").upper().split(","))
-    return StatementContext(facts, database, bits)
+    return StatementContext(server_dialect, database, bits)

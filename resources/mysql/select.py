@@ -33,7 +33,7 @@ from lockstep.pipeline.values.server_errors import KEPT, SourceWarning, names_of
 from lockstep.pipeline.values.table import Column, TableName, TableStructure
 from lockstep.resources.mysql.receiving import Answer, ReadingCursor
 
-_HASH: Final = re.compile(r"DB_ROW_HASH_\d+")
+_HIDDEN_COLUMN_NAME: Final = re.compile(r"DB_ROW_HASH_\d+")
 """Names of the hidden columns by which MariaDB indexes long UNIQUE keys."""
 
 BEGIN: Final = "start transaction with consistent snapshot, read only"
@@ -57,13 +57,13 @@ def select_rows(
     `where`: a condition with a `%s` for each parameter; `index_hint`: SQL, used only
     with a condition; `order`: columns to sort by, ascending; `limit`: most rows to
     return. The statement runs before this function returns. `cursor` comes from
-    `reader.reading`. Raise TableError for a value that no Arrow type holds, for a
-    column that no statement can name, and for a warning of the source that is not known
-    to be harmless. Raise StructureMoved if the answer has other columns, ValueError if
-    the cursor was closed before the last batch.
+    `reader.reading_cursor`. Raise TableError for a value that no Arrow type holds, for
+    a column that no statement can name, and for a warning of the source that is not
+    known to be harmless. Raise StructureMoved if the answer has other columns,
+    ValueError if the cursor was closed before the last batch.
     """
     for column in structure.columns:
-        if _HASH.fullmatch(column.name):
+        if _HIDDEN_COLUMN_NAME.fullmatch(column.name):
             raise TableError(
                 f"column {column.name!r} is a hidden column of a UNIQUE key that the server "
                 "hashes; it is in the log, but cannot be selected",
@@ -74,21 +74,23 @@ def select_rows(
     stored_expressions = {
         column: expression
         for column in structure.columns
-        if (expression := stored(column, quoted(column.name), keyed=column.name in keys))
+        if (
+            expression := stored_expression(column, quoted(column.name), in_key=column.name in keys)
+        )
         is not None
     }
     if where is not None:
         where = cursor.mogrify(where, tuple(parameters)) if parameters else where
     answer = cursor.ask(_statement(structure, stored_expressions, where, index_hint, order, limit))
-    columns = (*structure.columns, *(stored_as(column) for column in stored_expressions))
-    if (differing := mismatched_column(columns, answer.definitions)) is not None:
+    columns = (*structure.columns, *(stored_column(column) for column in stored_expressions))
+    if (mismatch := mismatched_column(columns, answer.definitions)) is not None:
         raise StructureMoved(
             f"{structure.name} no longer has the expected structure: the definition of "
-            f"{differing.name} differs",
+            f"{mismatch.name} differs",
             hint="run again; a run reads the structure first",
         )
     batches = ResultBatches(columns, answer.definitions, answer.pieces(), sequence=answer.sequence)
-    return _checked(cursor, answer, batches, structure, tuple(stored_expressions), keys)
+    return _checked_batches(cursor, answer, batches, structure, tuple(stored_expressions), keys)
 
 
 def quoted(name: str) -> str:
@@ -100,22 +102,22 @@ def quoted_table(name: TableName) -> str:
     return f"{quoted(name.database)}.{quoted(name.name)}"
 
 
-def selected(column: Column, quoted: str) -> str:
-    """Return the SQL expression for a column's value; `quoted` is the column's quoted
-    name.
+def value_expression(column: Column, name: str) -> str:
+    """Return the SQL expression for a column's value; `name` is the column's name
+    in backticks.
 
     `ResultBatches` reads a BIT from a number, and a VECTOR from bytes. A column that
     the log calls BINARY may be MariaDB's INET6 or UUID, which SELECT prints as text.
     """
     match column.type:
         case "bit":
-            return f"{quoted} + 0"
+            return f"{name} + 0"
         case "vector":
-            return f"cast({quoted} as binary)"
+            return f"cast({name} as binary)"
         case "binary":
-            return f"cast({quoted} as binary({column.length}))"
+            return f"cast({name} as binary({column.length}))"
         case _:
-            return quoted
+            return name
 
 
 def _statement(
@@ -126,11 +128,11 @@ def _statement(
     order: Sequence[str],
     limit: int | None,
 ) -> str:
-    columns = [selected(column, quoted(column.name)) for column in structure.columns]
-    listed = ", ".join([*columns, *stored_expressions.values()])
+    columns = [value_expression(column, quoted(column.name)) for column in structure.columns]
+    expressions = ", ".join([*columns, *stored_expressions.values()])
     return "".join(
         (
-            f"select {listed} from {quoted_table(structure.name)}",
+            f"select {expressions} from {quoted_table(structure.name)}",
             "" if where is None else f" {index_hint} where {where}",
             f" order by {', '.join(map(quoted, order))}" if order else "",
             "" if limit is None else f" limit {limit:d}",
@@ -138,7 +140,7 @@ def _statement(
     )
 
 
-def _checked(
+def _checked_batches(
     cursor: ReadingCursor,
     answer: Answer,
     batches: ResultBatches,
@@ -151,10 +153,10 @@ def _checked(
     columns in a batch."""
     width = len(structure.columns)
     try:
-        for batch in _until_closed(answer, batches, structure.name):
+        for batch in _batches_until_abandoned(answer, batches, structure.name):
             for place, column in enumerate(stored_columns, start=width):
                 printed = batch.column(structure.names.index(column.name))
-                require_text(column, printed, batch.column(place), keyed=column.name in key)
+                require_text(column, printed, batch.column(place), in_key=column.name in key)
             rows = batch.select(range(width)) if stored_columns else batch
             _refuse_null_keys(rows, key)
             yield rows
@@ -166,18 +168,18 @@ def _checked(
         names = names_of(structure.name, structure.names)
         warnings = read_warnings(cursor)
         require_harmless(structure.name, batches.warnings, warnings, names)
-    answer.forget()
+    answer.close_statement()
 
 
-def _until_closed(
+def _batches_until_abandoned(
     answer: Answer, batches: ResultBatches, table: TableName
 ) -> Iterator[pa.RecordBatch]:
     """Yield the batches. Raise ValueError if the connection was closed before the last."""
-    remaining = iter(batches)
+    remaining_batches = iter(batches)
     while True:
-        if answer.closed:
+        if answer.is_abandoned:
             raise ValueError(f"the reading of {table} was closed before its end")
-        batch = next(remaining, None)
+        batch = next(remaining_batches, None)
         if batch is None:
             return
         yield batch
@@ -197,48 +199,51 @@ def _refuse_null_keys(batch: pa.RecordBatch, key: frozenset[str]) -> None:
 _READ_ROW = "a row that was read from the source"
 
 
-def stored(column: Column, quoted: str, *, keyed: bool) -> str | None:
+def stored_expression(column: Column, name: str, *, in_key: bool) -> str | None:
     """Return the SQL expression for a column's stored value; None if its text is
-    enough. `quoted`: the column's quoted name; `keyed`: the column is part of a key."""
+    enough. `name`: the column's name in backticks; `in_key`: the column is part of a
+    key."""
     if column.type in TEXT_TYPES:
-        return None if is_unambiguous(column.charset or "utf8mb4") else f"cast({quoted} as binary)"
-    return f"cast({quoted} as unsigned)" if keyed and may_be_ambiguous(column) else None
+        return None if is_unambiguous(column.charset or "utf8mb4") else f"cast({name} as binary)"
+    return f"cast({name} as unsigned)" if in_key and may_be_ambiguous(column) else None
 
 
-def stored_as(column: Column) -> Column:
-    """Return the column that `stored` selects: bytes, or the number of an ENUM or SET
-    member."""
+def stored_column(column: Column) -> Column:
+    """Return the column that `stored_expression` selects: bytes, or the number of an
+    ENUM or SET member."""
     if column.type in TEXT_TYPES:
         return Column(column.name, "blob")
     return Column(column.name, "bigint", unsigned=True)
 
 
-def require_text(column: Column, printed: pa.Array, values: pa.Array, *, keyed: bool) -> None:
+def require_text(
+    column: Column, printed: pa.Array, stored_values: pa.Array, *, in_key: bool
+) -> None:
     """Raise TableError if a stored value is not valid text or, in a key, is ambiguous.
-    `printed` has the strings; `values` has the stored values, which are bytes, or the
-    numbers of ENUM and SET members."""
+    `printed` has the strings; `stored_values` has the stored values, which are bytes,
+    or the numbers of ENUM and SET members."""
     if column.type not in TEXT_TYPES:
-        numbers = {int(value) for value in values.unique().to_pylist() if value is not None}
+        numbers = {int(value) for value in stored_values.unique().to_pylist() if value is not None}
         if not all(is_canonical_number(column, number) for number in numbers):
             raise ambiguous_key(column, _READ_ROW)
         return
     charset = column.charset or "utf8mb4"
     decode, canonical = text_decoder(charset), is_canonical(charset)
-    for text, raw in zip(printed.to_pylist(), values.to_pylist(), strict=True):
-        if raw is None:
+    for text, stored_bytes in zip(printed.to_pylist(), stored_values.to_pylist(), strict=True):
+        if stored_bytes is None:
             continue
-        if not _decodes_to(text, raw, decode):
+        if not _decodes_to(text, stored_bytes, decode):
             raise TableError(
                 f"column {column.name!r} holds bytes that are not valid in {charset}",
                 hint="correct those rows in the source, or exclude the table",
             )
-        if keyed and not canonical(raw):
+        if in_key and not canonical(stored_bytes):
             raise ambiguous_key(column, _READ_ROW)
 
 
-def _decodes_to(text: str | None, raw: bytes, decode: Decoder) -> bool:
+def _decodes_to(text: str | None, stored_bytes: bytes, decode: Decoder) -> bool:
     try:
-        return decode(raw) == text
+        return decode(stored_bytes) == text
     except UnicodeDecodeError:
         return False
 
@@ -253,6 +258,6 @@ def keep_warnings(cursor: Cursor) -> None:
 def read_warnings(cursor: Cursor) -> list[SourceWarning]:
     """Return the warnings about the last statement of the cursor's connection."""
     connection: Any = cursor.connection
-    with Cursor(connection) as asking:
-        asking.execute("show warnings")
-        return [SourceWarning(level, int(number), text) for level, number, text in asking]
+    with Cursor(connection) as warnings_cursor:
+        warnings_cursor.execute("show warnings")
+        return [SourceWarning(level, int(number), text) for level, number, text in warnings_cursor]

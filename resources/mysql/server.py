@@ -55,7 +55,7 @@ from lockstep.pipeline.values.position import Coordinates, LogFile, ServerProces
 from lockstep.pipeline.values.survey import Survey
 from lockstep.pipeline.values.table import TableName, TableStructure
 from lockstep.resources.mysql.chunks import (
-    estimated,
+    estimate_by_statistic,
     estimated_where,
     next_bound,
     open_chunk,
@@ -67,17 +67,22 @@ from lockstep.resources.mysql.connection import (
     number_of,
     open_connection,
     read_dialect,
-    translated,
+    translate_errors,
 )
-from lockstep.resources.mysql.defaults import with_values
-from lockstep.resources.mysql.reader import explained, has_no_row, open_snapshot, reading
+from lockstep.resources.mysql.defaults import with_default_values
+from lockstep.resources.mysql.reader import (
+    has_no_row,
+    open_snapshot,
+    reading_cursor,
+    translate_table_errors,
+)
 from lockstep.resources.mysql.receiving import (
     MAX_OFFSET,
     MySqlDump,
-    after_set,
-    by_offset,
-    by_wide_offset,
-    own_server_id,
+    gtid_set_command,
+    offset_command,
+    random_server_id,
+    wide_offset_command,
 )
 from lockstep.resources.mysql.replica import Replica, source_load
 from lockstep.resources.mysql.row_hashes import open_hashes, read_rows, read_sample, read_sum
@@ -89,19 +94,23 @@ from lockstep.resources.mysql.schemas import (
 )
 from lockstep.resources.mysql.select import BEGIN, quoted_table, select_rows
 from lockstep.resources.mysql.survey import take_survey
-from lockstep.resources.mysql.visible_tables import ask, may_not_be_read, scopes_of
+from lockstep.resources.mysql.visible_tables import (
+    scopes_of,
+    select_by_table,
+    unreadable_table_error,
+)
 from lockstep.resources.mysql.watermarks import (
     high_mark,
     low_mark,
     prepared_transactions,
-    read_head,
+    read_log_end,
     read_value,
 )
 
-Idle: TypeAlias = "deque[tuple[pymysql.Connection[Cursor], float]]"
+IdleSessions: TypeAlias = "deque[tuple[pymysql.Connection[Cursor], float]]"
 """Idle sessions, each with the second on the monotonic clock since when it is idle."""
 
-KEPT_SECONDS: Final = 10.0
+MAX_IDLE_SECONDS: Final = 10.0
 """Longest time in seconds that an idle session is kept. After it, the account's
 privileges may have changed, or another server may have this address."""
 
@@ -114,16 +123,16 @@ class QuerySessions:
 
     def __init__(self, settings: Callable[[], ConnectionSettings]) -> None:
         self._settings = settings
-        self._idle: Idle = deque()
-        finalize(self, _close_all, self._idle)
+        self._idle_sessions: IdleSessions = deque()
+        finalize(self, _close_sessions, self._idle_sessions)
 
     @contextmanager
     def cursor(self) -> Iterator[Cursor]:
         """Yield a cursor for queries that do not change the session. If one fails, the
         session is closed; errors are raised as `pipeline.values.errors`."""
         settings = self._settings()
-        with translated(settings):
-            connection = self._reusable() or open_connection(settings)
+        with translate_errors(settings):
+            connection = self._take_idle() or open_connection(settings)
             try:
                 with connection.cursor() as cursor:
                     yield cursor
@@ -131,28 +140,28 @@ class QuerySessions:
                 _close(connection)
                 raise
             self.close()
-            self._idle.append((connection, monotonic()))
+            self._idle_sessions.append((connection, monotonic()))
 
     def close(self) -> None:
         """Close the idle session; the next query opens another."""
-        _close_all(self._idle)
+        _close_sessions(self._idle_sessions)
 
-    def _reusable(self) -> pymysql.Connection[Cursor] | None:
+    def _take_idle(self) -> pymysql.Connection[Cursor] | None:
         with suppress(IndexError):
-            connection, since = self._idle.pop()
-            if monotonic() - since < KEPT_SECONDS and _is_silent(connection):
+            connection, idle_since = self._idle_sessions.pop()
+            if monotonic() - idle_since < MAX_IDLE_SECONDS and _is_alive(connection):
                 return connection
             _close(connection)
         return None
 
 
-def _close_all(idle: Idle) -> None:
+def _close_sessions(idle: IdleSessions) -> None:
     with suppress(IndexError):
         while True:
             _close(idle.pop()[0])
 
 
-def _is_silent(connection: pymysql.Connection[Cursor]) -> bool:
+def _is_alive(connection: pymysql.Connection[Cursor]) -> bool:
     """Return whether the socket has nothing to read. If it has, the server closed the
     session: it sends nothing else without a query."""
     driver: Any = connection  # no public call for its socket
@@ -195,16 +204,16 @@ class MySqlServer:
         standby: ConnectionSettings | None = None,
         read_from: ConnectionSettings | None = None,
     ) -> None:
-        self._servers = settings, standby
+        self._primary_and_standby = settings, standby
         self._read_from = read_from
-        self._questions = QuerySessions(lambda: self._settings)
+        self._query_sessions = QuerySessions(lambda: self._settings)
 
     @cached_property
     def _settings(self) -> ConnectionSettings:
         """The settings of the primary, or of the standby if only the standby answers.
         The choice is made once: a run never changes its server halfway. If neither
         answers, the primary's error is raised."""
-        primary, standby = self._servers
+        primary, standby = self._primary_and_standby
         if standby is None:
             return primary
         try:
@@ -219,29 +228,29 @@ class MySqlServer:
 
     @cached_property
     def _replica(self) -> Replica | None:
-        at = self._read_from
-        return None if at is None else Replica(self._settings, at)
+        replica = self._read_from
+        return None if replica is None else Replica(self._settings, replica)
 
     def close(self) -> None:
         """Close the idle session; the next query opens another."""
-        self._questions.close()
+        self._query_sessions.close()
 
     @contextmanager
-    def _asking(self) -> Iterator[Cursor]:
-        """Yield a cursor in a session of its own, for queries that change the session."""
+    def _own_cursor(self) -> Iterator[Cursor]:
+        """Yield a cursor in a session of its own, for queries that change it."""
         with connect(self._settings) as connection, connection.cursor() as cursor:
             yield cursor
 
-    def _reading(self) -> ConnectionSettings:
+    def _settings_for_read(self) -> ConnectionSettings:
         """Return the settings for the sessions of a read. The idle session is closed
         first, because an account may be limited to few sessions."""
-        self._questions.close()
+        self._query_sessions.close()
         return self._settings
 
     def facts(self) -> ServerFacts:
-        with self._questions.cursor() as cursor:
+        with self._query_sessions.cursor() as cursor:
             facts = read_facts(cursor, f"{self._settings.host}:{self._settings.port}")
-        return replace(facts, standby=self._settings is self._servers[1])
+        return replace(facts, standby=self._settings is self._primary_and_standby[1])
 
     def survey(self) -> Survey:
         survey = take_survey(self._settings)
@@ -251,26 +260,26 @@ class MySqlServer:
         # COM_BINLOG_DUMP has 32 bits for the offset. After 4 GiB only a dump by GTIDs
         # can begin at the offset; without GTIDs the file is read from its beginning.
         if start.offset <= MAX_OFFSET:
-            command = by_offset(start, own_server_id())
+            command = offset_command(start, random_server_id())
         elif self.facts().gtid_mode == "ON":
-            command = by_wide_offset(start, own_server_id())
+            command = wide_offset_command(start, random_server_id())
         else:
             start = Coordinates(start.file, FIRST_OFFSET)
-            command = by_offset(start, own_server_id())
+            command = offset_command(start, random_server_id())
         return MySqlDump(self._settings, *command, begins=start)
 
     def dump_after(self, executed: GtidSet) -> MySqlDump:
-        return MySqlDump(self._settings, *after_set(executed, own_server_id()))
+        return MySqlDump(self._settings, *gtid_set_command(executed, random_server_id()))
 
     def prepared(self) -> frozenset[Xid]:
-        with self._questions.cursor() as cursor:
+        with self._query_sessions.cursor() as cursor:
             return prepared_transactions(cursor) or frozenset()
 
     def tables(self) -> list[ListedTable]:
-        with self._questions.cursor() as cursor:
-            tables = list(ask(cursor, _TABLES, scopes_of(None)))
+        with self._query_sessions.cursor() as cursor:
+            tables = list(select_by_table(cursor, _TABLES, scopes_of(None)))
             keys: dict[TableName, list[str]] = {}
-            for name, (column,) in ask(cursor, _KEYS, scopes_of(None)):
+            for name, (column,) in select_by_table(cursor, _KEYS, scopes_of(None)):
                 keys.setdefault(name, []).append(column)
         return [
             ListedTable(name, engine, int(rows), tuple(keys.get(name, ())))
@@ -278,18 +287,21 @@ class MySqlServer:
         ]
 
     def engines(self) -> dict[TableName, str]:
-        with self._questions.cursor() as cursor:
-            return {name: engine for name, (engine,) in ask(cursor, _ENGINES, scopes_of(None))}
+        with self._query_sessions.cursor() as cursor:
+            return {
+                name: engine
+                for name, (engine,) in select_by_table(cursor, _ENGINES, scopes_of(None))
+            }
 
     def structure(self, table: TableName) -> TableStructure:
-        with self._asking() as cursor:
-            tables_read = read_whole_tables(cursor, [table])
-            structures = _row_structures(tables_read)
-            if not structures and table not in tables_read.unread:
-                with explained(self._settings, table):
-                    require_gone(cursor, table)
-        if table in tables_read.unread:
-            raise may_not_be_read(self._settings, table, tables_read.unread[table])
+        with self._own_cursor() as cursor:
+            whole_tables = read_whole_tables(cursor, [table])
+            structures = _row_structures(whole_tables)
+            if not structures and table not in whole_tables.unread:
+                with translate_table_errors(self._settings, table):
+                    require_missing(cursor, table)
+        if table in whole_tables.unread:
+            raise unreadable_table_error(self._settings, table, whole_tables.unread[table])
         if not structures:
             raise NothingMatches(
                 f"the source has no table {table} that can be captured",
@@ -298,64 +310,64 @@ class MySqlServer:
         return structures[0]
 
     def structures(self) -> list[TableStructure]:
-        with self._asking() as cursor:
+        with self._own_cursor() as cursor:
             return _row_structures(read_whole_tables(cursor))
 
     @contextmanager
     def rows(self, structure: TableStructure) -> Iterator[Iterator[pa.RecordBatch]]:
         with (
-            reading(self._reading()) as cursor,
-            explained(self._settings, structure.name, structure.names),
+            reading_cursor(self._settings_for_read()) as cursor,
+            translate_table_errors(self._settings, structure.name, structure.names),
         ):
             cursor.execute(BEGIN)
             yield select_rows(cursor, structure)
 
     def baseline(self, names: Collection[TableName] | None = None) -> Baseline:
-        with self._asking() as cursor:
+        with self._own_cursor() as cursor:
             if names is None or len(names) != 1:
                 return read_baseline(cursor, names)
             (table,) = names
-            with explained(self._settings, table):
+            with translate_table_errors(self._settings, table):
                 baseline = read_baseline(cursor, names)
                 if table in baseline.unread:
-                    raise may_not_be_read(self._settings, table, baseline.unread[table])
+                    raise unreadable_table_error(self._settings, table, baseline.unread[table])
                 if not baseline.tables:
-                    require_gone(cursor, table)
+                    require_missing(cursor, table)
                 return baseline
 
     def current_schemas(self, tables: Collection[TableName]) -> CurrentSchemas:
-        with self._asking() as cursor:
-            return read_current(cursor, tables)
+        with self._own_cursor() as cursor:
+            return read_current_schemas(cursor, tables)
 
     def is_view(self, name: TableName) -> bool:
-        with self._questions.cursor() as cursor:
-            cursor.execute(_VIEW, (name.database, name.name))
+        with self._query_sessions.cursor() as cursor:
+            cursor.execute(_FIND_VIEW, (name.database, name.name))
             return cursor.fetchone() is not None
 
     def locked_schema(self, table: TableName) -> CurrentSchemas:
         with (
-            self._asking() as cursor,
-            explained(self._settings, table),
+            self._own_cursor() as cursor,
+            translate_table_errors(self._settings, table),
         ):
-            return read_locked(cursor, table)
+            return read_locked_schema(cursor, table)
 
     def comments(self, tables: Collection[TableName]) -> dict[TableName, dict[str, str]]:
         comments: dict[TableName, dict[str, str]] = {}
         names = frozenset(tables)
-        with self._questions.cursor() as cursor:
-            for table, (column, comment) in ask(cursor, _COMMENTS, scopes_of(names)):
+        with self._query_sessions.cursor() as cursor:
+            for table, (column, comment) in select_by_table(cursor, _COMMENTS, scopes_of(names)):
                 if table in names:
                     comments.setdefault(table, {})[column] = comment
         return comments
 
     def table_comments(self, tables: Collection[TableName]) -> dict[TableName, str]:
         names = frozenset(tables)
-        with self._questions.cursor() as cursor:
-            rows = ask(cursor, _TABLE_COMMENTS, scopes_of(names))
+        with self._query_sessions.cursor() as cursor:
+            rows = select_by_table(cursor, _TABLE_COMMENTS, scopes_of(names))
             return {table: comment for table, (comment,) in rows if table in names}
 
     def empty(self, tables: Collection[TableName]) -> frozenset[TableName]:
-        with self._questions.cursor() as cursor:
+        with self._query_sessions.cursor() as cursor:
             return frozenset(table for table in tables if has_no_row(cursor, table))
 
     def snapshot(
@@ -365,7 +377,7 @@ class MySqlServer:
         *,
         exact: bool = False,
     ) -> AbstractContextManager[TableSnapshot]:
-        return open_snapshot(self._reading(), table, columns, exact=exact)
+        return open_snapshot(self._settings_for_read(), table, columns, exact=exact)
 
     def next_bound(
         self,
@@ -378,8 +390,10 @@ class MySqlServer:
         if self._replica is not None:
             return self._replica.next_bound(schema, after, rows, since)
         with (
-            self._asking() as cursor,
-            explained(self._settings, schema.name, [column.name for column in schema.columns]),
+            self._own_cursor() as cursor,
+            translate_table_errors(
+                self._settings, schema.name, [column.name for column in schema.columns]
+            ),
         ):
             return next_bound(cursor, schema, after, rows)
 
@@ -394,7 +408,9 @@ class MySqlServer:
     ) -> AbstractContextManager[TableSnapshot]:
         if self._replica is not None and not exact:
             return self._replica.chunk(schema, rows, since, most_seconds=most_seconds)
-        return open_chunk(self._reading(), schema, rows, exact=exact, most_seconds=most_seconds)
+        return open_chunk(
+            self._settings_for_read(), schema, rows, exact=exact, most_seconds=most_seconds
+        )
 
     def rows_where(
         self,
@@ -403,7 +419,9 @@ class MySqlServer:
         *,
         most_seconds: float = PIECE_SECONDS,
     ) -> AbstractContextManager[ConditionSnapshot]:
-        return open_condition(self._reading(), schema, condition, most_seconds=most_seconds)
+        return open_condition(
+            self._settings_for_read(), schema, condition, most_seconds=most_seconds
+        )
 
     def estimated_where(self, table: TableName, condition: Condition) -> int:
         return estimated_where(self._settings, table, condition)
@@ -411,41 +429,41 @@ class MySqlServer:
     def source_load(self) -> SourceLoad:
         if self._replica is not None:
             return self._replica.load()
-        with self._questions.cursor() as cursor:
+        with self._query_sessions.cursor() as cursor:
             return source_load(cursor)
 
     def estimated_rows(self, tables: Collection[TableName]) -> dict[TableName, int]:
-        with self._asking() as cursor:
-            return estimated(cursor, tables, "table_rows")
+        with self._own_cursor() as cursor:
+            return estimate_by_statistic(cursor, tables, "table_rows")
 
     def estimated_bytes(self, tables: Collection[TableName]) -> dict[TableName, int]:
-        with self._asking() as cursor:
-            return estimated(cursor, tables, "data_length")
+        with self._own_cursor() as cursor:
+            return estimate_by_statistic(cursor, tables, "data_length")
 
     def row_sum(self, structure: TableStructure) -> SourceSum:
-        return read_sum(self._reading(), structure)
+        return read_sum(self._settings_for_read(), structure)
 
     def row_hashes(self, structure: TableStructure) -> AbstractContextManager[SourceHashes]:
-        return open_hashes(self._reading(), structure)
+        return open_hashes(self._settings_for_read(), structure)
 
     def rows_by_hash(self, structure: TableStructure, keys: Collection[int]) -> ComparedRows:
-        return read_rows(self._reading(), structure, keys)
+        return read_rows(self._settings_for_read(), structure, keys)
 
     def sample(
         self,
         structure: TableStructure,
         starts: Sequence[tuple[Any, ...]] | Callable[[int, int], Sequence[int]],
     ) -> SourceSample:
-        return read_sample(self._reading(), structure, starts)
+        return read_sample(self._settings_for_read(), structure, starts)
 
 
-def _row_structures(read: ReadTables) -> list[TableStructure]:
+def _row_structures(tables: ReadTables) -> list[TableStructure]:
     """Return the structures of the tables that are not system-versioned, as
     `MySqlServer.tables` lists them."""
-    return [row_structure(table) for table in read.tables if not table.system_versioned]
+    return [row_structure(table) for table in tables.tables if not table.system_versioned]
 
 
-_SETTINGS = (
+_VARIABLES = (
     "server_uuid",
     "server_id",
     "version",
@@ -466,29 +484,29 @@ _SETTINGS = (
     "lower_case_table_names",
     "system_time_zone",
 )
-_EXECUTED = "select @@global.gtid_executed"
+_EXECUTED_GTIDS = "select @@global.gtid_executed"
 _BINLOG_STATE = "select @@global.gtid_binlog_state"
-_PURGED = "select @@global.gtid_purged"
-_CLOCK = "select utc_timestamp(6)"
+_PURGED_GTIDS = "select @@global.gtid_purged"
+_SERVER_CLOCK = "select utc_timestamp(6)"
 
 
 def read_facts(cursor: Cursor, address: str) -> ServerFacts:
     """Read the server's facts. Raise `ServerSettings` if it has no binary log.
     `address`: host and port, for the message."""
-    settings = _settings(cursor)
+    settings = _read_variables(cursor)
     if settings.get("log_bin", "").upper() != "ON":
         raise ServerSettings(
             f"{address} writes no binary log",
             hint="set log_bin in the server's configuration and restart it",
         )
     mariadb = "mariadb" in settings["version"].lower()
-    executed = read_value(cursor, _BINLOG_STATE if mariadb else _EXECUTED)
+    executed = read_value(cursor, _BINLOG_STATE if mariadb else _EXECUTED_GTIDS)
     cursor.execute("show binary logs")
     binlogs = tuple(BinlogSize(LogFile.parse(row[0]), int(row[1])) for row in cursor.fetchall())
-    head = read_head(cursor)
-    purged = _first_list(cursor, binlogs) if mariadb else read_value(cursor, _PURGED)
-    clock = datetime.fromisoformat(read_value(cursor, _CLOCK)).replace(tzinfo=UTC)
-    life = _life(cursor, clock)
+    head = read_log_end(cursor)
+    purged = _purged_gtids(cursor, binlogs) if mariadb else read_value(cursor, _PURGED_GTIDS)
+    clock = datetime.fromisoformat(read_value(cursor, _SERVER_CLOCK)).replace(tzinfo=UTC)
+    life = _server_process(cursor, clock)
     server_id = settings["server_id"]
     return ServerFacts(
         server_uuid=settings.get("server_uuid") or f"server-id:{server_id}",
@@ -506,15 +524,15 @@ def read_facts(cursor: Cursor, address: str) -> ServerFacts:
     )
 
 
-def _settings(cursor: Cursor) -> dict[str, str]:
+def _read_variables(cursor: Cursor) -> dict[str, str]:
     cursor.execute(
-        f"show global variables where variable_name in ({', '.join(['%s'] * len(_SETTINGS))})",
-        _SETTINGS,
+        f"show global variables where variable_name in ({', '.join(['%s'] * len(_VARIABLES))})",
+        _VARIABLES,
     )
     return {name.lower(): value for name, value in cursor.fetchall()}
 
 
-def _life(cursor: Cursor, clock: datetime) -> ServerProcess | None:
+def _server_process(cursor: Cursor, clock: datetime) -> ServerProcess | None:
     """Return when the server process started and how many RESETs it executed; None if
     unknown."""
     cursor.execute("show global status where variable_name in ('uptime', 'com_reset')")
@@ -525,9 +543,9 @@ def _life(cursor: Cursor, clock: datetime) -> ServerProcess | None:
     return ServerProcess(clock - timedelta(seconds=uptime), resets)
 
 
-def _first_list(cursor: Cursor, binlogs: tuple[BinlogSize, ...]) -> str:
-    """Return the GTIDs that MariaDB executed before its oldest log file, from that
-    file's head."""
+def _purged_gtids(cursor: Cursor, binlogs: tuple[BinlogSize, ...]) -> str:
+    """Return the GTIDs that MariaDB executed before its oldest log file, from the list
+    at the beginning of that file."""
     if not binlogs:
         return ""
     cursor.execute("show binlog events in %s limit 5", (str(binlogs[0].file),))
@@ -535,7 +553,7 @@ def _first_list(cursor: Cursor, binlogs: tuple[BinlogSize, ...]) -> str:
     return lists[0].strip("[]") if lists else ""
 
 
-_GONE: Final = frozenset({1049, 1146})
+_GONE_ERRORS: Final = frozenset({1049, 1146})
 """ER_BAD_DB_ERROR, ER_NO_SUCH_TABLE."""
 
 
@@ -544,63 +562,65 @@ def read_baseline(cursor: Cursor, names: Collection[TableName] | None = None) ->
     dialect = read_dialect(cursor)
     low = low_mark(cursor, dialect)
     databases = read_databases(cursor)
-    read = read_whole_tables(cursor, names)
-    tables = with_values(cursor, read.tables)
+    whole_tables = read_whole_tables(cursor, names)
+    tables = with_default_values(cursor, whole_tables.tables)
     high = high_mark(cursor, dialect)
-    return Baseline(tables, databases, low.at, high.at, low.executed, high.executed, read.unread)
+    return Baseline(
+        tables, databases, low.at, high.at, low.executed_set, high.executed_set, whole_tables.unread
+    )
 
 
-def require_gone(cursor: Cursor, table: TableName) -> None:
+def require_missing(cursor: Cursor, table: TableName) -> None:
     """Raise the server's error for a table that exists although information_schema does
     not show it: the account may not read it, or the server cannot open it."""
     _can_open(cursor, f"select 1 from {quoted_table(table)} limit 0")
 
 
-def _can_open(cursor: Cursor, question: str) -> bool:
+def _can_open(cursor: Cursor, statement: str) -> bool:
     """Select no row of a table; return whether the table exists, or raise the server's
     error."""
     try:
-        cursor.execute(question)
+        cursor.execute(statement)
     except pymysql.MySQLError as error:
-        if number_of(error) not in _GONE:
+        if number_of(error) not in _GONE_ERRORS:
             raise
         return False
     return True
 
 
-_BRIEFLY: Final = "set session lock_wait_timeout = 3"
+_SHORT_LOCK_WAIT: Final = "set session lock_wait_timeout = 3"
 """Queries for current structures wait at most 3 s for a lock."""
-_FRESH: Final = "set session transaction isolation level read committed"
+_READ_COMMITTED: Final = "set session transaction isolation level read committed"
 """Each statement sees what is committed when it starts, as outside of a transaction."""
 
-_VIEW: Final = (
+_FIND_VIEW: Final = (
     "select 1 from information_schema.tables where table_schema = %s and table_name = %s "
     "and table_type in ('VIEW', 'SEQUENCE')"
 )
 
 
-def read_current(cursor: Cursor, tables: Collection[TableName]) -> CurrentSchemas:
+def read_current_schemas(cursor: Cursor, tables: Collection[TableName]) -> CurrentSchemas:
     """See `pipeline.ports.SourceServer.current_schemas`."""
-    cursor.execute(_BRIEFLY)
+    cursor.execute(_SHORT_LOCK_WAIT)
     schemas = {schema.name: schema for schema in read_schemas(cursor, tables, foreign_keys=False)}
-    head = read_head(cursor)
-    return CurrentSchemas(schemas, head, _server(cursor))
+    head = read_log_end(cursor)
+    return CurrentSchemas(schemas, head, _server_uuid(cursor))
 
 
-def read_locked(cursor: Cursor, table: TableName) -> CurrentSchemas:
+def read_locked_schema(cursor: Cursor, table: TableName) -> CurrentSchemas:
     """See `pipeline.ports.SourceServer.locked_schema`. The lock is the metadata lock of
     any SELECT in a transaction: until that ends, nobody can alter the table (MySQL
     manual, "Metadata Locking")."""
-    for statement in (_BRIEFLY, _FRESH, "start transaction read only"):
+    for statement in (_SHORT_LOCK_WAIT, _READ_COMMITTED, "start transaction read only"):
         cursor.execute(statement)
     # Select all columns, so that an account that may read only some of them gets an
     # error.
     if not _can_open(cursor, f"select * from {quoted_table(table)} limit 0"):
-        return CurrentSchemas({}, read_head(cursor), _server(cursor))
-    return read_current(cursor, [table])
+        return CurrentSchemas({}, read_log_end(cursor), _server_uuid(cursor))
+    return read_current_schemas(cursor, [table])
 
 
-def _server(cursor: Cursor) -> str:
+def _server_uuid(cursor: Cursor) -> str:
     """Return the server's UUID, or `server-id:` and its id on MariaDB."""
     try:
         return read_value(cursor, "select @@global.server_uuid")

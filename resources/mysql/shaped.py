@@ -50,8 +50,8 @@ from lockstep.pipeline.values.errors import StructureMoved, TableError
 from lockstep.pipeline.values.position import Coordinates
 from lockstep.pipeline.values.table import TableName, TableStructure
 from lockstep.resources.mysql.connection import ConnectionSettings, read_dialect
-from lockstep.resources.mysql.defaults import with_values
-from lockstep.resources.mysql.reader import moved
+from lockstep.resources.mysql.defaults import with_default_values
+from lockstep.resources.mysql.reader import structure_moved
 from lockstep.resources.mysql.schemas import read_schemas, read_whole_tables
 from lockstep.resources.mysql.server import MySqlServer
 from lockstep.resources.mysql.watermarks import commits_in_order
@@ -72,7 +72,7 @@ def hides_bounds(schema: TableSchema, shaper: Shaper) -> bool:
     UNIQUE keys, its chunks may be cut by another key than the one that identifies its
     rows, so both keys count."""
     keys = {*merge_key(schema), *row_key(schema)}
-    return shaper.hides(keys) or not shaper.takes_all
+    return shaper.treats_any(keys) or not shaper.takes_all_rows
 
 
 class ShapedServer(MySqlServer):
@@ -93,8 +93,8 @@ class ShapedServer(MySqlServer):
     # -- structures --------------------------------------------------------------------------
 
     def baseline(self, names: Collection[TableName] | None = None) -> Baseline:
-        original = super().baseline(names)
-        return replace(original, tables=tuple(map(self._shaping.redacted, original.tables)))
+        unshaped = super().baseline(names)
+        return replace(unshaped, tables=tuple(map(self._shaping.redact, unshaped.tables)))
 
     def current_schemas(self, tables: Collection[TableName]) -> CurrentSchemas:
         return self._redacted(super().current_schemas(tables))
@@ -102,23 +102,23 @@ class ShapedServer(MySqlServer):
     def locked_schema(self, table: TableName) -> CurrentSchemas:
         return self._redacted(super().locked_schema(table))
 
-    def _redacted(self, original: CurrentSchemas) -> CurrentSchemas:
-        tables = {name: self._shaping.redacted(schema) for name, schema in original.tables.items()}
-        return replace(original, tables=tables)
+    def _redacted(self, unshaped: CurrentSchemas) -> CurrentSchemas:
+        tables = {name: self._shaping.redact(schema) for name, schema in unshaped.tables.items()}
+        return replace(unshaped, tables=tables)
 
     def structure(self, table: TableName) -> TableStructure:
-        original = super().structure(table)
-        current = self._shaped_table(table)
-        return original if current is None else current.shown
+        unshaped = super().structure(table)
+        shaped_table = self._shaped_table(table)
+        return unshaped if shaped_table is None else shaped_table.shown
 
     def structures(self) -> list[TableStructure]:
         """Return all structures. A table to which its settings cannot be applied keeps
         the server's."""
-        with self._asking() as cursor:
+        with self._own_cursor() as cursor:
             tables = read_whole_tables(cursor).tables
-        return [self._shown(schema) for schema in tables if not schema.system_versioned]
+        return [self._shown_structure(schema) for schema in tables if not schema.system_versioned]
 
-    def _shown(self, schema: TableSchema) -> TableStructure:
+    def _shown_structure(self, schema: TableSchema) -> TableStructure:
         try:
             shape = self._shaping.shape(schema)
         except TableError:
@@ -129,11 +129,11 @@ class ShapedServer(MySqlServer):
         """Return the comments except those of hidden columns, which may reveal their
         values."""
         comments = super().comments(tables)
-        for table, of_columns in comments.items():
+        for table, column_comments in comments.items():
             rules = self._shaping.rules_of(table)
-            for name in [*of_columns] if rules is not None else ():
+            for name in [*column_comments] if rules is not None else ():
                 if self._shaping.hides_column(table, name):
-                    del of_columns[name]
+                    del column_comments[name]
         return comments
 
     def table_comments(self, tables: Collection[TableName]) -> dict[TableName, str]:
@@ -150,11 +150,11 @@ class ShapedServer(MySqlServer):
 
     @contextmanager
     def rows(self, structure: TableStructure) -> Iterator[Iterator[pa.RecordBatch]]:
-        current = self._as_shown(structure)
+        shaped_table = self._matching_table(structure)
         with super().rows(
-            structure if current is None else row_structure(current.schema)
+            structure if shaped_table is None else row_structure(shaped_table.schema)
         ) as batches:
-            yield batches if current is None else _shaped(current.shaper, batches)
+            yield batches if shaped_table is None else _shape_batches(shaped_table.shaper, batches)
 
     @contextmanager
     def snapshot(
@@ -164,20 +164,20 @@ class ShapedServer(MySqlServer):
         *,
         exact: bool = False,
     ) -> Iterator[TableSnapshot]:
-        current = self._shaped_table(table.name)
-        if current is None:
+        shaped_table = self._shaped_table(table.name)
+        if shaped_table is None:
             with super().snapshot(table, columns, exact=exact) as snapshot:
                 yield snapshot
             return
-        self._require(current, table)
-        shaper, read = current.shaper, columns
+        self._require_same(shaped_table, table)
+        shaper, read = shaped_table.shaper, columns
         if columns is not None:
-            shaper = current.shaper.for_columns(
-                [*columns, *row_structure(current.schema).primary_key]
+            shaper = shaped_table.shaper.for_columns(
+                [*columns, *row_structure(shaped_table.schema).primary_key]
             )
             read = shaper.source_columns
-        with super().snapshot(current.schema, read, exact=exact) as snapshot:
-            yield _shaped_snapshot(shaper, snapshot)
+        with super().snapshot(shaped_table.schema, read, exact=exact) as snapshot:
+            yield _shape_snapshot(shaper, snapshot)
 
     def next_bound(
         self,
@@ -187,15 +187,15 @@ class ShapedServer(MySqlServer):
         *,
         since: Coordinates | None = None,
     ) -> Bound | None:
-        current = self._shaped_table(schema.name)
-        if current is None or not hides_bounds(current.schema, current.shaper):
+        shaped_table = self._shaped_table(schema.name)
+        if shaped_table is None or not hides_bounds(shaped_table.schema, shaped_table.shaper):
             return super().next_bound(schema, after, rows, since=since)
         if self._shaping.key is None:
             return None
-        seal = _Seal(schema.name, self._shaping.key)
-        after = None if after is None else seal.opened(after)
+        cipher = _BoundCipher(schema.name, self._shaping.key)
+        after = None if after is None else cipher.decrypt(after)
         bound = super().next_bound(schema, after, rows, since=since)
-        return None if bound is None else seal.sealed(bound)
+        return None if bound is None else cipher.encrypt(bound)
 
     @contextmanager
     def chunk(
@@ -207,33 +207,36 @@ class ShapedServer(MySqlServer):
         most_seconds: float = PIECE_SECONDS,
         since: Coordinates | None = None,
     ) -> Iterator[TableSnapshot]:
-        current = self._shaped_table(schema.name)
-        if current is not None:
-            self._require(current, schema)
-            rows = self._opened(current, rows)
+        shaped_table = self._shaped_table(schema.name)
+        if shaped_table is not None:
+            self._require_same(shaped_table, schema)
+            rows = self._decrypt_bounds(shaped_table, rows)
         with super().chunk(
-            schema if current is None else current.schema,
+            schema if shaped_table is None else shaped_table.schema,
             rows,
             exact=exact,
             most_seconds=most_seconds,
             since=since,
         ) as snapshot:
-            yield snapshot if current is None else _shaped_snapshot(current.shaper, snapshot)
+            yield (
+                snapshot if shaped_table is None else _shape_snapshot(shaped_table.shaper, snapshot)
+            )
 
-    def _opened(self, current: _ShapedTable, rows: Range) -> Range:
+    def _decrypt_bounds(self, shaped_table: _ShapedTable, rows: Range) -> Range:
         """Return the range with decrypted bounds. Bounds that hide nothing are not
         encrypted."""
-        if rows.whole or not hides_bounds(current.schema, current.shaper):
+        if rows.whole or not hides_bounds(shaped_table.schema, shaped_table.shaper):
             return rows
         if self._shaping.key is None:
-            raise moved(
-                current.schema.name, "the bounds of its chunks are encrypted, but there is no key"
+            raise structure_moved(
+                shaped_table.schema.name,
+                "the bounds of its chunks are encrypted, but there is no key",
             )
-        seal = _Seal(current.schema.name, self._shaping.key)
-        ends = (
-            None if bound is None else seal.opened(bound) for bound in (rows.after, rows.through)
+        cipher = _BoundCipher(shaped_table.schema.name, self._shaping.key)
+        bounds = (
+            None if bound is None else cipher.decrypt(bound) for bound in (rows.after, rows.through)
         )
-        return Range(*ends)
+        return Range(*bounds)
 
     @contextmanager
     def rows_where(
@@ -243,13 +246,13 @@ class ShapedServer(MySqlServer):
         *,
         most_seconds: float = PIECE_SECONDS,
     ) -> Iterator[ConditionSnapshot]:
-        current = self._shaped_table(schema.name)
-        if current is None:
+        shaped_table = self._shaped_table(schema.name)
+        if shaped_table is None:
             with super().rows_where(schema, condition, most_seconds=most_seconds) as snapshot:
                 yield snapshot
             return
-        self._require(current, schema)
-        if hides_bounds(current.schema, current.shaper):
+        self._require_same(shaped_table, schema)
+        if hides_bounds(shaped_table.schema, shaped_table.shaper):
             # Rows are read again by their keys, which do not tell whether the settings
             # take them.
             raise TableError(
@@ -258,60 +261,62 @@ class ShapedServer(MySqlServer):
                 hint=f"read the whole table by `lockstep reload {schema.name} --from source "
                 "--reason …`",
             )
-        with super().rows_where(current.schema, condition, most_seconds=most_seconds) as snapshot:
+        with super().rows_where(
+            shaped_table.schema, condition, most_seconds=most_seconds
+        ) as snapshot:
             yield ConditionSnapshot(
-                _shaped_snapshot(current.shaper, snapshot.rows), snapshot.by_keys
+                _shape_snapshot(shaped_table.shaper, snapshot.rows), snapshot.by_keys
             )
 
     # -- comparisons ---------------------------------------------------------------------------
 
     def row_sum(self, structure: TableStructure) -> SourceSum:
-        current = self._as_shown(structure)
-        if current is None:
+        shaped_table = self._matching_table(structure)
+        if shaped_table is None:
             return super().row_sum(structure)
-        hasher, total = self._hasher(current), RowSum()
-        with self._read(current) as (marks, batches):
+        hasher, total = self._hasher(shaped_table), RowSum()
+        with self._open_shaped_read(shaped_table) as (marks, batches):
             for batch in batches:
                 total += hasher.summed(batch)
         return SourceSum(total, marks)
 
     @contextmanager
     def row_hashes(self, structure: TableStructure) -> Iterator[SourceHashes]:
-        current = self._as_shown(structure)
-        if current is None:
+        shaped_table = self._matching_table(structure)
+        if shaped_table is None:
             with super().row_hashes(structure) as hashes:
                 yield hashes
             return
-        hasher = self._hasher(current)
-        with self._read(current) as (marks, batches):
+        hasher = self._hasher(shaped_table)
+        with self._open_shaped_read(shaped_table) as (marks, batches):
             pairs = ((hasher.keys(batch), hasher.rows(batch)) for batch in batches)
             yield SourceHashes(marks, pairs)
 
     def rows_by_hash(self, structure: TableStructure, keys: Collection[int]) -> ComparedRows:
-        current = self._as_shown(structure)
-        if current is None:
+        shaped_table = self._matching_table(structure)
+        if shaped_table is None:
             return super().rows_by_hash(structure, keys)
-        hasher = self._hasher(current)
+        hasher = self._hasher(shaped_table)
         hashes = np.array(sorted(keys), np.uint64)
-        with self._read(current) as (marks, batches):
-            parts = [
+        with self._open_shaped_read(shaped_table) as (marks, batches):
+            matching_batches = [
                 batch.filter(pa.array(np.isin(hasher.keys(batch), hashes))) for batch in batches
             ]
-        return ComparedRows(marks, pa.Table.from_batches(parts, hasher.schema))
+        return ComparedRows(marks, pa.Table.from_batches(matching_batches, hasher.schema))
 
     def sample(
         self,
         structure: TableStructure,
         starts: Sequence[tuple[Any, ...]] | Callable[[int, int], Sequence[int]],
     ) -> SourceSample:
-        current = self._as_shown(structure)
-        if current is None:
+        shaped_table = self._matching_table(structure)
+        if shaped_table is None:
             return super().sample(structure, starts)
-        if not hides_bounds(current.schema, current.shaper):
-            sample = super().sample(row_structure(current.schema), starts)
-            shaper = current.shaper
+        if not hides_bounds(shaped_table.schema, shaped_table.shaper):
+            sample = super().sample(row_structure(shaped_table.schema), starts)
+            shaper = shaped_table.shaper
             rows = (
-                pa.Table.from_batches(map(shaper.rows, table.to_batches()), shaper.schema)
+                pa.Table.from_batches(map(shaper.shape_rows, table.to_batches()), shaper.schema)
                 for table in sample.rows
             )
             return replace(sample, rows=tuple(rows))
@@ -320,16 +325,18 @@ class ShapedServer(MySqlServer):
             hint=f"compare the whole table by `lockstep verify {structure.name}`",
         )
 
-    def _hasher(self, current: _ShapedTable) -> RowHasher:
-        return RowHasher(current.shown, self.facts().flavour)
+    def _hasher(self, shaped_table: _ShapedTable) -> RowHasher:
+        return RowHasher(shaped_table.shown, self.facts().flavour)
 
     @contextmanager
-    def _read(self, current: _ShapedTable) -> Iterator[tuple[ReadMarks, Iterator[pa.RecordBatch]]]:
-        with self._asking() as cursor:
+    def _open_shaped_read(
+        self, shaped_table: _ShapedTable
+    ) -> Iterator[tuple[ReadMarks, Iterator[pa.RecordBatch]]]:
+        with self._own_cursor() as cursor:
             ordered = commits_in_order(cursor, read_dialect(cursor))
-        with super().snapshot(current.schema) as read:
+        with super().snapshot(shaped_table.schema) as read:
             marks = ReadMarks(read.low, read.high, read.low_set, read.high_set, ordered)
-            yield marks, _shaped(current.shaper, read.batches)
+            yield marks, _shape_batches(shaped_table.shaper, read.batches)
 
     # -- the present table --------------------------------------------------------------------
 
@@ -337,8 +344,8 @@ class ShapedServer(MySqlServer):
         """Return the table with its shape; None if it has no shape, or does not exist."""
         if self._shaping.rules_of(table) is None:
             return None
-        with self._asking() as cursor:
-            schemas = with_values(cursor, read_schemas(cursor, [table]))
+        with self._own_cursor() as cursor:
+            schemas = with_default_values(cursor, read_schemas(cursor, [table]))
         if not schemas:
             return None
         (schema,) = schemas
@@ -347,68 +354,72 @@ class ShapedServer(MySqlServer):
             return None
         return _ShapedTable(schema, shape.structure, Shaper(shape, self._shaping.key))
 
-    def _as_shown(self, structure: TableStructure) -> _ShapedTable | None:
+    def _matching_table(self, structure: TableStructure) -> _ShapedTable | None:
         """Return the table with its shape. Raise `StructureMoved` if its structure in
         the lake would now differ from `structure`."""
-        current = self._shaped_table(structure.name)
-        if current is not None and current.shown.fingerprint != structure.fingerprint:
+        shaped_table = self._shaped_table(structure.name)
+        if shaped_table is not None and shaped_table.shown.fingerprint != structure.fingerprint:
             raise StructureMoved(
                 f"{structure.name} was altered while it was read", hint="verify it again"
             )
-        return current
+        return shaped_table
 
-    def _require(self, current: _ShapedTable, table: TableSchema | TableStructure) -> None:
+    def _require_same(
+        self, shaped_table: _ShapedTable, table: TableSchema | TableStructure
+    ) -> None:
         """Raise `StructureMoved` if the table has another structure now, apart from the
         hidden attributes of hidden columns."""
         if isinstance(table, TableStructure):
-            same = table.fingerprint == current.shown.fingerprint
+            same = table.fingerprint == shaped_table.shown.fingerprint
         else:
-            now = self._shaping.redacted(current.schema)
+            now = self._shaping.redact(shaped_table.schema)
             same = row_structure(table).fingerprint == row_structure(now).fingerprint
         if not same:
-            raise moved(table.name, "the definition of its columns differs")
+            raise structure_moved(table.name, "the definition of its columns differs")
 
 
 _NONCE_BYTES: Final = 12
 
 
-class _Seal:
+class _BoundCipher:
     """Encrypts and decrypts the bounds of a table's chunks."""
 
     def __init__(self, table: TableName, key: PrivacyKey) -> None:
         self._table = table
-        self._cipher = AESGCM(key.derived("bounds of chunks"))
+        self._aead = AESGCM(key.derive_key("bounds of chunks"))
 
-    def sealed(self, bound: Bound) -> Bound:
+    def encrypt(self, bound: Bound) -> Bound:
         """Return the encrypted bound."""
-        return bound.sealed(self._encrypted)
+        return bound.sealed(self._encrypt_literal)
 
-    def opened(self, bound: Bound) -> Bound:
+    def decrypt(self, bound: Bound) -> Bound:
         """Return the decrypted bound. Raise `StructureMoved` if it was not encrypted
         for this table with this key; the table is then read from its beginning."""
         try:
-            return bound.opened(self._decrypted)
+            return bound.opened(self._decrypt_literal)
         except (InvalidTag, ValueError) as error:
-            raise moved(
+            raise structure_moved(
                 self._table, "the bounds of its chunks were encrypted by another key"
             ) from error
 
-    def _encrypted(self, literal: str) -> bytes:
+    def _encrypt_literal(self, literal: str) -> bytes:
         nonce = os.urandom(_NONCE_BYTES)
-        return nonce + self._cipher.encrypt(nonce, literal.encode(), str(self._table).encode())
+        return nonce + self._aead.encrypt(nonce, literal.encode(), str(self._table).encode())
 
-    def _decrypted(self, sealed: bytes) -> str:
+    def _decrypt_literal(self, sealed: bytes) -> str:
         nonce, ciphertext = sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:]
-        return self._cipher.decrypt(nonce, ciphertext, str(self._table).encode()).decode()
+        return self._aead.decrypt(nonce, ciphertext, str(self._table).encode()).decode()
 
 
-def _shaped(shaper: Shaper, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _shape_batches(shaper: Shaper, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Yield the shaped batches, without empty ones."""
     for batch in batches:
-        rows = shaper.rows(batch)
+        rows = shaper.shape_rows(batch)
         if rows.num_rows:
             yield rows
 
 
-def _shaped_snapshot(shaper: Shaper, snapshot: TableSnapshot) -> TableSnapshot:
-    return replace(snapshot, schema=shaper.schema, batches=_shaped(shaper, iter(snapshot.batches)))
+def _shape_snapshot(shaper: Shaper, snapshot: TableSnapshot) -> TableSnapshot:
+    return replace(
+        snapshot, schema=shaper.schema, batches=_shape_batches(shaper, iter(snapshot.batches))
+    )

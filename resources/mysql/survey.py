@@ -65,7 +65,7 @@ select variable_name, variable_value, count(*) as sessions
  where variable_name = 'sql_log_bin' and variable_value <> 'ON'
  group by variable_name, variable_value
 """
-_HIDDEN: Final = re.compile(r" IDENTIFIED (BY|VIA|WITH) .*")
+_PASSWORD_HASH: Final = re.compile(r" IDENTIFIED (BY|VIA|WITH) .*")
 """The part of MariaDB's SHOW GRANTS that has the password's hash."""
 
 Rows = list[dict[str, Any]]
@@ -76,23 +76,23 @@ def take_survey(settings: ConnectionSettings) -> Survey:
     answer is empty and its name is in `unanswered`. Raise the errors of `connect` if a
     connection fails."""
     with connect(settings) as first, connect(settings) as second:
-        answering = tuple(_answering(connection) for connection in (first, second))
+        answering = tuple(_identify_server(connection) for connection in (first, second))
         with first.cursor() as cursor:
-            return _SurveyQueries(first, cursor).survey(settings, answering)
+            return _Surveyor(first, cursor).survey(settings, answering)
 
 
-def _answering(connection: pymysql.Connection[Cursor]) -> Answering:
+def _identify_server(connection: pymysql.Connection[Cursor]) -> Answering:
     greeting: Any = connection  # two calls without types
     with connection.cursor() as cursor:
         # ProxySQL answers exactly this statement itself, so the answer reveals
         # ProxySQL.
         cursor.execute("select @@version_comment limit 1")
-        comment = _first(cursor)[0]
+        comment = _first_row(cursor)[0]
         cursor.execute("select @@version, connection_id(), @@hostname, @@port, @@server_id")
-        version, number, *identity = _first(cursor)
+        version, number, *identity = _first_row(cursor)
         with suppress(pymysql.err.OperationalError):  # MariaDB has none
             cursor.execute("select @@server_uuid")
-            identity += _first(cursor)
+            identity += _first_row(cursor)
     return Answering(
         greeted_as=greeting.get_server_info(),
         greeted_id=greeting.thread_id(),
@@ -103,11 +103,11 @@ def _answering(connection: pymysql.Connection[Cursor]) -> Answering:
     )
 
 
-def _first(cursor: Cursor) -> Sequence[Any]:
+def _first_row(cursor: Cursor) -> Sequence[Any]:
     return cursor.fetchone() or ()
 
 
-class _SurveyQueries:
+class _Surveyor:
     """The queries of one survey, over one cursor."""
 
     def __init__(self, connection: pymysql.Connection[Cursor], cursor: Cursor) -> None:
@@ -119,8 +119,8 @@ class _SurveyQueries:
         self._cursor.execute("show global variables")
         variables = {name.lower(): value for name, value in self._cursor.fetchall()}
         self._cursor.execute("select current_user()")
-        (account,) = _first(self._cursor)
-        ahead = self._clock_ahead()
+        (account,) = _first_row(self._cursor)
+        clock_ahead = self._clock_ahead()
         if variables.get("performance_schema") != "ON":
             self._unanswered.add("odd_sessions")  # its tables exist, but are empty
         return Survey(
@@ -129,30 +129,30 @@ class _SurveyQueries:
             settings=variables,
             account=account,
             grants=tuple(
-                _HIDDEN.sub("", line)
-                for row in self._ask("grants", "show grants")
+                _PASSWORD_HASH.sub("", line)
+                for row in self._first_answer("grants", "show grants")
                 for line in row.values()
             ),
             dump_server_ids=SERVER_IDS,
             answering=answering,
             encrypted=any(
                 row["value"]
-                for row in self._ask("encrypted", "show session status like 'Ssl_cipher'")
+                for row in self._first_answer("encrypted", "show session status like 'Ssl_cipher'")
             ),
             loopback=is_loopback(settings.host),
-            clock_ahead=ahead,
+            clock_ahead=clock_ahead,
             read_at=datetime.now(UTC),
             replicas=tuple(
                 RegisteredReplica(int(row["server_id"]), row.get("host") or "")
-                for row in self._ask("replicas", "show replicas", "show slave hosts")
+                for row in self._first_answer("replicas", "show replicas", "show slave hosts")
             ),
             dumps=sum(
                 str(row["command"]).startswith("Binlog Dump")
-                for row in self._ask("dumps", "show processlist")
+                for row in self._first_answer("dumps", "show processlist")
             ),
             channels=tuple(
                 _channel(row)
-                for row in self._ask(
+                for row in self._first_answer(
                     "channels", "show all slaves status", "show replica status", "show slave status"
                 )
             ),
@@ -161,12 +161,12 @@ class _SurveyQueries:
             foreign_keys=self._foreign_keys(),
             odd_sessions=tuple(
                 OddSession(row["variable_name"], row["variable_value"], int(row["sessions"]))
-                for row in self._ask("odd_sessions", _ODD_SESSIONS)
+                for row in self._first_answer("odd_sessions", _ODD_SESSIONS)
             ),
             unanswered=frozenset(self._unanswered),
         )
 
-    def _ask(self, field: str, *statements: str) -> Rows:
+    def _first_answer(self, field: str, *statements: str) -> Rows:
         """Return the rows of the first statement that the server knows and the account
         may run, by lower-case column; if there is none, return no rows and note `field`
         as unanswered."""
@@ -188,14 +188,16 @@ class _SurveyQueries:
         before = datetime.now(UTC)
         self._cursor.execute("select utc_timestamp(6)")
         after = datetime.now(UTC)
-        server_time: datetime = _first(self._cursor)[0]
+        server_time: datetime = _first_row(self._cursor)[0]
         return server_time.replace(tzinfo=UTC) - (before + (after - before) / 2)
 
     def _filters(self) -> LogFilters:
-        rows = self._ask("filters", "show binary log status", "show master status")
+        rows = self._first_answer("filters", "show binary log status", "show master status")
         if not rows:
             return LogFilters()
-        return LogFilters(_listed(rows[0]["binlog_do_db"]), _listed(rows[0]["binlog_ignore_db"]))
+        return LogFilters(
+            _split_names(rows[0]["binlog_do_db"]), _split_names(rows[0]["binlog_ignore_db"])
+        )
 
     def _tables(self) -> tuple[SurveyedTable, ...]:
         return tuple(
@@ -205,17 +207,17 @@ class _SurveyQueries:
                 row["engine"],
                 "partitioned" in row["options"],
             )
-            for row in self._ask("tables", _TABLES)
+            for row in self._first_answer("tables", _TABLES)
             if row["table_schema"] not in SYSTEM_DATABASES
         )
 
     def _foreign_keys(self) -> tuple[SurveyedForeignKey, ...]:
         actions = {
             (row["constraint_schema"], row["table_name"], row["constraint_name"]): row
-            for row in self._ask("foreign_keys", _ACTIONS)
+            for row in self._first_answer("foreign_keys", _ACTIONS)
         }
         keys = []
-        for row in self._ask("foreign_keys", _FOREIGN_KEYS):
+        for row in self._first_answer("foreign_keys", _FOREIGN_KEYS):
             child = TableName(row["table_schema"], row["table_name"])
             parent = TableName(row["referenced_table_schema"], row["referenced_table_name"])
             name = row["constraint_name"]
@@ -240,5 +242,5 @@ def _channel(row: dict[str, Any]) -> Channel:
     )
 
 
-def _listed(text: str) -> tuple[str, ...]:
+def _split_names(text: str) -> tuple[str, ...]:
     return tuple(name for name in text.split(",") if name)

@@ -24,7 +24,7 @@ from lockstep.pipeline.values.table import SYSTEM_DATABASES, TableName
 from lockstep.resources.mysql.connection import ConnectionSettings, connect, number_of
 from lockstep.resources.mysql.select import quoted_table
 
-AT_ONCE: Final = 200
+TABLES_PER_QUERY: Final = 200
 """Largest number of tables that one query names."""
 
 
@@ -39,12 +39,14 @@ class Scope:
     def condition(self, schema: str, name: str) -> tuple[str, tuple[str, ...]]:
         """Return the SQL condition over these two columns, and its parameters."""
         if self.database is None:
-            return f"{schema} not in ({_marks(SYSTEM_DATABASES)})", tuple(sorted(SYSTEM_DATABASES))
-        condition = f"{schema} = %s and {name} in ({_marks(self.tables)})"
+            return f"{schema} not in ({_placeholders(SYSTEM_DATABASES)})", tuple(
+                sorted(SYSTEM_DATABASES)
+            )
+        condition = f"{schema} = %s and {name} in ({_placeholders(self.tables)})"
         return condition, (self.database, *self.tables)
 
 
-def _marks(values: Collection[str]) -> str:
+def _placeholders(values: Collection[str]) -> str:
     return ", ".join(["%s"] * len(values))
 
 
@@ -56,18 +58,18 @@ def scopes_of(names: Collection[TableName] | None) -> tuple[Scope, ...]:
     """
     if names is None:
         return (Scope(),)
-    spellings = Counter(map(_folded, set(names)))
+    spelling_count = Counter(map(_folded, set(names)))
     scopes = []
     for database, of_database in groupby(sorted(set(names)), lambda name: name.database):
-        alike, distinct = list[str](), list[str]()
+        ambiguous, distinct = list[str](), list[str]()
         for name in of_database:
-            is_distinct = name.name.isascii() and spellings[_folded(name)] == 1
-            (distinct if is_distinct else alike).append(name.name)
+            is_distinct = name.name.isascii() and spelling_count[_folded(name)] == 1
+            (distinct if is_distinct else ambiguous).append(name.name)
         scopes += [
-            Scope(database, tuple(distinct[first : first + AT_ONCE]))
-            for first in range(0, len(distinct), AT_ONCE)
+            Scope(database, tuple(distinct[first : first + TABLES_PER_QUERY]))
+            for first in range(0, len(distinct), TABLES_PER_QUERY)
         ]
-        scopes += [Scope(database, (name,)) for name in alike]
+        scopes += [Scope(database, (name,)) for name in ambiguous]
     return tuple(scopes)
 
 
@@ -75,23 +77,23 @@ def _folded(name: TableName) -> tuple[str, str]:
     return name.database, name.name.lower()
 
 
-def ask(
+def select_by_table(
     cursor: Cursor,
-    question: str,
+    query: str,
     scopes: Sequence[Scope],
     schema: str = "table_schema",
     name: str = "table_name",
 ) -> Iterator[tuple[TableName, tuple[Any, ...]]]:
     """Yield each row's table, from its first two columns, and the rest of the row.
-    `question` has `{where}` for the condition over the columns `schema` and `name`."""
+    `query` has `{where}` for the condition over the columns `schema` and `name`."""
     for scope in scopes:
         where, values = scope.condition(schema, name)
-        cursor.execute(question.format(where=where), values)
+        cursor.execute(query.format(where=where), values)
         for database, table, *rest in cursor.fetchall():
             yield TableName(database, table), tuple(rest)
 
 
-def hidden_in_part(cursor: Cursor, tables: Sequence[TableName]) -> Iterator[TableName]:
+def partly_visible_tables(cursor: Cursor, tables: Sequence[TableName]) -> Iterator[TableName]:
     """Yield the tables of which the account sees only some columns, because its
     privileges are on these columns alone. `tables`: tables that the account sees at
     least in part.
@@ -102,17 +104,17 @@ def hidden_in_part(cursor: Cursor, tables: Sequence[TableName]) -> Iterator[Tabl
     MariaDB 10.11 and 11.4). The server is only asked about tables that the grants leave
     in doubt.
     """
-    lines: list[str] = []
+    grant_lines: list[str] = []
     with suppress(pymysql.MySQLError):  # under skip_grant_tables there are none to show
         cursor.execute("show grants")
-        lines = [str(line) for row in cursor.fetchall() for line in row]
-    whole = shown_whole(read_grants(tuple(lines)), tables)
+        grant_lines = [str(line) for row in cursor.fetchall() for line in row]
+    visible_whole = shown_whole(read_grants(tuple(grant_lines)), tables)
     for table in tables:
-        if table not in whole and _is_refused(cursor, table):
+        if table not in visible_whole and _is_definition_refused(cursor, table):
             yield table
 
 
-def _is_refused(cursor: Cursor, table: TableName) -> bool:
+def _is_definition_refused(cursor: Cursor, table: TableName) -> bool:
     try:
         cursor.execute(f"show create table {quoted_table(table)}")
     except pymysql.MySQLError as error:
@@ -124,13 +126,17 @@ def _is_refused(cursor: Cursor, table: TableName) -> bool:
     return False
 
 
-def may_not_be_read(settings: ConnectionSettings, table: TableName, lacks: str) -> TableError:
+def unreadable_table_error(
+    settings: ConnectionSettings, table: TableName, sentence: str
+) -> TableError:
     """Return the error for a table on which the account lacks a privilege; its hint is
     the GRANT to type."""
-    return TableError(lacks, hint=grant_statement("SELECT", place(table), _account(settings)))
+    return TableError(
+        sentence, hint=grant_statement("SELECT", place(table), _account_name(settings))
+    )
 
 
-def _account(settings: ConnectionSettings) -> str:
+def _account_name(settings: ConnectionSettings) -> str:
     """Return CURRENT_USER(), whose host may be a pattern; the configured name if the
     server does not answer."""
     with suppress(LockstepError), connect(settings) as connection, connection.cursor() as cursor:

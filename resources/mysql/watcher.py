@@ -32,29 +32,34 @@ from lockstep.pipeline.snapshot.pace import Patience, cure, leaves
 from lockstep.pipeline.values.errors import LockstepError, SourceUnavailable, TableBusy
 from lockstep.pipeline.values.server_errors import Meaning, meaning_of
 from lockstep.pipeline.values.table import TableName
-from lockstep.resources.mysql.connection import ConnectionSettings, connect, cut, number_of
+from lockstep.resources.mysql.connection import (
+    ConnectionSettings,
+    connect,
+    number_of,
+    shut_down_socket,
+)
 
-_INTERVAL: Final = 0.5
+_CHECK_SECONDS: Final = 0.5
 """Seconds between two checks."""
 
 
 @dataclass(slots=True)
-class Watched:
-    """A read that the watcher may give up by `rule`. `reason`, `hint`: the error if it
-    gave the read up; `begun`: when the read began, and `answered`: when the server last
-    answered the watcher, by the monotonic clock."""
+class WatchedRead:
+    """A read that the watcher may give up by its `patience`. `reason`, `hint`: the
+    error if it gave the read up; `begun_at`: when the read began, and `answered_at`:
+    when the server last answered the watcher, by the monotonic clock."""
 
-    rule: Patience
+    patience: Patience
     reason: str | None = None
     hint: str = ""
-    begun: float = field(default_factory=monotonic)
-    answered: float = field(default_factory=monotonic)
+    begun_at: float = field(default_factory=monotonic)
+    answered_at: float = field(default_factory=monotonic)
 
-    def give_up(self, *, waited_for: bool) -> bool:
+    def decide_to_give_up(self, *, waited_for: bool) -> bool:
         """Return whether to give the read up. If so, `reason` and `hint` are set."""
-        seconds = monotonic() - self.begun
-        self.reason = leaves(self.rule, seconds, waited_for=waited_for)
-        self.hint = cure(self.rule, waited_for=waited_for)
+        seconds = monotonic() - self.begun_at
+        self.reason = leaves(self.patience, seconds, waited_for=waited_for)
+        self.hint = cure(self.patience, waited_for=waited_for)
         return self.reason is not None
 
     @contextmanager
@@ -75,16 +80,16 @@ class Watched:
 
 
 @contextmanager
-def watched(
-    settings: ConnectionSettings, cursor: Cursor, table: TableName, rule: Patience
-) -> Iterator[Watched]:
+def watch(
+    settings: ConnectionSettings, cursor: Cursor, table: TableName, patience: Patience
+) -> Iterator[WatchedRead]:
     """Watch the session of `cursor` while the body runs. The watcher connects only when
-    `rule` may end the read. If it cannot connect, the read goes on."""
-    session = _Session(f"lockstep-{uuid4().hex}", cursor.connection)
+    `patience` may end the read. If it cannot connect, the read goes on."""
+    session = _ReadingSession(f"lockstep-{uuid4().hex}", cursor.connection)
     with suppress(pymysql.MySQLError):  # some clusters have no user-level locks
         cursor.execute("select get_lock(%s, 0)", (session.lock,))
         cursor.fetchall()
-    read, stop = Watched(rule), Event()
+    read, stop = WatchedRead(patience), Event()
     thread = Thread(
         target=_watch, args=(settings, session, table, read, stop), name="watcher", daemon=True
     )
@@ -97,7 +102,7 @@ def watched(
 
 
 @dataclass(frozen=True, slots=True)
-class _Session:
+class _ReadingSession:
     """The reading session: the name of a user-level lock that only it holds, and its
     connection."""
 
@@ -109,22 +114,26 @@ class _Session:
         identified by its lock, not by its number: a host name may lead to several
         servers, and a restarted one assigns the same numbers again. Otherwise shut down
         the socket: the server notices that when it sends the next row."""
-        number = None
+        session_id = None
         with suppress(pymysql.MySQLError):
             cursor.execute("select is_used_lock(%s)", (self.lock,))
-            ((number,),) = cursor.fetchall()
-        if number is None:
-            cut(self.connection)
+            ((session_id,),) = cursor.fetchall()
+        if session_id is None:
+            shut_down_socket(self.connection)
             return
         with suppress(pymysql.err.OperationalError):  # it ended meanwhile
-            cursor.execute(f"kill {int(number)}")
+            cursor.execute(f"kill {int(session_id)}")
 
 
 def _watch(
-    settings: ConnectionSettings, session: _Session, table: TableName, read: Watched, stop: Event
+    settings: ConnectionSettings,
+    session: _ReadingSession,
+    table: TableName,
+    read: WatchedRead,
+    stop: Event,
 ) -> None:
-    first = min(read.rule.gives_way, read.rule.most or read.rule.gives_way)
-    if stop.wait(max(first, _INTERVAL)):
+    wait_seconds = min(read.patience.gives_way, read.patience.most or read.patience.gives_way)
+    if stop.wait(max(wait_seconds, _CHECK_SECONDS)):
         return
     while not stop.is_set():
         try:
@@ -133,11 +142,11 @@ def _watch(
                     return
         except LockstepError as error:
             if _is_answer(error):
-                read.answered = monotonic()
-        if monotonic() - read.answered > settings.read_timeout:
-            cut(session.connection)
+                read.answered_at = monotonic()
+        if monotonic() - read.answered_at > settings.read_timeout:
+            shut_down_socket(session.connection)
             return
-        stop.wait(_INTERVAL)
+        stop.wait(_CHECK_SECONDS)
 
 
 def _is_answer(error: LockstepError) -> bool:
@@ -149,16 +158,16 @@ def _is_answer(error: LockstepError) -> bool:
 
 
 def _end_if_given_up(
-    cursor: Cursor, session: _Session, table: TableName, read: Watched, stop: Event
+    cursor: Cursor, session: _ReadingSession, table: TableName, read: WatchedRead, stop: Event
 ) -> bool:
     """Check repeatedly. Return True when the read is given up, False when it has ended."""
     while not stop.is_set():
-        waited_for = waiting_for(cursor, table)
-        read.answered = monotonic()
-        if read.give_up(waited_for=waited_for):
+        waited_for = is_waited_for(cursor, table)
+        read.answered_at = monotonic()
+        if read.decide_to_give_up(waited_for=waited_for):
             session.end(cursor)
             return True
-        stop.wait(_INTERVAL)
+        stop.wait(_CHECK_SECONDS)
     return False
 
 
@@ -167,7 +176,7 @@ select lock_status, lock_type from performance_schema.metadata_locks
  where object_type = 'TABLE' and object_schema = %s and object_name = %s
 """
 _EXCLUSIVE_LOCKS: Final = frozenset({"EXCLUSIVE", "SHARED_NO_READ_WRITE"})
-_STATE: Final = "waiting for table metadata lock"
+_WAITING_STATE: Final = "waiting for table metadata lock"
 _COMMENTS: Final = re.compile(r"\s*(?:/\*.*?\*/\s*)*", re.DOTALL)
 _EXCLUSIVE_STATEMENTS: Final = re.compile(
     r"(?:alter|create|drop|optimize|rename|repair|truncate)\b", re.IGNORECASE
@@ -178,18 +187,18 @@ _TO_WRITE: Final = re.compile(r"\bwrite\s*$", re.IGNORECASE)
 """The end of a table in LOCK TABLES that is locked for writing. A READ lock does not
 wait for readers; our own reads may take one."""
 
-_REFUSED: Final = frozenset({1044, 1049, 1142, 1146, 1227})
+_REFUSALS: Final = frozenset({1044, 1049, 1142, 1146, 1227})
 """ER_DBACCESS_DENIED_ERROR, ER_BAD_DB_ERROR, ER_TABLEACCESS_DENIED_ERROR,
 ER_NO_SUCH_TABLE, ER_SPECIFIC_ACCESS_DENIED_ERROR."""
 
 
-def waiting_for(cursor: Cursor, table: TableName) -> bool:
+def is_waited_for(cursor: Cursor, table: TableName) -> bool:
     """Return whether a statement waits for an exclusive lock of the table, as far as
     the account can see."""
     locks = _locks(cursor, table)
     if locks:
         return any(status == "PENDING" and kind in _EXCLUSIVE_LOCKS for status, kind in locks)
-    return sessions_wait(cursor, table)
+    return has_waiting_session(cursor, table)
 
 
 def _locks(cursor: Cursor, table: TableName) -> list[tuple[str, str]]:
@@ -198,20 +207,20 @@ def _locks(cursor: Cursor, table: TableName) -> list[tuple[str, str]]:
     try:
         cursor.execute(_LOCKS, (table.database, table.name))
     except pymysql.MySQLError as error:
-        if error.args[0] not in _REFUSED:
+        if error.args[0] not in _REFUSALS:
             raise
         return []
     return [(_text(status), _text(kind)) for status, kind in cursor.fetchall()]
 
 
-def sessions_wait(cursor: Cursor, table: TableName) -> bool:
+def has_waiting_session(cursor: Cursor, table: TableName) -> bool:
     """Return whether a session in the process list waits for an exclusive lock of the
     table."""
     cursor.execute("show full processlist")
     return any(
         wants_whole_table(table, database=_text(row[3]), statement=_text(row[7]))
         for row in cursor.fetchall()
-        if _text(row[6]).lower().startswith(_STATE)
+        if _text(row[6]).lower().startswith(_WAITING_STATE)
     )
 
 

@@ -28,7 +28,7 @@ from lockstep.pipeline.values.retries import COMMITTED, Retry
 from lockstep.pipeline.values.table import TableName
 from lockstep.resources.mysql.connection import Dialect
 
-_OWNER: Final = re.compile(r"#\d+")
+_OWNING_THREAD: Final = re.compile(r"#\d+")
 """The thread that owns a GTID, which gtid_owned appends to it."""
 
 
@@ -38,10 +38,10 @@ class Watermark:
     queried; "" without GTIDs."""
 
     at: Coordinates
-    executed: str
+    executed_set: str
 
 
-_SNAPSHOTS: Final = frozenset({"innodb", "rocksdb", "tokudb"})
+_SNAPSHOT_ENGINES: Final = frozenset({"innodb", "rocksdb", "tokudb"})
 """Engines whose reads see the transaction's snapshot; reads of others see the rows that
 are current when the statement runs."""
 
@@ -55,7 +55,7 @@ def has_snapshots(cursor: Cursor, table: TableName) -> bool | None:
         (table.database, table.name),
     )
     row = cursor.fetchone()
-    return None if row is None else str(row[0]).lower() in _SNAPSHOTS
+    return None if row is None else str(row[0]).lower() in _SNAPSHOT_ENGINES
 
 
 def read_value(cursor: Cursor, query: str) -> str:
@@ -66,7 +66,7 @@ def read_value(cursor: Cursor, query: str) -> str:
     return "" if row is None or row[0] is None else "".join(str(row[0]).split("\n")).strip()
 
 
-def read_head(cursor: Cursor) -> Coordinates:
+def read_log_end(cursor: Cursor) -> Coordinates:
     """Return the log's end. Raise `ServerSettings` if the server has no binary log."""
     try:
         cursor.execute("show binary log status")
@@ -82,11 +82,11 @@ def read_head(cursor: Cursor) -> Coordinates:
 
 def high_mark(cursor: Cursor, dialect: Dialect) -> Watermark:
     """Return a mark that is after every change that can be read now."""
-    executed = _executed(cursor, dialect)
-    return Watermark(read_head(cursor), executed)
+    executed = _executed_set(cursor, dialect)
+    return Watermark(read_log_end(cursor), executed)
 
 
-def low_mark(cursor: Cursor, dialect: Dialect, *, patience: Retry = COMMITTED) -> Watermark:
+def low_mark(cursor: Cursor, dialect: Dialect, *, retry: Retry = COMMITTED) -> Watermark:
     """Return a mark before which every change can be read now.
 
     On MariaDB the log's end is a low mark for structures, because a query for a
@@ -94,14 +94,14 @@ def low_mark(cursor: Cursor, dialect: Dialect, *, patience: Retry = COMMITTED) -
     snapshot instead (`snapshot_place`).
     """
     mark = high_mark(cursor, dialect)
-    if dialect.mariadb or _wait_for_commits(cursor, patience):
+    if dialect.is_mariadb or _wait_for_commits(cursor, retry):
         return mark
-    return Watermark(Coordinates(mark.at.file, FIRST_OFFSET), mark.executed)
+    return Watermark(Coordinates(mark.at.file, FIRST_OFFSET), mark.executed_set)
 
 
 def commits_in_order(cursor: Cursor, dialect: Dialect) -> bool:
     """Return whether the server commits transactions in the order of its log."""
-    return dialect.mariadb or read_value(cursor, "select @@global.binlog_order_commits") == "1"
+    return dialect.is_mariadb or read_value(cursor, "select @@global.binlog_order_commits") == "1"
 
 
 def snapshot_place(cursor: Cursor) -> Coordinates | None:
@@ -116,29 +116,32 @@ def snapshot_place(cursor: Cursor) -> Coordinates | None:
     return Coordinates(LogFile.parse(file), int(offset)) if file and offset else None
 
 
-def _executed(cursor: Cursor, dialect: Dialect) -> str:
-    if dialect.mariadb:
+def _executed_set(cursor: Cursor, dialect: Dialect) -> str:
+    if dialect.is_mariadb:
         return read_value(cursor, "select @@global.gtid_binlog_state")
     if read_value(cursor, "select @@global.gtid_mode") != "ON":
         return ""
     return read_value(cursor, "select @@global.gtid_executed")
 
 
-def _wait_for_commits(cursor: Cursor, patience: Retry) -> bool:
+def _wait_for_commits(cursor: Cursor, retry: Retry) -> bool:
     """Wait until all transactions in the log are committed, which mostly takes
     milliseconds; return False if the tries end before."""
-    owned = _OWNER.sub("", read_value(cursor, "select @@global.gtid_owned"))
-    return any(_is_executed(cursor, owned) and _none_anonymous(cursor) for _ in patience.tries())
+    owned = _OWNING_THREAD.sub("", read_value(cursor, "select @@global.gtid_owned"))
+    return any(
+        _are_executed(cursor, owned) and _has_no_anonymous_transaction(cursor)
+        for _ in retry.tries()
+    )
 
 
-def _is_executed(cursor: Cursor, owned: str) -> bool:
+def _are_executed(cursor: Cursor, owned: str) -> bool:
     if not owned:
         return True
     cursor.execute("select gtid_subset(%s, @@global.gtid_executed)", (owned,))
     return cursor.fetchone() in ((1,), ("1",))
 
 
-def _none_anonymous(cursor: Cursor) -> bool:
+def _has_no_anonymous_transaction(cursor: Cursor) -> bool:
     cursor.execute("show global status like 'ongoing_anonymous_transaction_count'")
     row = cursor.fetchone()
     return row is not None and row[1] == "0"
@@ -155,13 +158,13 @@ def prepared_transactions(cursor: Cursor) -> frozenset[Xid] | None:
         cursor.execute("xa recover convert xid")
     except pymysql.err.ProgrammingError:
         cursor.execute("xa recover format='sql'")  # MariaDB
-        return frozenset(_from_text(int(row[0]), str(row[3])) for row in cursor.fetchall())
+        return frozenset(_xid_from_text(int(row[0]), str(row[3])) for row in cursor.fetchall())
     except pymysql.MySQLError as error:
         if error.args[0] != _XA_DENIED:
             raise
         return None
     return frozenset(
-        _from_hex(int(format_id), int(gtrid_length), int(bqual_length), str(data))
+        _xid_from_hex(int(format_id), int(gtrid_length), int(bqual_length), str(data))
         for format_id, gtrid_length, bqual_length, data in cursor.fetchall()
     )
 
@@ -174,7 +177,7 @@ def xa_commit_count(cursor: Cursor) -> int | None:
     return None if row is None else int(row[1])
 
 
-def _from_hex(format_id: int, gtrid_length: int, bqual_length: int, data: str) -> Xid:
+def _xid_from_hex(format_id: int, gtrid_length: int, bqual_length: int, data: str) -> Xid:
     """Return the XID for `data`, which is 0x and the bytes of gtrid and bqual."""
     content = bytes.fromhex(data.removeprefix("0x"))
     return Xid(
@@ -182,7 +185,7 @@ def _from_hex(format_id: int, gtrid_length: int, bqual_length: int, data: str) -
     )
 
 
-def _from_text(format_id: int, text: str) -> Xid:
+def _xid_from_text(format_id: int, text: str) -> Xid:
     """Return the XID for `X'6774',X'6271',7`; parts that are printable are quoted as
     text."""
     parts = [_part_bytes(part) for part in text.split(",")]

@@ -19,7 +19,7 @@ with taken as (
     returning name, token
 )
 insert into lockstep.leases (source, token, holder, dagster_run, in_dagster, backend_pid)
-select name, token, %(holder)s, %(dagster_run)s, %(in_dagster)s, %(process)s from taken
+select name, token, %(holder)s, %(dagster_run)s, %(in_dagster)s, %(backend_pid)s from taken
 returning token
 
 -- A lease that was taken over meanwhile is not the holder's to give back.
@@ -57,7 +57,7 @@ update lockstep.sources set beat_at = clock_timestamp()
 where name = %(source)s and token = %(token)s
 
 -- Refused as a write would be, by a server that is read-only or an account that may not.
--- name: nothing_written
+-- name: write_nothing
 update lockstep.sources set beat_at = beat_at where false returning name
 
 -- A holder without a sign of life loses its connection, and its lock with that.

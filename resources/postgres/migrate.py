@@ -15,7 +15,7 @@ from psycopg2.extensions import connection as Connection
 from psycopg2.extensions import cursor as Cursor
 
 from lockstep.pipeline.values.errors import LedgerNewer, LedgerRefused
-from lockstep.resources.postgres.connection import LedgerAddress, translated
+from lockstep.resources.postgres.connection import LedgerAddress, translate_errors
 
 LOCK_NAMESPACE = 0x4C4B5354  # "LKST": the first half of each advisory lock that Lockstep takes
 _MIGRATION_LOCK = 0
@@ -54,7 +54,9 @@ def migrations() -> tuple[Migration, ...]:
     )
 
 
-def outstanding(applied: dict[int, str], known: tuple[Migration, ...]) -> tuple[Migration, ...]:
+def outstanding_migrations(
+    applied: dict[int, str], known: tuple[Migration, ...]
+) -> tuple[Migration, ...]:
     """Return the migrations of `known` that the ledger lacks. `applied`: number →
     checksum of the migrations that the ledger has.
 
@@ -77,21 +79,21 @@ def outstanding(applied: dict[int, str], known: tuple[Migration, ...]) -> tuple[
 
 
 def migrate(
-    target: LedgerAddress, connection: Connection, known: tuple[Migration, ...] | None = None
+    address: LedgerAddress, connection: Connection, known: tuple[Migration, ...] | None = None
 ) -> None:
     """Apply the outstanding migrations of `known`, by default all of this version. If
     several processes try at once, one applies them and the others wait. A ledger that
     is up to date is only read."""
     wanted = migrations() if known is None else known
-    with translated(target), connection.cursor() as cursor:
-        if outstanding(_applied(cursor), wanted):
+    with translate_errors(address), connection.cursor() as cursor:
+        if outstanding_migrations(_applied_checksums(cursor), wanted):
             lock = "begin; select pg_advisory_xact_lock(%s, %s)"
             cursor.execute(lock, (LOCK_NAMESPACE, _MIGRATION_LOCK))
             _apply(cursor, wanted)
             cursor.execute("commit")
 
 
-def _applied(cursor: Cursor) -> dict[int, str]:
+def _applied_checksums(cursor: Cursor) -> dict[int, str]:
     cursor.execute("select to_regclass('lockstep.schema_migrations') is not null")
     row = cursor.fetchone()
     if row is None or not row[0]:
@@ -106,7 +108,7 @@ def _apply(cursor: Cursor, known: tuple[Migration, ...]) -> None:
     if row is not None and row[0]:
         cursor.execute("create schema lockstep")
     cursor.execute(_MIGRATIONS_TABLE)
-    for migration in outstanding(_applied(cursor), known):
+    for migration in outstanding_migrations(_applied_checksums(cursor), known):
         cursor.execute(migration.text)
         cursor.execute(
             "insert into lockstep.schema_migrations (number, name, sha256) values (%s, %s, %s)",

@@ -14,7 +14,7 @@ from deltalake import DeltaTable
 import lockstep
 from lockstep.pipeline.model.batch import Batch, CaptureRecord
 from lockstep.pipeline.ports.ledger import Ledger
-from lockstep.pipeline.run.context import Unwatched
+from lockstep.pipeline.run.context import SilentProgress
 from lockstep.pipeline.run.upkeep.changes import delete_changes, plan_changes
 from lockstep.pipeline.values.errors import ConsumerRefused
 from lockstep.pipeline.values.segment import SegmentFile, SystemTable, SystemTableSegment
@@ -73,15 +73,17 @@ def test_what_is_unread_stays_and_what_is_old_goes(shop: Shop, ledger_dsn: str) 
         consumer.ack(delivery.id)
     kept = set(batches[READ:])
     with Adapters(load_settings(shop.config), on_warning=print) as adapters:
-        work = replace(adapters.workplace(SOURCE, Unwatched()), clock=lambda: datetime.now(UTC))
+        work = replace(
+            adapters.workplace(SOURCE, SilentProgress()), clock=lambda: datetime.now(UTC)
+        )
         due = plan_changes(work, KEEP, timedelta(days=30))
         assert due.through == batches[READ - 1]
-        assert due.held is not None
-        assert "the consumer billing" in due.held
+        assert due.holder_sentence is not None
+        assert "the consumer billing" in due.holder_sentence
         versions = DeltaTable(orders).version(), DeltaTable(notes).version()
         done = delete_changes(work, due, "test")
-        assert (done.unlisted, done.deleted.files) == (due.unlisted, 0)
-        assert done.unlisted.files == READ + READ + READ // 2
+        assert (done.unlisted, done.deleted.count) == (due.unlisted, 0)
+        assert done.unlisted.count == READ + READ + READ // 2
         assert (DeltaTable(orders).version(), DeltaTable(notes).version()) == tuple(
             version + 1 for version in versions
         )
@@ -92,9 +94,9 @@ def test_what_is_unread_stays_and_what_is_old_goes(shop: Shop, ledger_dsn: str) 
             listed = DeltaTable(table).to_pyarrow_table()
             assert set(listed["_batch"].to_pylist()) <= kept
         gone = delete_changes(work, plan_changes(work, KEEP, AT_ONCE), "test")
-        assert (gone.deleted, gone.rows > 0) == (done.unlisted, True)
+        assert (gone.deleted, gone.ledger_rows > 0) == (done.unlisted, True)
         assert len([*orders.glob("*.parquet")]) == BATCHES - READ
-        assert plan_changes(work, KEEP, AT_ONCE).idle
+        assert plan_changes(work, KEEP, AT_ONCE).is_empty
     with psycopg2.connect(ledger_dsn) as connection, connection.cursor() as cursor:
         cursor.execute("select id from lockstep.batches where source = %s order by id", (SOURCE,))
         assert [number for (number,) in cursor] == [*batches[:2], *batches[READ - 1 :]]

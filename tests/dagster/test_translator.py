@@ -9,7 +9,7 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from lockstep.assets.declared import names_as_loaded
+from lockstep.assets.declaration import names_as_loaded
 from lockstep.assets.definitions import build, definitions_of
 from lockstep.assets.names import SourceNames
 from lockstep.location import LockstepTranslator, MirroredTable

@@ -24,10 +24,10 @@ from lockstep.pipeline.model.foreign_commits import (
     AllExpected,
     Foreign,
     Unknown,
-    foreign,
-    judge_changelog,
+    judge_changelog_log,
+    judge_foreign,
 )
-from lockstep.pipeline.model.lake_commit import LakeCommit, LogAbove, stamp
+from lockstep.pipeline.model.lake_commit import LakeCommit, LogAbove, metadata_text
 from lockstep.pipeline.model.table_state import OrderKind, TableState
 from lockstep.pipeline.ports.changelog import Published
 from lockstep.pipeline.ports.mirror_writes import MirrorWrite
@@ -42,7 +42,7 @@ from lockstep.resources.lake.mirror.mirror import SparkMirrors
 from lockstep.resources.lake.spark.log_store import FILE_LOG_STORE, FILE_LOG_STORE_SETTING
 from lockstep.resources.lake.spark.session import SparkProcess
 from tests.lake.conftest import Lake
-from tests.outside import changed_mirrors
+from tests.outside import tables_to_quarantine
 from tests.positions.fake import TABLE, FakeServer
 from tests.positions.follower import SOURCE, Follower
 from tests.positions.one_table import NOBODY
@@ -103,14 +103,14 @@ def test_what_may_have_changed_a_table_is_foreign(made: DeltaTable, name: str) -
     CHANGING[name](made)
     found = log_above(_path(made), 1)
     assert [commit.delta_version for commit in found.commits][:1] == [2]
-    assert any(foreign(commit) is not None for commit in found.commits)
+    assert any(judge_foreign(commit) is not None for commit in found.commits)
 
 
 @pytest.mark.parametrize("name", NEUTRAL)
 def test_what_leaves_a_table_as_it_was_is_neutral(made: DeltaTable, name: str) -> None:
     NEUTRAL[name](made)
     found = log_above(_path(made), 1)
-    assert [foreign(commit) for commit in found.commits] == [None] * len(found.commits)
+    assert [judge_foreign(commit) for commit in found.commits] == [None] * len(found.commits)
 
 
 def test_a_commit_that_lies_about_itself_is_found(made: DeltaTable) -> None:
@@ -127,7 +127,7 @@ def test_a_commit_that_lies_about_itself_is_found(made: DeltaTable) -> None:
             lines[number] = json.dumps(action)
     file.write_text("\n".join(lines) + "\n")
     (commit,) = log_above(path, 1).commits
-    assert foreign(commit) is not None
+    assert judge_foreign(commit) is not None
 
 
 def test_commits_that_were_cleaned_up_unseen_are_unknown(made: DeltaTable) -> None:
@@ -140,7 +140,7 @@ def test_commits_that_were_cleaned_up_unseen_are_unknown(made: DeltaTable) -> No
     newest = DeltaTable(path).version()
     for version in range(newest):
         delta_log.commit_file(path, version).unlink()
-    unseen = judge_changelog(log_above(path, 1), 1, "ledger", {})
+    unseen = judge_changelog_log(log_above(path, 1), 1, "ledger", {})
     assert isinstance(unseen, Unknown | Foreign)
     assert log_above(path, newest).commits == ()
     assert log_above(path, newest).missing is None
@@ -174,10 +174,10 @@ def test_whose_batch_a_commit_is_about(pruned: int, batches: list[Batch], judgem
     """It has to be the ledger's own, by its place and its moment. Only a batch that the ledger has
     forgotten may be unknown: it lies in the ledger's past."""
     said = {"ledger": "ledger", "batches": [1, 7], "position": END, "captured_at": AT.isoformat()}
-    seen = LogAbove(1, commits=(LakeCommit(1, user_metadata=stamp(said)),))
+    seen = LogAbove(1, commits=(LakeCommit(1, user_metadata=metadata_text(said)),))
     known = {batch.id: batch for batch in batches}
-    assert isinstance(judge_changelog(seen, 0, "ledger", known, pruned), judgement)
-    assert isinstance(judge_changelog(seen, 0, "another", known, pruned), Ahead)
+    assert isinstance(judge_changelog_log(seen, 0, "ledger", known, pruned), judgement)
+    assert isinstance(judge_changelog_log(seen, 0, "another", known, pruned), Ahead)
 
 
 def test_a_look_reads_what_came_since_then(
@@ -304,17 +304,17 @@ def try_operation(stand: Stand, name: str, *, idle: bool) -> None:
     """Somebody did it since the last run; the table comes back whole."""
     stand.sql(BY_SPARK[name])
     version = stand.mirrors.version("shop/shop/t")
-    (told,) = changed_mirrors(stand.work())
-    assert f"version {version}" in told.why
+    (told,) = tables_to_quarantine(stand.work())
+    assert f"version {version}" in told.reason
     if not idle:
         stand.write()
     state = stand.run()
     assert state.has_stopped
-    assert state.reason == told.why
+    assert state.reason == told.reason
     assert "lockstep reload shop.t --reason" in (state.hint or "")
     stand.resume()
     assert stand.run().complete
-    assert changed_mirrors(stand.work()) == []
+    assert tables_to_quarantine(stand.work()) == []
     stand.require_same()
 
 
@@ -322,7 +322,7 @@ def test_a_mirror_that_somebody_wrote_to_is_quarantined(stand: Stand) -> None:
     """Also where nothing of the table changed since; and what leaves it as it was is none of
     our business."""
     stand.sql("optimize {t}")
-    assert changed_mirrors(stand.work()) == []
+    assert tables_to_quarantine(stand.work()) == []
     try_operation(stand, "INSERT", idle=True)
 
 
@@ -330,7 +330,7 @@ def test_a_mirror_that_somebody_wrote_to_is_quarantined(stand: Stand) -> None:
 def test_what_leaves_a_mirror_as_it_was(stand: Stand) -> None:
     for statement in LEFT_AS_IT_WAS:
         stand.sql(statement)
-    assert changed_mirrors(stand.work()) == []
+    assert tables_to_quarantine(stand.work()) == []
     stand.write()
     assert stand.run().complete
     stand.require_same()

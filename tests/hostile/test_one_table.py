@@ -97,8 +97,8 @@ def _pause_fits(state: str, shop: Shop) -> Iterator[None]:
 
 def test_a_locked_table_waits_alone(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever holds it keeps its own reading from coming; nobody has to resume it."""
-    monkeypatch.setitem(connection.WANTED, "lock_wait_timeout", "1")
-    monkeypatch.setattr(connection, "_start", lambda *_: connection.SessionStart())
+    monkeypatch.setitem(connection.SESSION_VARIABLES, "lock_wait_timeout", "1")
+    monkeypatch.setattr(connection, "_session_start", lambda *_: connection.SessionStart())
     shop.do("alter table a modify v int unsigned")
     with shop.stand.connect(shop.name) as holder, holder.cursor() as cursor:
         cursor.execute("lock tables a write")

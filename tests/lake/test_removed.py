@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from lockstep.pipeline.mirror.strategy import NOTHING
-from lockstep.pipeline.model.foreign_commits import foreign
-from lockstep.pipeline.model.lake_commit import stamp
+from lockstep.pipeline.model.foreign_commits import judge_foreign
+from lockstep.pipeline.model.lake_commit import metadata_text
 from lockstep.pipeline.ports.held import no_check
 from lockstep.pipeline.ports.mirror_writes import Replace
 from lockstep.pipeline.values.errors import CommitConflict, LakeUnavailable, LeaseLost
@@ -149,14 +149,18 @@ def test_no_file_has_what_it_showed(
     mirrors = lake.mirrors
     version = read_again(lake, 12)
     assert sum(WORD in there for there in files(place).values()) > 10
-    said = stamp({"kind": "upkeep", "shows": version})
+    said = metadata_text({"kind": "upkeep", "shows": version})
     for _ in range(2):
         noted: list[int] = []
         mirrors.cut(MIRROR, version, said, noted.append)
         (commit,) = mirrors.log_above(MIRROR, version).commits
         version += 1
-        assert (noted, commit.repeats, foreign(commit)) == ([version], version - 1, None)
-        said = stamp({"kind": "upkeep", "shows": version})
+        assert (noted, commit.repeated_version, judge_foreign(commit)) == (
+            [version],
+            version - 1,
+            None,
+        )
+        said = metadata_text({"kind": "upkeep", "shows": version})
     assert [name for name, there in files(place).items() if WORD in there] == []
     assert mirrors.reason_unreadable(MIRROR, version - 1) is not None
     assert (

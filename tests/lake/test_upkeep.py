@@ -13,8 +13,8 @@ from deltalake import DeltaTable, write_deltalake
 
 from lockstep.pipeline.mirror.evolution import MAPPING
 from lockstep.pipeline.mirror.strategy import NOTHING
-from lockstep.pipeline.model.foreign_commits import foreign
-from lockstep.pipeline.model.lake_commit import stamp
+from lockstep.pipeline.model.foreign_commits import judge_foreign
+from lockstep.pipeline.model.lake_commit import metadata_text
 from lockstep.pipeline.ports.mirror_writes import SetProperties
 from lockstep.pipeline.upkeep.decide import FileTotal, StepKind, UpkeepPolicy, decide
 from lockstep.pipeline.values.errors import CommitConflict
@@ -25,7 +25,7 @@ from tests.lake.conftest import lake_at
 from tests.lake.made import a_write
 
 MIRROR = "shop/shop/people"
-SAID = stamp({"kind": "upkeep", "shows": 3})
+SAID = metadata_text({"kind": "upkeep", "shows": 3})
 
 
 def test_deleted_rows_go_from_the_files(
@@ -48,7 +48,7 @@ def test_deleted_rows_go_from_the_files(
     mirrors.write(a_write(mirrors, 4, "merge", gone))
     upkeep = SparkUpkeep(place, spark=spark, keep=timedelta(days=30))
     found = upkeep.files(MIRROR)
-    assert (found.rows, found.deleted) == (100, 30)
+    assert (found.rows, found.deleted_rows) == (100, 30)
     (step,) = decide(found, UpkeepPolicy()).steps
     assert step.kind is StepKind.PURGE
     with pytest.raises(CommitConflict):
@@ -56,20 +56,23 @@ def test_deleted_rows_go_from_the_files(
     assert upkeep.carry_out(MIRROR, step, SAID, 3) == 4
     assert upkeep.carry_out(MIRROR, step, SAID, 4) is None
     (commit,) = mirrors.log_above(MIRROR, 3).commits
-    assert (commit.repeats, foreign(commit), commit.user_metadata) == (3, None, SAID)
+    assert (commit.repeated_version, judge_foreign(commit), commit.user_metadata) == (3, None, SAID)
     found = upkeep.files(MIRROR)
-    assert (found.rows, found.deleted, found.unneeded.files) == (70, 0, 0)
+    assert (found.rows, found.deleted_rows, found.unneeded.count) == (70, 0, 0)
     left = [row for batch in mirrors.rows(MIRROR, ["id"], 4) for row in batch["id"].to_pylist()]
     assert sorted(left) == list(range(70))
     at_once = SparkUpkeep(place, spark=spark, keep=timedelta(0))
     unneeded = at_once.files(MIRROR).unneeded
     written = [path for path in (place / MIRROR).rglob() if path.name.startswith("part-")]
-    assert unneeded.files == len(written) - len(found.sizes) > 0
+    assert unneeded.count == len(written) - len(found.sizes) > 0
     deleted = at_once.vacuum(MIRROR)
-    assert (deleted.files >= unneeded.files, deleted.bytes >= unneeded.bytes) == (True, True)
+    assert (deleted.count >= unneeded.count, deleted.bytes >= unneeded.bytes) == (True, True)
     assert at_once.files(MIRROR).unneeded == FileTotal()
     promised_longer = SparkUpkeep(place, spark=spark, keep=timedelta(days=365)).files(MIRROR)
-    assert (promised_longer.unneeded, promised_longer.why_unknown is None) == (FileTotal(), False)
+    assert (promised_longer.unneeded, promised_longer.reason_unknown is None) == (
+        FileTotal(),
+        False,
+    )
     left = [row for batch in mirrors.rows(MIRROR, ["id"], 4) for row in batch["id"].to_pylist()]
     assert sorted(left) == list(range(70))
 
@@ -100,7 +103,7 @@ def test_old_checkpoints_go_and_versions_stay(tmp_path: Path, spark: SparkProces
     assert thin_log("t", now, delete=True) == FileTotal()
     left = sorted((table / "_delta_log").glob("*.checkpoint.parquet"))
     assert left == [checkpoints[0], *checkpoints[-2:]]
-    assert told.files == len(checkpoints) - len(left)
+    assert told.count == len(checkpoints) - len(left)
     assert not [*(table / "_delta_log").glob(".*.crc")]
     assert {number: _rows(table, number) for number in range(COMMITS)} == seen
 

@@ -17,7 +17,7 @@ from lockstep.pipeline.ports.ledger import Ledger
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.errors import LedgerRefused
 from lockstep.resources.postgres import refusals
-from lockstep.resources.postgres.connection import LedgerAddress, translated
+from lockstep.resources.postgres.connection import LedgerAddress, translate_errors
 from lockstep.resources.postgres.ledger import open_ledger
 from lockstep.resources.postgres.session import queries
 from tests.ledger.made import (
@@ -200,7 +200,7 @@ def _refused_by(folder: str) -> set[str]:
     """The rules that the code of a folder names where it refuses."""
     found = set()
     for file in (_HERE.parents[1] / folder).glob("*.py"):
-        for call in re.findall(r"(?:refusal|must)\((?:[^()\n]|\n)*", file.read_text()):
+        for call in re.findall(r"(?:refusal|run_or_refuse)\((?:[^()\n]|\n)*", file.read_text()):
             found |= set(re.findall(r'"([a-z]+_[a-z_]+)"', call))
     return found - queries().keys()
 
@@ -212,7 +212,10 @@ def test_a_refusal_tells_the_triggers_words_and_no_values(scene: Scene) -> None:
         ("writes_stay", ": rows of writes are never changed or deleted (writes_stay)."),
         ("overrides_reasoned", ": (overrides_reasoned)."),
     ):
-        with pytest.raises(LedgerRefused) as refused, translated(LedgerAddress("", "a server")):
+        with (
+            pytest.raises(LedgerRefused) as refused,
+            translate_errors(LedgerAddress("", "a server")),
+        ):
             scene.cursor.execute(dict(ATTEMPTS)[rule], scene.names)
         scene.cursor.connection.rollback()
         assert refused.value.message == f"The ledger refused a step{complaint}"

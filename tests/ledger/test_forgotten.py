@@ -9,7 +9,7 @@ import pytest
 
 from lockstep.pipeline.ports.consumers import Consumers
 from lockstep.pipeline.ports.ledger import Ledger, content_of
-from lockstep.pipeline.upkeep.changes import DeletionStep, Prunable, Pruned
+from lockstep.pipeline.upkeep.changes import DeletionStep, PrunableRows, PruneResult
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.errors import ConsumerRefused, LedgerRefused
 from lockstep.pipeline.values.segment import SegmentFile, SystemTable, SystemTableSegment
@@ -40,8 +40,8 @@ def test_changes_go_once_nobody_needs_them(
     consumers.make_consumer(source, NAME, batches[1])
     later = ledger.clock() + timedelta(seconds=1)
     forgettable = ledger.deletable_changes(source, later)
-    assert forgettable.aged == batches[-1]
-    assert ledger.deletable_changes(source, later - timedelta(days=1)).aged == 0
+    assert forgettable.last_old_batch == batches[-1]
+    assert ledger.deletable_changes(source, later - timedelta(days=1)).last_old_batch == 0
     holders = {one.kind: one.through for one in forgettable.holders}
     assert holders == {"consumer": batches[1], "recovery": batches[4] - 1}
     with pytest.raises(LedgerRefused, match="forgotten_unneeded"):
@@ -51,7 +51,7 @@ def test_changes_go_once_nobody_needs_them(
     ledger.begin_deletion(lease, batches[1])
     gone = ledger.deletion_notes(source).newest
     assert gone is not None
-    assert (gone.above, gone.through, gone.unlisted_at, gone.deleted) == (
+    assert (gone.above, gone.through, gone.unlisted_at, gone.is_deleted) == (
         0,
         batches[1],
         None,
@@ -79,14 +79,16 @@ def test_changes_go_once_nobody_needs_them(
     for _ in range(2):
         ledger.note_deletion_step(lease, DeletionStep.DELETED, batches[1])
     with pytest.raises(LedgerRefused, match="pruned_deleted"):
-        ledger.prune(lease, Prunable.CONTENTS, batches[1], batches[3], 1000)
+        ledger.prune(lease, PrunableRows.CONTENTS, batches[1], batches[3], 1000)
     later_rows = {one: content_of(ledger, source, one).segments for one in batches[2:]}
     mirror = [f"lockstep/{source}/shop.orders/mirror/1"]
     newest = ledger.newest_writes(source, mirror)
-    pruned = ledger.prune(lease, Prunable.CONTENTS, 0, batches[1], batches[1])
-    assert pruned.rows > 0
-    assert (pruned.reached, pruned.ended) == (batches[1], True)
-    assert ledger.prune(lease, Prunable.CONTENTS, 0, batches[1], 1) == Pruned(0, 1, ended=False)
+    pruned = ledger.prune(lease, PrunableRows.CONTENTS, 0, batches[1], batches[1])
+    assert pruned.deleted_rows > 0
+    assert (pruned.last_id, pruned.is_complete) == (batches[1], True)
+    assert ledger.prune(lease, PrunableRows.CONTENTS, 0, batches[1], 1) == PruneResult(
+        0, 1, is_complete=False
+    )
     ledger.note_deletion_step(lease, DeletionStep.PRUNED, batches[1])
     assert ledger.newest_writes(source, mirror) == newest
     assert {one: content_of(ledger, source, one).segments for one in batches[2:]} == later_rows

@@ -19,7 +19,7 @@ from lockstep.pipeline.model.batch import Batch, BatchState, CaptureRecord, Ende
 from lockstep.pipeline.model.table_state import StoppedTable
 from lockstep.pipeline.ports.ledger import Ledger, content_of
 from lockstep.pipeline.schema.history import BatchHistory
-from lockstep.pipeline.upkeep.changes import DeletionStep, Prunable, Pruned
+from lockstep.pipeline.upkeep.changes import DeletionStep, PrunableRows, PruneResult
 from lockstep.pipeline.values.consumers import DeliveryBounds
 from lockstep.pipeline.values.decisions import Continuity, Lease
 from lockstep.pipeline.values.errors import LedgerRefused
@@ -181,7 +181,7 @@ class Past:
             self.ledger.begin_deletion(lease, through)
             self.ledger.note_deletion_step(lease, DeletionStep.UNLISTED, through)
             with pytest.raises(LedgerRefused, match="pruned_deleted"):
-                self.ledger.prune(lease, Prunable.BATCHES, 0, through, 1)
+                self.ledger.prune(lease, PrunableRows.BATCHES, 0, through, 1)
             self.ledger.note_deletion_step(lease, DeletionStep.DELETED, through)
         return through
 
@@ -192,12 +192,12 @@ class Past:
 
     def steps(self, through: int) -> Iterator[int]:
         ledger, most = self.ledger, self.random.randrange(1, 30)
-        for rows in Prunable:
-            done = Pruned(0, 0, ended=False)
-            while not done.ended:
+        for rows in PrunableRows:
+            done = PruneResult(0, 0, is_complete=False)
+            while not done.is_complete:
                 step = partial(ledger.prune, rows=rows, through=through, most=most)
-                done = self.locked(partial(step, above=done.reached))
-                yield done.rows if rows is Prunable.BATCHES else 0
+                done = self.locked(partial(step, above=done.last_id))
+                yield done.deleted_rows if rows is PrunableRows.BATCHES else 0
         self.locked(partial(ledger.note_deletion_step, step=DeletionStep.PRUNED, through=through))
 
     def locked(self, step: Callable[[Lease], Any]) -> Any:

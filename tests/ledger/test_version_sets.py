@@ -67,12 +67,12 @@ def test_a_set_names_the_newest_version_with_its_rows(ledger: Ledger, lease: Lea
     acknowledged(ledger, lease, first.id)
     mirror = "s/shop/orders"
     for version in (2, 3, 3):
-        ledger.note_upkept(lease, mirror, shows=1, delta_version=version)
+        ledger.note_upkeep_version(lease, mirror, shows=1, delta_version=version)
     second = next_captured(ledger, lease, ORDERS)
     settled(ledger, lease, ORDERS, second.id, second.id, 4, "a")
     acknowledged(ledger, lease, second.id)
     with pytest.raises(LedgerRefused):
-        ledger.note_upkept(lease, mirror, shows=1, delta_version=5)
+        ledger.note_upkeep_version(lease, mirror, shows=1, delta_version=5)
     shown = {
         batch: ledger.version_set(lease.source, batch).shown for batch in (first.id, second.id)
     }
@@ -84,7 +84,7 @@ def test_a_set_names_the_newest_version_with_its_rows(ledger: Ledger, lease: Lea
     # Nobody has looked at what was committed to the mirror before its newest version.
     ledger.note_examined_versions(lease, {mirror: 3})
     assert found[1:] == ledger.mirror_versions(lease.source, ORDERS, second.id)
-    assert ledger.upkept(lease.source) == {mirror: 3}
+    assert ledger.upkeep_versions(lease.source) == {mirror: 3}
 
 
 def test_a_set_is_as_of_its_batch_for_good(ledger: Ledger, lease: Lease) -> None:

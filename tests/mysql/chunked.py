@@ -19,7 +19,7 @@ from lockstep.pipeline.snapshot.bounds import Range, where
 from lockstep.pipeline.values.table import TableName
 from lockstep.resources.mysql.chunks import next_bound
 from lockstep.resources.mysql.connection import connect
-from lockstep.resources.mysql.reader import reading
+from lockstep.resources.mysql.reader import reading_cursor
 from lockstep.resources.mysql.receiving import ReadingCursor
 from lockstep.resources.mysql.schemas import read_schemas
 from lockstep.resources.mysql.select import select_rows
@@ -172,6 +172,6 @@ def knife(stand: MySqlStand) -> Iterator[Knife]:
     with (
         connect(settings(stand)) as asking,
         asking.cursor() as session,
-        reading(settings(stand)) as reader,
+        reading_cursor(settings(stand)) as reader,
     ):
         yield Knife(session, reader)

@@ -13,7 +13,7 @@ import pytest
 from demo.mysql_search import MySql
 from demo.mysqld import mysql_server
 from lockstep.pipeline.values.table import TableName
-from lockstep.resources.mysql.receiving import Receiver, Stream
+from lockstep.resources.mysql.receiving import Receiver, StreamKind
 from tests.fix_mysql import MySqlStand, killed_at_last
 from tests.mysql.chunked import LARGE_ROWS, Sliced
 
@@ -69,7 +69,7 @@ def large_on(
     grow to tens of megabytes, is kept as small as it begins."""
     begin = Receiver.__init__
 
-    def begin_small(receiver: Receiver, sock: socket.socket, *stream: Stream) -> None:
+    def begin_small(receiver: Receiver, sock: socket.socket, *stream: StreamKind) -> None:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 17)
         begin(receiver, sock, *stream)
 

@@ -11,7 +11,7 @@ from pymysql.constants import CLIENT
 
 from lockstep.pipeline.values.position import Coordinates
 from lockstep.pipeline.values.table import TableName, TableStructure
-from lockstep.resources.mysql.reader import reading
+from lockstep.resources.mysql.reader import reading_cursor
 from lockstep.resources.mysql.select import select_rows
 from tests.fix_mysql import MySqlStand
 from tests.mysql.logged import Rows, exact, head
@@ -63,7 +63,7 @@ def filled_again(tables: Filled, cases: Sequence[ValueCase]) -> Filled:
 @contextmanager
 def rows_read(stand: MySqlStand) -> Iterator[Callable[[TableStructure], list[pa.RecordBatch]]]:
     """Reads tables whole: as `MySqlServer.rows`, one after the other in one session."""
-    with reading(settings(stand)) as cursor:
+    with reading_cursor(settings(stand)) as cursor:
         yield lambda structure: list(select_rows(cursor, structure))
 
 

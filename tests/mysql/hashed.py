@@ -11,15 +11,15 @@ import pyarrow as pa
 from lockstep.pipeline.proof.hashes import MODULUS, RowHasher, RowSum
 from lockstep.pipeline.values.table import TableStructure
 from lockstep.resources.mysql.connection import Dialect
-from lockstep.resources.mysql.reader import reading
-from lockstep.resources.mysql.row_hashes import HashedRead, HashStatement
+from lockstep.resources.mysql.reader import reading_cursor
+from lockstep.resources.mysql.row_hashes import HashRead, HashSql
 from lockstep.resources.mysql.server import MySqlServer
 from tests.fix_mysql import MySqlStand
 from tests.mysql.logged import Logged
 from tests.mysql.reading import settings
 
 SIGNS = {"insert": 1, "update_preimage": -1, "update_postimage": 1, "delete": -1}
-_ANY = Dialect(mariadb=False, version=0)
+_ANY = Dialect(is_mariadb=False, version=0)
 """No mark is asked for."""
 
 
@@ -56,15 +56,15 @@ def asked_of(source: MySqlServer, structure: TableStructure) -> Asked:
 @contextmanager
 def asking(stand: MySqlStand, flavour: str) -> Iterator[Callable[[TableStructure], Asked]]:
     """The same statements about one table after the other, in one session and without marks."""
-    with reading(settings(stand)) as cursor:
+    with reading_cursor(settings(stand)) as cursor:
 
         def answer(structure: TableStructure) -> Asked:
-            statement = HashStatement(structure, flavour)
-            read = HashedRead(cursor, cursor, statement, _ANY, snapshots=True, ordered=True)
-            cursor.execute(statement.summed())
+            statement = HashSql(structure, flavour)
+            read = HashRead(cursor, cursor, statement, _ANY, has_snapshot=True, ordered=True)
+            cursor.execute(statement.sum_query())
             [(rows, total)] = cursor.fetchall()
             read.require_no_warnings()
-            cursor.execute(statement.hashes())
+            cursor.execute(statement.hashes_query())
             pairs = [int.from_bytes(both) for (both,) in cursor.fetchall()]
             read.require_no_warnings()
             return Asked(RowSum(int(rows), int(total or 0) % MODULUS), sorted(pairs))

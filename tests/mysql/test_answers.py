@@ -19,8 +19,8 @@ from lockstep.pipeline.values.errors import (
     TableError,
 )
 from lockstep.pipeline.values.table import Column, TableName, TableStructure
-from lockstep.resources.mysql.reader import explained, reading
-from lockstep.resources.mysql.receiving import ANSWER, Receiver
+from lockstep.resources.mysql.reader import reading_cursor, translate_table_errors
+from lockstep.resources.mysql.receiving import ANSWER_STREAM, Receiver
 from lockstep.resources.mysql.select import select_rows
 from tests.fix_mysql import MySqlStand
 from tests.mysql.chunked import Sliced
@@ -58,7 +58,7 @@ def test_a_condition_an_order_and_a_limit(stand: MySqlStand, table: TableName) -
     """With parameters of several types, one answer behind the other in one session; the server
     keeps none of the statements."""
     structure = server(stand).structure(table)
-    with reading(settings(stand)) as cursor:
+    with reading_cursor(settings(stand)) as cursor:
         first = rows(select_rows(cursor, structure, where="id < %s", parameters=(2,)))
         some = rows(
             select_rows(
@@ -128,13 +128,13 @@ def test_a_query_killed_half_way_is_the_table_s_matter(
     table = large_on(stand).table
     structure = server(stand).structure(table)
     chosen = settings(stand)
-    with reading(chosen) as cursor:
+    with reading_cursor(chosen) as cursor:
         batches = select_rows(cursor, structure)
         next(batches)
         connection: Any = cursor.connection
         thread = connection.thread_id()
         stand.execute(f"kill query {thread}")
-        with pytest.raises(TableBusy, match="interrupted"), explained(chosen, table):
+        with pytest.raises(TableBusy, match="interrupted"), translate_table_errors(chosen, table):
             list(batches)
         assert len(rows(select_rows(cursor, structure, limit=2))) == 2
 
@@ -144,9 +144,9 @@ def test_who_stops_leaves_what_comes_next_to_others() -> None:
     near, far = socket.socketpair()
     with near, far:
         near.settimeout(10)
-        receiver = Receiver(near, ANSWER)
+        receiver = Receiver(near, ANSWER_STREAM)
         far.sendall(b"abc")
-        piece = next(receiver.received())
+        piece = next(receiver.pieces())
         assert bytes(piece.data[piece.begin : piece.end]) == b"abc"
         receiver.stop()
         far.sendall(b"d")
@@ -178,7 +178,7 @@ def test_a_column_of_another_type_is_told(stand: MySqlStand, table: TableName) -
     """Altered between the structure and the statement: never read as what it was."""
     for column in (Column("id", "bigint"), Column("id", "int", unsigned=True)):
         structure = TableStructure(table, (column,), ("id",))
-        with reading(settings(stand)) as cursor, pytest.raises(StructureMoved, match="id"):
+        with reading_cursor(settings(stand)) as cursor, pytest.raises(StructureMoved, match="id"):
             select_rows(cursor, structure)
 
 
@@ -206,10 +206,10 @@ def test_a_refused_statement_is_the_table_s_matter(mysql: MySqlStand, database: 
     structure = server(mysql).structure(TableName(database, "t"))
     chosen = settings(mysql)
     with (
-        reading(chosen) as cursor,
+        reading_cursor(chosen) as cursor,
         pytest.raises(TableError, match="error 1064"),
-        explained(chosen, structure.name),
+        translate_table_errors(chosen, structure.name),
     ):
         select_rows(cursor, structure, where="id <")
-    with reading(chosen) as cursor, pytest.raises(pymysql.MySQLError):
+    with reading_cursor(chosen) as cursor, pytest.raises(pymysql.MySQLError):
         cursor.ask("nonsense")

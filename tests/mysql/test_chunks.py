@@ -15,7 +15,7 @@ from lockstep.pipeline.snapshot.keys import chunk_key
 from lockstep.pipeline.snapshot.pace import SourceLoad
 from lockstep.pipeline.values.table import TableName
 from lockstep.resources.mysql.chunks import next_bound
-from lockstep.resources.mysql.reader import reading
+from lockstep.resources.mysql.reader import reading_cursor
 from lockstep.resources.mysql.receiving import ReadingCursor
 from lockstep.resources.mysql.select import select_rows
 from tests.fix_mysql import MySqlStand
@@ -143,7 +143,7 @@ def test_a_chunk_reads_as_many_index_rows_as_it_has(place: Sliced, engine: str) 
     with (
         place.stand.connect() as session,
         session.cursor() as cursor,
-        reading(settings(place.stand)) as reader,
+        reading_cursor(settings(place.stand)) as reader,
     ):
         for name, (columns, values) in KEYS.items():
             if (name, engine, _is_mariadb(place)) == ("backwards", "myisam", False):

@@ -23,11 +23,16 @@ from lockstep.pipeline.snapshot.condition import read_condition
 from lockstep.pipeline.values.errors import SourceUnavailable, StructureMoved, TableBusy
 from lockstep.pipeline.values.position import Coordinates
 from lockstep.pipeline.values.table import TableName
-from lockstep.resources.mysql.connection import translated
-from lockstep.resources.mysql.reader import reading
-from lockstep.resources.mysql.row_hashes import HashedRead
+from lockstep.resources.mysql.connection import translate_errors
+from lockstep.resources.mysql.reader import reading_cursor
+from lockstep.resources.mysql.row_hashes import HashRead
 from lockstep.resources.mysql.server import MySqlServer
-from lockstep.resources.mysql.watcher import sessions_wait, waiting_for, wants_whole_table, watched
+from lockstep.resources.mysql.watcher import (
+    has_waiting_session,
+    is_waited_for,
+    wants_whole_table,
+    watch,
+)
 from tests.fix_mysql import MySqlStand
 from tests.mysql.chunked import Sliced, rows_of, until
 from tests.mysql.logged import head
@@ -147,15 +152,15 @@ def test_a_comparison_gives_way(place: Sliced, monkeypatch: pytest.MonkeyPatch) 
     """Whoever alters the table waits neither for the sum of its rows nor for their hashes."""
     place.do(f"create table t ({COLUMNS}, primary key (id))", "insert into t values (1, 1, 'a')")
     source = place.account("process, select on *.*")
-    require = HashedRead.require_structure
+    require = HashRead.require_structure
 
-    def altered(read: HashedRead) -> None:
+    def altered(read: HashRead) -> None:
         with altering(place):
             pass
         require(read)
 
     structure = source.structure(place.table)
-    monkeypatch.setattr(HashedRead, "require_structure", altered)
+    monkeypatch.setattr(HashRead, "require_structure", altered)
     with pytest.raises(StructureMoved):
         source.row_sum(structure)
     place.do("alter table t drop x")
@@ -205,11 +210,11 @@ def test_nobody_elses_session_is_ended(mysql: MySqlStand, mariadb: MySqlStand) -
     for answers, kills in ((mariadb, 0), (mysql, 1)):
         before = ended(answers)
         with (
-            reading(ours) as cursor,
-            watched(settings(answers), cursor, TableName("d", "t"), rule) as read,
+            reading_cursor(ours) as cursor,
+            watch(settings(answers), cursor, TableName("d", "t"), rule) as read,
             pytest.raises(TableBusy, match=r"longer than 0.5 s"),
             read.raising_busy(),
-            translated(ours),
+            translate_errors(ours),
         ):
             cursor.execute("select sleep(3)")
             cursor.fetchall()
@@ -259,12 +264,12 @@ def test_nobody_waits_for_a_table_that_is_only_read(place: Sliced) -> None:
         reading.cursor() as reader,
     ):
         reader.execute("select * from t")
-        assert not waiting_for(cursor, place.table)
+        assert not is_waited_for(cursor, place.table)
         with altering(place):
-            until(lambda: waiting_for(cursor, place.table))
-            assert not waiting_for(cursor, other)
+            until(lambda: is_waited_for(cursor, place.table))
+            assert not is_waited_for(cursor, other)
             reading.commit()
-        assert not waiting_for(cursor, place.table)
+        assert not is_waited_for(cursor, place.table)
 
 
 def test_who_only_writes_is_not_waited_for(place: Sliced) -> None:
@@ -288,7 +293,7 @@ def test_who_only_writes_is_not_waited_for(place: Sliced) -> None:
         )
         while place.stand.rows(waits) == [(0,)]:
             pass
-        assert not waiting_for(cursor, place.table)
+        assert not is_waited_for(cursor, place.table)
         holding.execute("unlock tables")
         thread.join()
 
@@ -312,9 +317,9 @@ def test_who_locks_to_read_is_not_waited_for(place: Sliced, lock: str, counts: b
         statement = f"lock tables other write, t {lock}"
         thread = Thread(target=locker.execute, args=(statement,))
         thread.start()
-        until(lambda: sessions_wait(cursor, other))
-        assert sessions_wait(cursor, place.table) == counts
-        assert waiting_for(cursor, place.table) == counts
+        until(lambda: has_waiting_session(cursor, other))
+        assert has_waiting_session(cursor, place.table) == counts
+        assert is_waited_for(cursor, place.table) == counts
         writing.commit()
         thread.join()
 

@@ -37,7 +37,7 @@ def test_a_silent_peer_is_an_error_within_its_timeout(ends: Ends) -> None:
     near, _ = ends
     near.settimeout(0.2)
     with closing(Receiver(near)) as receiver, pytest.raises(TimeoutError):
-        next(receiver.received())
+        next(receiver.pieces())
 
 
 def test_a_connection_cut_in_the_middle_is_told(ends: Ends) -> None:
@@ -46,7 +46,7 @@ def test_a_connection_cut_in_the_middle_is_told(ends: Ends) -> None:
     far.sendall(b"abc")
     far.close()
     with closing(Receiver(near)) as receiver:
-        pieces = receiver.received()
+        pieces = receiver.pieces()
         first = next(pieces)
         assert bytes(first.data[first.begin : first.end]) == b"abc"
         with pytest.raises(SourceUnavailable, match="closed"):
@@ -59,7 +59,7 @@ def test_the_peer_of_a_closed_receiver_is_told_so(ends: Ends) -> None:
     near, far = ends
     far.sendall(b"abc")
     with closing(Receiver(near)) as receiver:
-        next(receiver.received())
+        next(receiver.pieces())
     near.close()
     with pytest.raises(ConnectionError):
         far.send(b"d")

@@ -15,7 +15,7 @@ from lockstep.pipeline.values.position import Coordinates
 from lockstep.pipeline.values.retries import COMMITTED
 from lockstep.pipeline.values.table import TableName
 from lockstep.resources.mysql.connection import read_dialect
-from lockstep.resources.mysql.reader import explained, reading
+from lockstep.resources.mysql.reader import reading_cursor, translate_table_errors
 from lockstep.resources.mysql.select import BEGIN, select_rows
 from lockstep.resources.mysql.server import MySqlServer
 from lockstep.resources.mysql.watermarks import low_mark
@@ -154,10 +154,10 @@ def test_a_table_altered_behind_the_snapshot_is_told(place: Sliced) -> None:
     place.do(KEYED)
     structure = row_structure(place.schema())
     chosen = settings(place.stand)
-    with reading(chosen) as cursor:
+    with reading_cursor(chosen) as cursor:
         cursor.execute(BEGIN)
         place.do("alter table t add x int, algorithm = copy")
-        with pytest.raises(StructureMoved), explained(chosen, place.table):
+        with pytest.raises(StructureMoved), translate_table_errors(chosen, place.table):
             list(select_rows(cursor, structure))
 
 
@@ -237,7 +237,7 @@ def test_what_is_never_settled_begins_with_its_file(mysql: MySqlStand) -> None:
         holding.execute("set gtid_next = '11111111-1111-1111-1111-111111111111:1'")
         at_once = replace(COMMITTED, seconds=0)
         begins = Coordinates(head(mysql).file, 4)
-        assert low_mark(cursor, dialect, patience=at_once).at == begins
+        assert low_mark(cursor, dialect, retry=at_once).at == begins
         holding.execute("rollback")
         holding.execute("set gtid_next = automatic")
         assert low_mark(cursor, dialect).at == head(mysql)

@@ -18,7 +18,7 @@ from lockstep.pipeline.schema.rows import row_structure
 from lockstep.pipeline.values.errors import TableError
 from lockstep.pipeline.values.table import TableName
 from lockstep.resources.mysql.server import MySqlServer
-from lockstep.resources.mysql.visible_tables import AT_ONCE, Scope, scopes_of
+from lockstep.resources.mysql.visible_tables import TABLES_PER_QUERY, Scope, scopes_of
 from tests.fix_mysql import MySqlStand
 from tests.mysql.filled import one_of_each
 from tests.mysql.reading import server, settings
@@ -302,13 +302,13 @@ def test_databases_have_what_tables_inherit(shop: Shop) -> None:
 def test_questions_are_few_however_many_tables() -> None:
     """Some tables are asked for by their names, so many of a database at once."""
     few = tuple(str(number) for number in range(3))
-    many = tuple(f"{number:03}" for number in range(AT_ONCE + 1))
+    many = tuple(f"{number:03}" for number in range(TABLES_PER_QUERY + 1))
     names = [*(TableName("b", name) for name in many), *(TableName("a", name) for name in few)]
     assert scopes_of(None) == (Scope(),)
     assert scopes_of(names) == (
         Scope("a", few),
-        Scope("b", many[:AT_ONCE]),
-        Scope("b", many[AT_ONCE:]),
+        Scope("b", many[:TABLES_PER_QUERY]),
+        Scope("b", many[TABLES_PER_QUERY:]),
     )
     odd = [TableName("a", name) for name in ("x", "X", "café", "y")]
     assert scopes_of(odd) == (

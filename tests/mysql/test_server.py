@@ -29,7 +29,7 @@ from lockstep.pipeline.values.position import Coordinates, LogFile
 from lockstep.pipeline.values.table import TableName
 from lockstep.resources.mysql import connection
 from lockstep.resources.mysql.connection import ConnectionSettings
-from lockstep.resources.mysql.receiving import MySqlDump, by_offset, by_wide_offset
+from lockstep.resources.mysql.receiving import MySqlDump, offset_command, wide_offset_command
 from lockstep.resources.mysql.server import MySqlServer, QuerySessions
 from tests.fix_mysql import MySqlStand
 from tests.mysql.chunked import until
@@ -82,9 +82,9 @@ def test_certificates_are_read_once(tmp_path: Path) -> None:
     """For each file of them as it is: whoever renews it restarts nothing."""
     file = Path(shutil.copy(certifi.where(), tmp_path))
     given = ConnectionSettings("127.0.0.1", 1, "nobody", "", tls_ca=str(file))
-    first, again = (connection._tls(given)["ssl"] for _ in range(2))
+    first, again = (connection._tls_options(given)["ssl"] for _ in range(2))
     os.utime(file, (1, 1))
-    assert (again is first, connection._tls(given)["ssl"] is first) == (True, False)
+    assert (again is first, connection._tls_options(given)["ssl"] is first) == (True, False)
 
 
 def test_a_missing_privilege_says_what_to_grant(mysql: MySqlStand) -> None:
@@ -145,7 +145,7 @@ def test_a_dump_by_wide_offset_is_the_same_dump(mysql: MySqlStand, database: str
     mysql.execute(f"create table {database}.t (id int primary key)")
     mysql.execute(*(f"insert into {database}.t values ({n})" for n in range(3)))
     found = []
-    for command in (by_offset(start, 99), by_wide_offset(start, 99)):
+    for command in (offset_command(start, 99), wide_offset_command(start, 99)):
         dump = MySqlDump(settings(mysql), *command, begins=start)
         found.append([event for event in events(dump) if event[4] not in (4, 15)])
         dump.close()
@@ -222,7 +222,7 @@ def test_a_session_that_was_idle_for_long_is_not_used_again(
 ) -> None:
     """Privileges of before would hold in it."""
     first = asked(asking)
-    monkeypatch.setattr("lockstep.resources.mysql.server.KEPT_SECONDS", 0.0)
+    monkeypatch.setattr("lockstep.resources.mysql.server.MAX_IDLE_SECONDS", 0.0)
     assert asked(asking) != first
 
 
@@ -252,7 +252,7 @@ def test_none_is_kept_beside_a_read(mysql: MySqlStand, database: str) -> None:
     source = server(mysql)
     (schema,) = source.baseline([TableName(database, "t")]).tables
     source.facts()
-    kept = asked(source._questions)
+    kept = asked(source._query_sessions)
     assert kept in sessions(mysql)
     with source.snapshot(schema):
         until(lambda: kept not in sessions(mysql))

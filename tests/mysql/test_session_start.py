@@ -13,7 +13,7 @@ from lockstep.pipeline.snapshot.condition import read_condition
 from lockstep.pipeline.values.errors import LockstepError, ServerSettings
 from lockstep.pipeline.values.table import TableName
 from lockstep.resources.mysql import connection
-from lockstep.resources.mysql.connection import WANTED, connect
+from lockstep.resources.mysql.connection import SESSION_VARIABLES, connect
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server, settings
 from tests.positions.unusual_variables import holding, unusual_values
@@ -33,9 +33,9 @@ def stand(request: pytest.FixtureRequest) -> MySqlStand:
 @pytest.fixture(autouse=True)
 def unlearned() -> Iterator[None]:
     """Nothing is known of any server, and nothing is learned for other tests."""
-    connection._start.cache_clear()
+    connection._session_start.cache_clear()
     yield
-    connection._start.cache_clear()
+    connection._session_start.cache_clear()
 
 
 def ours(stand: MySqlStand) -> dict[str, str]:
@@ -46,26 +46,29 @@ def ours(stand: MySqlStand) -> dict[str, str]:
 
 def wanted(cursor: Cursor) -> dict[str, str]:
     cursor.execute("show session variables")
-    return {name: value for name, value in cursor.fetchall() if name in WANTED}
+    return {name: value for name, value in cursor.fetchall() if name in SESSION_VARIABLES}
 
 
 @pytest.mark.parametrize("stand", ALL, indirect=True)
 def test_a_session_is_the_same_beside_any_global_variables(stand: MySqlStand) -> None:
     """All at once, each with a value that it does not have."""
     plain = ours(stand)
-    named = unusual_values(stand, {*WANTED, "init_connect"})
+    named = unusual_values(stand, {*SESSION_VARIABLES, "init_connect"})
     unusual = {one.name: one for one in named}
-    connection._start.cache_clear()
+    connection._session_start.cache_clear()
     with holding(stand, list(unusual.values())):
         assert ours(stand) == plain
-    assert len(unusual) > len(WANTED) / 2
+    assert len(unusual) > len(SESSION_VARIABLES) / 2
 
 
 @pytest.mark.parametrize("stand", KNOWN, indirect=True)
 def test_a_session_begins_in_one_round_trip(stand: MySqlStand) -> None:
     """Once the server was asked for its variables; a dump's own are set with them."""
     for expected in (3, 1, 1):
-        with connect(settings(stand), extra=", @a = 1") as opened, opened.cursor() as cursor:
+        with (
+            connect(settings(stand), extra_assignments=", @a = 1") as opened,
+            opened.cursor() as cursor,
+        ):
             cursor.execute("show session status like 'questions'")
             [(_, asked)] = cursor.fetchall()
             assert int(asked) - 1 == expected
@@ -126,9 +129,9 @@ def test_a_variable_that_an_account_may_not_set_is_named(
     mysql: MySqlStand, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If it has another value; one that is as it should be is left alone."""
-    monkeypatch.setitem(connection.WANTED, "sql_require_primary_key", "0")
+    monkeypatch.setitem(connection.SESSION_VARIABLES, "sql_require_primary_key", "0")
     assert ours(mysql)["sql_require_primary_key"] == "OFF"
-    connection._start.cache_clear()
+    connection._session_start.cache_clear()
     mysql.execute("set global sql_require_primary_key = on")
     try:
         with pytest.raises(ServerSettings, match="sql_require_primary_key is 'ON'") as told:
@@ -185,7 +188,7 @@ def _read_alike(stand: MySqlStand, name: str, mode: str, *, names: str) -> str:
         try:
             cursor.execute("set global lc_time_names = %s", (names,))
             theirs = [repr(row) for row in stand.rows("select y, s, w from t", name)]
-            connection._start.cache_clear()
+            connection._session_start.cache_clear()
             source = server(stand)
             with source.rows(source.structure(TableName(name, "t"))) as batches:
                 rows = [row for batch in batches for row in batch.to_pylist()]

@@ -8,14 +8,19 @@ from hypothesis import strategies as st
 from lockstep.pipeline.model.foreign_commits import (
     ForeignFiles,
     RecordedFiles,
-    difference,
+    file_difference,
     foreign_files,
     own_files,
 )
-from lockstep.pipeline.model.lake_commit import STATISTICS, FileAction, LakeCommit, stamp
+from lockstep.pipeline.model.lake_commit import (
+    STATISTICS_OPERATION,
+    FileAction,
+    LakeCommit,
+    metadata_text,
+)
 from lockstep.pipeline.values.segment import SegmentFile
 
-OURS = stamp({"ledger": "l"})
+OURS = metadata_text({"ledger": "l"})
 
 
 def name(batch: int, mark: str = "") -> str:
@@ -42,8 +47,8 @@ def compared(
     listed: set[str], files: set[str], foreign: ForeignFiles, inside: dict[str, set[int]]
 ) -> tuple[set[str], set[str]]:
     recorded = RecordedFiles({path: SegmentFile(path, 1, 10, "sum") for path in files})
-    found = difference(listed, recorded, foreign, lambda path: frozenset(inside.get(path, ())))
-    return {*found.surplus}, {file.path for file in found.lacking}
+    found = file_difference(listed, recorded, foreign, lambda path: frozenset(inside.get(path, ())))
+    return {*found.surplus}, {file.path for file in found.missing}
 
 
 def test_what_a_ledger_does_not_know_stays() -> None:
@@ -53,8 +58,8 @@ def test_what_a_ledger_does_not_know_stays() -> None:
     inside = {other: {2, 3}}
     assert compared({own, before, other}, {own}, ForeignFiles(), inside) == (set(), set())
     assert compared({own, before, other}, {own}, ForeignFiles(), {other: {7}}) == ({other}, set())
-    gone = RecordedFiles({own: SegmentFile(own, 1, 10, "sum")}, forgotten=3)
-    assert difference({own, before}, gone, ForeignFiles(), lambda _: frozenset()).surplus == (
+    gone = RecordedFiles({own: SegmentFile(own, 1, 10, "sum")}, deleted_through=3)
+    assert file_difference({own, before}, gone, ForeignFiles(), lambda _: frozenset()).surplus == (
         before,
     )
     moved = foreign_files([commit(1, {other}, {own, before}, ours=False)])
@@ -66,7 +71,7 @@ def test_what_a_ledger_does_not_know_stays() -> None:
 
 
 def test_statistics_move_no_file() -> None:
-    found = foreign_files([commit(1, {name(1)}, set(), ours=False, operation=STATISTICS)])
+    found = foreign_files([commit(1, {name(1)}, set(), ours=False, operation=STATISTICS_OPERATION)])
     assert found == ForeignFiles()
 
 
@@ -91,7 +96,7 @@ def test_a_log_without_somebody_elses_commits(data: st.DataObject) -> None:
     assert files.keys() == ours
     before = _listed(log[:known])
     later = own_files({path: action(path) for path in listed}, reversed(log[known:]))
-    own = {file.path for one in log[known:] if one.ours for file in one.adds}
+    own = {file.path for one in log[known:] if one.is_ours for file in one.adds}
     assert later.keys() == before | own
 
 

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lockstep.pipeline.model.claim import BatchSpan, Claim
-from lockstep.pipeline.model.lake_commit import LakeCommit, stamp
+from lockstep.pipeline.model.lake_commit import LakeCommit, metadata_text
 from lockstep.pipeline.recovery import (
     NEAR,
     BatchRecord,
@@ -252,7 +252,7 @@ def commit(version: int, **said: object) -> LakeCommit:
         **said,
     }
     number = {"lockstep/s/shop.a/mirror/1": version}
-    return LakeCommit(version, "MERGE", None, stamp(words), number)
+    return LakeCommit(version, "MERGE", None, metadata_text(words), number)
 
 
 GARBAGE = [

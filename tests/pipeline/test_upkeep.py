@@ -8,20 +8,26 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep.pipeline.model.foreign_commits import Ahead, AllExpected, Foreign, MirrorRecord, judge
+from lockstep.pipeline.model.foreign_commits import (
+    Ahead,
+    AllExpected,
+    Foreign,
+    MirrorRecord,
+    judge_mirror_log,
+)
 from lockstep.pipeline.model.lake_commit import (
     FileAction,
     LakeCommit,
     LogAbove,
     WriteKind,
-    metadata_for_kind,
-    stamp,
+    metadata_of_kind,
+    metadata_text,
 )
 from lockstep.pipeline.recovery import mirror_facts
 from lockstep.pipeline.upkeep.decide import (
-    CLOCKS_APART,
     DAY,
-    VERSIONS,
+    MAX_CLOCK_SKEW,
+    VERSIONS_PER_CHECKPOINT,
     Checkpoint,
     FileTotal,
     MirrorFiles,
@@ -62,7 +68,9 @@ APP = "lockstep/s/a.b/mirror/2"
 
 def a_repeat(added: int, removed: int) -> LakeCommit:
     """Version 9, which says that it shows the rows of version 7."""
-    said = metadata_for_kind(stamp(SAID), WriteKind.UPKEEP, app_id=APP, txn_version=5, shows=7)
+    said = metadata_of_kind(
+        metadata_text(SAID), WriteKind.UPKEEP, app_id=APP, txn_version=5, shows=7
+    )
     adds = (FileAction("new", added, data_change=False),)
     removes = (FileAction("old", removed, data_change=False),)
     return LakeCommit(9, "OPTIMIZE", NOW, said, {}, adds, removes)
@@ -73,8 +81,8 @@ def test_a_commit_of_upkeep_is_held_to_what_it_says(added: int, removed: int, la
     """It passes if it leaves the table as it was; and where the write's own commit is not in the
     log any more, it tells a new ledger what the write did."""
     commit = a_repeat(added, removed)
-    expected = MirrorRecord("l", APP, None, None, looked=8, last=last)
-    found = judge(LogAbove(9, None, (commit,)), expected)
+    expected = MirrorRecord("l", APP, None, None, examined_version=8, last_txn_version=last)
+    found = judge_mirror_log(LogAbove(9, None, (commit,)), expected)
     if last < 5:
         assert isinstance(found, Ahead)
     else:
@@ -109,16 +117,16 @@ POLICIES = st.builds(
 
 def compacted(found: MirrorFiles, step: UpkeepStep) -> MirrorFiles:
     """As Delta does it: small files together, each up to the size they should have."""
-    small = step.target // 2
+    small = step.target_bytes // 2
     large = tuple(size for size in found.sizes if size >= small)
     left, bins = sum(size for size in found.sizes if size < small), []
     while left:
-        bins.append(min(left, step.target))
+        bins.append(min(left, step.target_bytes))
         left -= bins[-1]
     return MirrorFiles((*large, *bins), found.rows, 0)
 
 
-SPANS = st.timedeltas(-CLOCKS_APART * 3, CLOCKS_APART * 3)
+SPANS = st.timedeltas(-MAX_CLOCK_SKEW * 3, MAX_CLOCK_SKEW * 3)
 
 
 @given(ledger=SPANS, newest=SPANS, held=st.none() | st.timedeltas(timedelta(0), KEEP * 2))
@@ -129,7 +137,7 @@ def test_nothing_is_deleted_by_a_clock_in_doubt(
     began: a clock that jumped ahead makes all files old at once."""
     moment = None if held is None else NOW - held
     doubt = clock_doubt(NOW, NOW + ledger, NOW + newest, moment, KEEP)
-    agree = abs(ledger) <= CLOCKS_APART and newest <= CLOCKS_APART
+    agree = abs(ledger) <= MAX_CLOCK_SKEW and newest <= MAX_CLOCK_SKEW
     assert (doubt is None) == (agree and held is not None and held <= KEEP)
 
 
@@ -143,22 +151,26 @@ def test_upkeep_does_enough_and_comes_to_an_end(
     plan = decide(found, policy, doubt)
     kinds = [step.kind for step in plan.steps]
     assert kinds == [kind for kind in StepKind if kind in kinds]
-    assert (StepKind.VACUUM in kinds) == (found.unneeded.files > 0 and doubt is None)
-    told = [found.why_unknown is not None, found.unneeded.files > 0 and doubt is not None]
-    roomy = decide(replace(found, free=None), policy, doubt)
+    assert (StepKind.VACUUM in kinds) == (found.unneeded.count > 0 and doubt is None)
+    told = [found.reason_unknown is not None, found.unneeded.count > 0 and doubt is not None]
+    roomy = decide(replace(found, free_bytes=None), policy, doubt)
     lacking = len(roomy.steps) - len(plan.steps)
-    assert len(plan.left) == sum(told) + lacking
+    assert len(plan.obstacles) == sum(told) + lacking
     for step in plan.steps:
-        room = found.free is None or not step.kind.commits or step.total.bytes * 2 <= found.free
+        room = (
+            found.free_bytes is None
+            or not step.kind.makes_commit
+            or step.total.bytes * 2 <= found.free_bytes
+        )
         assert room, step
-    deleted, rows = found.deleted or 0, found.rows or 0
+    deleted, rows = found.deleted_rows or 0, found.rows or 0
     wanted = deleted > 0 and (policy.purge or deleted >= rows * policy.deleted_share)
     assert (StepKind.PURGE in [step.kind for step in roomy.steps]) == wanted
     for step in plan.steps:
         if step.kind is StepKind.COMPACT:
-            assert step.total.files >= policy.small_files
+            assert step.total.count >= policy.small_files
             after = compacted(found, step)
-            assert len(found.sizes) - len(after.sizes) >= step.total.files // 2
+            assert len(found.sizes) - len(after.sizes) >= step.total.count // 2
             again = decide(after, policy, doubt)
             assert StepKind.COMPACT not in [one.kind for one in again.steps]
 
@@ -197,8 +209,8 @@ def test_every_version_stays_near_a_checkpoint(gaps: list[tuple[int, int]]) -> N
     assert all(NOW - one.made_at >= DAY for one in gone)
     for one in gone:
         before = max((k for k in kept if k.version < one.version), key=lambda k: k.version)
-        assert one.version - before.version < VERSIONS
+        assert one.version - before.version < VERSIONS_PER_CHECKPOINT
         assert one.made_at - before.made_at < DAY
-    assert len(kept) <= 3 + version // VERSIONS + sum(hours for _, hours in gaps) // 24 + len(
-        [one for one in found if NOW - one.made_at < DAY]
-    )
+    assert len(kept) <= 3 + version // VERSIONS_PER_CHECKPOINT + sum(
+        hours for _, hours in gaps
+    ) // 24 + len([one for one in found if NOW - one.made_at < DAY])

@@ -126,7 +126,7 @@ class Kept:
     def upkeep(self) -> ChangesPlan:
         work = self.work()
         done = delete_changes(work, plan_changes(work, KEEP, PROMISED), "test")
-        assert done.left is None or "no run for longer" in done.left
+        assert done.obstacle is None or "no run for longer" in done.obstacle
         self.require()
         return done
 
@@ -148,7 +148,7 @@ class Kept:
     def require(self) -> None:
         """Changelogs list what is kept, and nothing else; files of before go in the end."""
         ledger, lake = self.follower.ledger, self.follower.lake
-        notes = [one for one in ledger.deletion_notes(SOURCE).unfinished if not one.deleted]
+        notes = [one for one in ledger.deletion_notes(SOURCE).unfinished if not one.is_deleted]
         below = min((one.above for one in notes), default=self.through)
         for batch in ledger.live_batches(SOURCE, 1, 1 << 60):
             for folder, file in self.files(batch.id):

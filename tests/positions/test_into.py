@@ -18,7 +18,7 @@ from lockstep.pipeline.run.rebuild import origin_at, rebuild_as_of
 from lockstep.pipeline.run.status.plan import make_plan
 from lockstep.pipeline.run.status.status import standing_of
 from lockstep.pipeline.run.status.version_sets import version_set_at
-from lockstep.pipeline.run.upkeep.upkeep import delete_former_folders, plan_former
+from lockstep.pipeline.run.upkeep.upkeep import delete_former_folders, plan_former_folders
 from lockstep.pipeline.snapshot.pace import Pace
 from lockstep.pipeline.source_plan import SnapshotPlan, TableSettings
 from lockstep.pipeline.values.mirror_names import Into
@@ -402,8 +402,8 @@ def test_whatever_is_done_with_a_mirror_that_moved(mysql: MySqlStand, database: 
 
     def former() -> dict[str, str | None]:
         work = replace(follower.work(), clock=clock)
-        found = delete_former_folders(work, plan_former(work, timedelta(hours=1)), "test")
-        return {one.folder.removeprefix(f"{SOURCE}/"): one.kept for one in found}
+        found = delete_former_folders(work, plan_former_folders(work, timedelta(hours=1)), "test")
+        return {one.folder.removeprefix(f"{SOURCE}/"): one.reason_kept for one in found}
 
     shop.make()
     shop.run()
@@ -424,7 +424,7 @@ def test_whatever_is_done_with_a_mirror_that_moved(mysql: MySqlStand, database: 
     clock.now += timedelta(minutes=2)
     work = follower.work()
     status = standing_of(SOURCE, work.source.patterns, follower.ledger, work, clock.now)
-    assert status.former == (f"{SOURCE}/{own}",)
+    assert status.former_folders == (f"{SOURCE}/{own}",)
     assert former() == {own: None}
     assert former() == {}
     assert f"{SOURCE}/{own}" not in follower.lake.tables

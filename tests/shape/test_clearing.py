@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from lockstep.pipeline.model.lake_commit import WriteKind, metadata_for_kind
+from lockstep.pipeline.model.lake_commit import WriteKind, metadata_of_kind
 from lockstep.pipeline.model.table_state import OrderKind
 from lockstep.pipeline.replay.spans import Span
 from lockstep.pipeline.run.acknowledge import acknowledge
@@ -23,7 +23,7 @@ from lockstep.pipeline.run.merge import merge
 from lockstep.pipeline.run.rebuild import origin_at
 from lockstep.pipeline.run.recovery.recover import recover, undone_run
 from lockstep.pipeline.run.replay.replay import replay
-from lockstep.pipeline.run.reshaping import still_in_plaintext
+from lockstep.pipeline.run.reshaping import plaintext_sentence
 from lockstep.pipeline.schema.history import Hash
 from lockstep.pipeline.shape.hashes import PrivacyKey
 from lockstep.pipeline.shape.shape import ShapeRules
@@ -147,7 +147,7 @@ _WRITES = frozenset(
         "purge",
         "cut",
         "note_examined_versions",
-        "note_upkept",
+        "note_upkeep_version",
         "bring",
         "clear_files",
         "clear_structures",
@@ -301,7 +301,7 @@ def test_two_versions_of_upkeep_are_cleared_with_the_rest(cleared: Cleared) -> N
     cleared.hide()
     cleared.follower.run()
     commits = cleared.follower.lake.tables[mirror]
-    said = metadata_for_kind(commits[-1].user_metadata, WriteKind.UPKEEP, shows=len(commits) - 1)
+    said = metadata_of_kind(commits[-1].user_metadata, WriteKind.UPKEEP, shows=len(commits) - 1)
     for _ in range(2):
         commits.append(replace(commits[-1], app_id="", user_metadata=said, operation="OPTIMIZE"))
     cleared.clear()
@@ -380,14 +380,14 @@ def test_rows_that_a_policy_keeps_go_too(mysql: MySqlStand) -> None:
         cleared.follower.run()
         cleared.hide()
         assert "its mirror kept" in (
-            still_in_plaintext(cleared.follower.work(), cleared.table) or ""
+            plaintext_sentence(cleared.follower.work(), cleared.table) or ""
         )
         cleared.hide(replace(HIDING, keep_clear="the lawyers look at it"))
         cleared.follower.run()
         assert f"{WORD}1" in str(cleared.follower.mirror(f"{name}.c"))
         cleared.hide()
         assert "its mirror kept" in (
-            still_in_plaintext(cleared.follower.work(), cleared.table) or ""
+            plaintext_sentence(cleared.follower.work(), cleared.table) or ""
         )
         cleared.follower.run()
         assert len(cleared.clear()) == 2

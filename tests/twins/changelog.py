@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from lockstep.pipeline.mirror.generations import can_take
-from lockstep.pipeline.model.lake_commit import LogAbove, same_files, same_write
+from lockstep.pipeline.model.lake_commit import LogAbove, has_published, is_same_write
 from lockstep.pipeline.ports.changelog import Published, Restatement, is_revised
 from lockstep.pipeline.ports.held import RequireHeld, no_check
 from lockstep.pipeline.values.errors import ForeignCommit, SegmentsLost, TableError
@@ -179,7 +179,7 @@ def _refuse_another(
     for commit in commits:
         if (commit.app_id, commit.txn_version) == (app_id, batch):
             names = {file.path for file in files}
-            if same_write(commit.user_metadata, user_metadata) and same_files(
+            if is_same_write(commit.user_metadata, user_metadata) and has_published(
                 commit.user_metadata, commit.files, names
             ):
                 return

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from lockstep.pipeline.model.claim import Claim, Unclaimed
-from lockstep.pipeline.model.lake_commit import structures_key, structures_of, structures_text
+from lockstep.pipeline.model.lake_commit import parse_structures, structures_key, structures_text
 from lockstep.pipeline.schema.model import TableSchema
 from tests.twins.lake import MemoryLake
 
@@ -21,7 +21,7 @@ class MemoryClaims:
 
     def read(self, source: str) -> Claim | Unclaimed:
         kept = self._lake.tables.items()
-        names = [name for name, of in kept if any(one.told(0).ours for one in of)]
+        names = [name for name, of in kept if any(one.told(0).is_ours for one in of)]
         found = self._lake.claims.get(source)
         return found or Unclaimed(empty=not any(name.startswith(f"{source}/") for name in names))
 
@@ -38,11 +38,11 @@ class MemoryClaims:
 
     def structures(self, source: str, key: str) -> list[TableSchema] | None:
         text = self._lake.structures.get(key)
-        return None if text is None else structures_of(key, text)
+        return None if text is None else parse_structures(key, text)
 
     def clear_structures(self, source: str, cleared: Callable[[TableSchema], TableSchema]) -> None:
         for key, text in self._lake.structures.items():
-            before = structures_of(key, text) or []
+            before = parse_structures(key, text) or []
             after = [cleared(one) for one in before]
             if after != before:
                 self._lake.structures[key] = structures_text(after, cleared=True)

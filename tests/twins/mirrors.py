@@ -18,9 +18,9 @@ from lockstep.pipeline.model.lake_commit import (
     LakeCommit,
     LogAbove,
     WriteKind,
-    metadata_for_kind,
-    metadata_of,
-    same_write,
+    is_same_write,
+    metadata_of_kind,
+    read_metadata,
 )
 from lockstep.pipeline.ports.held import RequireHeld, no_check
 from lockstep.pipeline.ports.mirror_writes import (
@@ -77,7 +77,7 @@ class MemoryMirrors:
         with self._lake.lock:
             require_held()
             done = self.find_commit(target.mirror, target.app_id, target.txn_version)
-            if done is not None and not same_write(done.user_metadata, target.user_metadata):
+            if done is not None and not is_same_write(done.user_metadata, target.user_metadata):
                 raise ForeignCommit(f"{target.mirror} holds another's commit", hint="compare them")
             if done is not None:
                 return done
@@ -136,14 +136,14 @@ class MemoryMirrors:
             found = []
             for number, step in enumerate(steps, start=1):
                 name = {"app_id": app_id, "txn_version": txn_version, "step": number}
-                does = metadata_for_kind(write_metadata, WriteKind.ALTER, **name, does=str(step))
+                does = metadata_of_kind(write_metadata, WriteKind.ALTER, **name, does=str(step))
                 done = [
                     MirrorCommit(version, commit.user_metadata)
                     for version, commit in enumerate(commits)
                     if version > after_version
-                    and name.items() <= (metadata_of(commit.user_metadata) or {}).items()
+                    and name.items() <= (read_metadata(commit.user_metadata) or {}).items()
                 ]
-                if done and (metadata_of(done[0].user_metadata) or {})["does"] != str(step):
+                if done and (read_metadata(done[0].user_metadata) or {})["does"] != str(step):
                     raise ForeignCommit(f"{mirror}: {done[0].user_metadata}", hint="compare them")
                 if not done:
                     rows = evolved(commits[-1].rows, step)
@@ -166,7 +166,7 @@ class MemoryMirrors:
             return "its files were deleted, as VACUUM does"
         if table_id is not None and table_id != _made(mirror, commits):
             return "another table was created in its folder since"
-        said = metadata_of(commits[version].user_metadata) or {}
+        said = read_metadata(commits[version].user_metadata) or {}
         later = batch is not None and max(said.get("batches", [0])) > batch
         return "the version was written again" if later else None
 

@@ -26,7 +26,7 @@ from lockstep.pipeline.binlog.transactions.identity import GtidCollector, union
 from lockstep.pipeline.binlog.transactions.loop import Limits
 from lockstep.pipeline.binlog.transactions.spill import CommittedRows
 from lockstep.pipeline.run.begin import RunStart
-from lockstep.pipeline.run.context import Workplace, captured_until_now
+from lockstep.pipeline.run.context import Workplace, capture_progress
 from lockstep.pipeline.run.dump.basis import Basis
 from lockstep.pipeline.run.dump.initial_schemas import Stopped, with_command_to_continue
 from lockstep.pipeline.run.dump.logged_statements import (
@@ -49,7 +49,7 @@ from lockstep.pipeline.schema.statements.changes import (
     NotUnderstood,
     SchemaChange,
     TruncateTable,
-    touched_by,
+    restructured_tables,
 )
 from lockstep.pipeline.schema.statements.read import read_change
 from lockstep.pipeline.schema.statements.row_changes import read_created, read_row_change
@@ -306,8 +306,8 @@ class LogReading:
     def _lose_parts(self, group: TransactionGroup) -> None:
         """Stop the captured tables that may store rows which MySQL logged under the
         name of a MERGE table."""
-        for number, rows in group.elsewhere:
-            for table in sorted(rows.others):
+        for number, rows in group.merge_table_rows:
+            for table in sorted(rows.underlying_tables):
                 version = self._structures.version(table)
                 schema = None if version is None else version.schema
                 part = schema is None or is_part(schema.engine)
@@ -328,7 +328,7 @@ class LogReading:
             logged = with_view_noted(statement, self._structures.whole, self._work.server)
             followed = self._structures.follow(logged)
             why = followed.not_understood
-            if why is not None and why.may_touch is None:
+            if why is not None and why.possible_tables is None:
                 self._on_unfollowed(
                     self._with_places(_not_understood(logged, why.reason, self._work))
                 )
@@ -353,7 +353,7 @@ class LogReading:
         if monotonic() - self._reported < _PROGRESS_SECONDS:
             return
         self._reported = monotonic()
-        so_far = captured_until_now(
+        so_far = capture_progress(
             transactions=self.transactions,
             rows=self._taker.rows,
             log_bytes=self.log_bytes,
@@ -402,8 +402,8 @@ class LogReading:
         return tuple(recorded_statements(self._work.ledger, self._work.source.name))
 
     def _note_gtids(self, group: TransactionGroup) -> None:
-        self._gtids.add(group.transactions, group.sources)
-        self.last_of_sources.add(group.transactions, group.sources, group.files)
+        self._gtids.add(group.transactions, group.gtid_sources)
+        self.last_of_sources.add(group.transactions, group.gtid_sources, group.files)
         anonymous = int((group.transactions[:, columns.GTID_KIND] == ANONYMOUS).sum())
         self._anonymous += anonymous
         if anonymous and self._run_start.leave_out:
@@ -525,10 +525,10 @@ def _touched(statement: SchemaStatement, tables: list[TableName]) -> set[TableNa
     if isinstance(changes, Irrelevant):
         return set()
     if isinstance(changes, NotUnderstood):
-        return set(tables if changes.may_touch is None else changes.may_touch)
+        return set(tables if changes.possible_tables is None else changes.possible_tables)
     emptied = {change.table for change in changes if isinstance(change, TruncateTable)}
     others = [change for change in changes if not _creates(change)]
-    return emptied | touched_by(others, tables).keys()
+    return emptied | restructured_tables(others, tables).keys()
 
 
 def _creates(change: SchemaChange) -> bool:
@@ -544,7 +544,7 @@ def require_prepares_read(run_start: RunStart, reading: LogReading) -> None:
     """Raise `PreparedBeforeStart` if the XA PREPARE of an open XA transaction lies
     before the start: the rows are logged there, and its commit would come without
     them."""
-    unseen = run_start.prepared - reading.buffer.prepared.seen
+    unseen = run_start.prepared_xids - reading.buffer.prepared.seen
     if unseen:
         first = min(unseen, key=str)
         raise PreparedBeforeStart(

@@ -34,7 +34,7 @@ from lockstep.pipeline.mirror.layout import application_id, changelog_path
 from lockstep.pipeline.mirror.system_tables import system_table_app_id
 from lockstep.pipeline.model.batch import CaptureRecord
 from lockstep.pipeline.model.claim import Unclaimed
-from lockstep.pipeline.model.lake_commit import WriteKind, metadata_for_kind
+from lockstep.pipeline.model.lake_commit import WriteKind, metadata_of_kind
 from lockstep.pipeline.model.table_state import Extent, Handover, TableCondition, TableState
 from lockstep.pipeline.ports.changelog import Restatement
 from lockstep.pipeline.ports.held import RequireHeld
@@ -50,9 +50,9 @@ from lockstep.pipeline.recovery import (
     nameable_batches,
 )
 from lockstep.pipeline.run.agreement.changelog_files import batches_of
-from lockstep.pipeline.run.agreement.claim import claim_folder, claim_of, lake_trouble
-from lockstep.pipeline.run.agreement.lake_logs import changelog_disagreement, disagreeing_tables
-from lockstep.pipeline.run.commit_records import recovered_metadata
+from lockstep.pipeline.run.agreement.claim import claim_folder, claim_of, lake_error
+from lockstep.pipeline.run.agreement.lake_logs import disagreeing_tables, source_error_in_changelogs
+from lockstep.pipeline.run.commit_metadata import recovery_metadata
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.recovery.kept_ledger import keep_ledger, lake_disagreement, move_away
 from lockstep.pipeline.run.recovery.recovered_structures import (
@@ -186,7 +186,7 @@ def _foreseen(
         basis = _basis(work, after_batch)
         return _outcome_from_lake(work, case, basis), basis
     if case is Case.START_OVER:
-        trouble = lake_trouble(work)
+        trouble = lake_error(work)
         return RecoveryOutcome(case, None if trouble is None else trouble.message), None
     if case is Case.KEEP_LEDGER and (differing := disagreement()) is not None:
         return RecoveryOutcome(case, differing.sentence, reloads=differing.reloads), None
@@ -209,7 +209,7 @@ def _standing(work: Workplace) -> LedgerContent:
     just_made = [batch.start for batch in batches] == [batches[0].end] and all(
         state.adopted is not None for state in states
     )
-    if just_made and not disagreeing_tables(work) and changelog_disagreement(work) is None:
+    if just_made and not disagreeing_tables(work) and source_error_in_changelogs(work) is None:
         return LedgerContent.MADE
     return LedgerContent.HOLDS
 
@@ -350,7 +350,7 @@ def restore_mirrors(
     for adoption in adopted:
         version, folder = adoption.mirror.newest, adoption.mirror.folder
         if adoption.restored:
-            words = metadata_for_kind(
+            words = metadata_of_kind(
                 adoption.shown.words, WriteKind.RESTORE, restored=adoption.version
             )
             work.progress.note(f"{folder} is set back to version {adoption.version}")
@@ -379,7 +379,7 @@ def cut_changelogs(
             app_id=_app_id(work, gathered, changelog),
             batch=lake_end.batch,
             files=files,
-            user_metadata=recovered_metadata(work, changelog.table, lake_end),
+            user_metadata=recovery_metadata(work, changelog.table, lake_end),
             require_held=require_held,
         )
         if done.delta_version is not None:
@@ -392,7 +392,7 @@ def files_up_to(work: Workplace, changelog: ListedChangelog, batch: int) -> list
     of them are missing, another program may have moved their rows to files of its own.
     Those files are listed instead if they have no rows of later batches."""
     captured = [
-        SegmentFile(path, file.rows or 0, file.size or 0, "")
+        SegmentFile(path, file.row_count or 0, file.size or 0, "")
         for path, file in changelog.own.items()
         if (batch_of(path) or 0) <= batch
     ]

@@ -41,7 +41,7 @@ from lockstep.pipeline.recovery import (
     table_named,
 )
 from lockstep.pipeline.run.agreement.claim import claim_of
-from lockstep.pipeline.run.begin import RunStart, start_of_reading_again
+from lockstep.pipeline.run.begin import RunStart, start_at_known_place
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.dump.initial_schemas import quiet_baseline, touched_between
 from lockstep.pipeline.run.find_place import ProvenPosition, find_place
@@ -176,7 +176,7 @@ def _table_of(commits: Iterable[LakeCommit]) -> TableName | None:
     """Return the table of a changelog, from the newest commit that names it."""
     for commit in commits:
         with suppress(KeyError, TypeError, ValueError):
-            return table_named(commit.said or {})
+            return table_named(commit.metadata or {})
     return None
 
 
@@ -185,7 +185,7 @@ def _numbers(commits: Iterable[LakeCommit]) -> Iterable[int]:
     changelog's batches and revisions."""
     for commit in commits:
         yield from (n for name, n in commit.transactions.items() if name.startswith("lockstep/"))
-        number = (commit.said or {}).get("txn_version")
+        number = (commit.metadata or {}).get("txn_version")
         if isinstance(number, int):
             yield number
 
@@ -309,7 +309,7 @@ def _at_place(work: Workplace, lake_end: BatchRecord, facts: ServerFacts) -> Pla
 def _begun(lake_end: BatchRecord, proven: ProvenPosition, facts: ServerFacts) -> RunStart:
     start = Position(proven.at, proven.gtid_set, facts.server_uuid)
     reason = f"the lake shows {lake_end.at}"
-    return start_of_reading_again(start, proven.anchor, facts, reason, leave_out=proven.leave_out)
+    return start_at_known_place(start, proven.anchor, facts, reason, leave_out=proven.leave_out)
 
 
 @dataclass(frozen=True, slots=True)
@@ -407,7 +407,10 @@ def _shown_otherwise(
             (schema for schema in schemas if schema.name == version.table), version.schema
         )
         with suppress(TableError):
-            if schema is not None and work.shaping.fingerprint(schema) == mirror_version.shape:
+            if (
+                schema is not None
+                and work.shaping.shape_fingerprint(schema) == mirror_version.shape
+            ):
                 continue
         return True
     return False

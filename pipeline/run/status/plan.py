@@ -11,15 +11,15 @@ from lockstep.pipeline.check import require_ready
 from lockstep.pipeline.model.batch import BatchState, Cursor
 from lockstep.pipeline.model.table_state import StoppedTable
 from lockstep.pipeline.ports.source import ServerFacts
-from lockstep.pipeline.run.begin import RunStart, StartProposal, foresee_start, tables_touched
+from lockstep.pipeline.run.begin import RunStart, StartProposal, foresee_start, tables_in_gap
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.find_place import snapshot_not_chosen
 from lockstep.pipeline.run.follow_pasts import plan_pasts
 from lockstep.pipeline.run.repair import Abandonment, batches_to_abandon
 from lockstep.pipeline.run.reshaping import (
     new_tightenings,
-    still_in_plaintext,
-    tables_shown_differently,
+    plaintext_sentence,
+    reshaped_tables,
 )
 from lockstep.pipeline.run.status.plan_reading import (
     BATCHES,
@@ -132,7 +132,7 @@ def make_plan(work: Workplace) -> RunPlan:
     lease = work.ledger.lease(work.source.name)
     return RunPlan(
         abandoned=tuple(
-            f"batch {abandonment.batch.id} is abandoned: {abandonment.why}"
+            f"batch {abandonment.batch.id} is abandoned: {abandonment.reason}"
             for abandonment in abandoned
         ),
         waiting=_waiting(work, abandoned),
@@ -173,16 +173,16 @@ def _settings(work: Workplace) -> Mapping[TableName, str]:
 def _shapes(work: Workplace) -> tuple[dict[TableName, PlannedShape], KnownTables]:
     """Return the tables whose shape (columns and rows that are shown) the settings
     change. Return also the states of all tables once those are stopped for it
-    (`reshape`)."""
+    (`stop_reshaped_tables`)."""
     known = KnownTables.of(work)
-    errors = {state.table: error for state, error in tables_shown_differently(work)}
+    errors = {state.table: error for state, error in reshaped_tables(work)}
     cursor = work.ledger.cursors(work.source.name).captured
     if cursor is None:
         return {}, known
     less = {tightening.table for tightening in new_tightenings(work)}
     known = replace(known.stopped(cursor, errors), stale=known.stale | less)
     shapes = {
-        table: PlannedShape(error.reason, None, still_in_plaintext(work, table))
+        table: PlannedShape(error.reason, None, plaintext_sentence(work, table))
         if error.by is StoppedBy.RUN
         else PlannedShape(error.reason, error.hint)
         for table, error in errors.items()
@@ -240,7 +240,7 @@ def _start(work: Workplace, proposal: StartProposal) -> PlannedStart:
     if isinstance(decision, Refusal):
         return PlannedStart(decision.rule.value, decision.reason, None)
     position = proposal.run_start.start if proposal.run_start else None
-    tables = tables_touched(work, decision)
+    tables = tables_in_gap(work, decision)
     return PlannedStart(decision.rule.value, decision.reason, position, decision.continuity, tables)
 
 
@@ -314,5 +314,5 @@ def _foreseen(work: Workplace, proposed: Override) -> Choice:
         position=proposal.run_start.start if proposal.run_start else None,
         follows=cursor.position if cursor else None,
         continuity=decision.continuity,
-        gap_tables=tables_touched(work, decision),
+        gap_tables=tables_in_gap(work, decision),
     )

@@ -16,7 +16,7 @@ from lockstep.pipeline.model.table_state import OrderKind, Supplier, TableOrder,
 from lockstep.pipeline.run.agreement.lake_logs import foreign_mirrors
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.follow_pasts import Pasts, find_pasts
-from lockstep.pipeline.run.load.part import refusal_by_condition
+from lockstep.pipeline.run.load.by_condition import condition_refusal
 from lockstep.pipeline.run.reports import VerifyReport
 from lockstep.pipeline.run.status.table_commands import OrderRequest
 from lockstep.pipeline.run.table_plans import (
@@ -209,7 +209,7 @@ def plan_rows(work: Workplace, order: RereadRows, facts: Reloading | None = None
     given carries it out. If these rows cannot be merged alone, return the reload of all
     rows."""
     table, condition = order.table, order.condition
-    refused = refusal_by_condition(work, table)
+    refused = condition_refusal(work, table)
     reach = ReadingReach(by_condition=None if refused is None else refused.message)
     have = Have(table, Standing.FOLLOWING, reason=order.reason)
     decided = plan(have, Want(rows=condition, author=order.author), reach)
@@ -245,7 +245,7 @@ def plan_repairs(work: Workplace, report: VerifyReport, author: str) -> list[Rel
     facts = Reloading(work, [difference.table for difference in wrong])
     repairs = []
     for difference in wrong:
-        count = difference.differing
+        count = difference.differing_rows
         rows = "1 row that differs" if count == 1 else f"{count:,} rows that differ"
         asked = OrderRequest(
             difference.table, author, f"a comparison found {rows}, and it is to be repaired"
@@ -290,7 +290,7 @@ def _require_consent(work: Workplace, state: TableState) -> None:
     table's former columns or name did: a person must consent to that explicitly
     (`resume`)."""
     why = state.reason if state.need is Need.CONSENT else None
-    if work.shaping.hides:
+    if work.shaping.has_rules:
         newest = work.ledger.schema_versions(work.source.name, state.table)[-1:]
         unknown = [version.reason for version in newest if version.knowledge is Knowledge.UNKNOWN]
         why = next(iter(unknown), why)

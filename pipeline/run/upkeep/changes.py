@@ -32,15 +32,15 @@ from lockstep.pipeline.run.agreement.changelog_files import (
     correct_changelogs,
     system_table,
 )
-from lockstep.pipeline.run.commit_records import forgotten_metadata
+from lockstep.pipeline.run.commit_metadata import deletion_metadata
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.upkeep.changes import (
     ChangeFile,
     ChangesPlan,
     DeletedChanges,
     DeletionStep,
-    Prunable,
-    through_of,
+    PrunableRows,
+    last_deletable_batch,
 )
 from lockstep.pipeline.upkeep.decide import FileTotal, clock_doubt
 from lockstep.pipeline.values.decisions import Lease
@@ -48,13 +48,13 @@ from lockstep.pipeline.values.errors import LockstepError, SourceBusy, TableErro
 from lockstep.pipeline.values.retries import UPKEEP_TURN
 from lockstep.pipeline.values.segment import SegmentFile, SystemTable
 
-_NOTHING: Final = pa.schema([])
-_SLICE: Final = 1000
-"""Number of batches, or of leases, whose rows are deleted in one transaction."""
-_LATER: Final = "a run has the source: the next upkeep does it"
+_NO_COLUMNS: Final = pa.schema([])
+_BATCHES_AT_ONCE: Final = 1000
+"""Number of batches, or of leases, whose rows in the ledger one transaction deletes."""
+_BUSY_SENTENCE: Final = "a run has the source: the next upkeep does it"
 
 
-def last_lease(work: Workplace) -> datetime | None:
+def last_lease_at(work: Workplace) -> datetime | None:
     """Return when a run last held the source's lock; None if never."""
     lease = work.ledger.lease(work.source.name)
     return None if lease is None else lease.beat_at or lease.taken_at
@@ -70,57 +70,56 @@ def under_lock(work: Workplace, holder: str, act: Callable[[Lease], None]) -> bo
     return False
 
 
-def plan_changes(work: Workplace, keep: timedelta | None, promised: timedelta) -> ChangesPlan:
-    """Plan the deletion; only the ledger is read, and nothing is written. `keep`: how
-    long changes are kept, None for ever. `promised`: how long files are kept after
-    changelogs stop listing them."""
+def plan_changes(
+    work: Workplace, keep_changes: timedelta | None, keep_files: timedelta
+) -> ChangesPlan:
+    """Plan the deletion; only the ledger is read, and nothing is written.
+    `keep_changes`: how long changes are kept, None for ever. `keep_files`: how long
+    files are kept after changelogs stop listing them."""
     ledger, source = work.ledger, work.source.name
     notes = ledger.deletion_notes(source).unfinished
-    if keep is None and not notes:
+    if keep_changes is None and not notes:
         return ChangesPlan()
     now = ledger.clock()
-    doubt = clock_doubt(work.clock(), now, None, last_lease(work), keep or promised)
-    unlist, delete, prune = _unlisted_later(notes), [], [note for note in notes if note.deleted]
+    doubt = clock_doubt(work.clock(), now, None, last_lease_at(work), keep_changes or keep_files)
+    to_unlist, to_delete = _listed_notes(notes), list[DeletedChanges]()
     if doubt is None:
-        delete = [
+        to_delete = [
             note
             for note in notes
-            if not note.deleted and note.unlisted_at and note.unlisted_at < now - promised
+            if not note.is_deleted and note.unlisted_at and note.unlisted_at < now - keep_files
         ]
     plan = ChangesPlan(
-        left=doubt,
-        unlisted=_total(work, unlist),
-        deleted=_total(work, delete),
-        unlist=unlist,
-        delete=delete,
-        prune=[*prune, *delete],
+        obstacle=doubt,
+        unlisted=_file_total(work, to_unlist),
+        deleted=_file_total(work, to_delete),
+        to_unlist=to_unlist,
+        to_delete=to_delete,
+        to_prune=[*(note for note in notes if note.is_deleted), *to_delete],
     )
-    if doubt is None and keep is not None and not unlist:
-        return _further(work, plan, now - keep)
+    if doubt is None and keep_changes is not None and not to_unlist:
+        return _with_old_changes(work, plan, now - keep_changes)
     return plan
 
 
-def _unlisted_later(notes: Iterable[DeletedChanges]) -> list[DeletedChanges]:
+def _listed_notes(notes: Iterable[DeletedChanges]) -> list[DeletedChanges]:
     """Return the notes whose files are still listed by changelogs."""
     return [note for note in notes if note.unlisted_at is None]
 
 
-def _further(work: Workplace, plan: ChangesPlan, before: datetime) -> ChangesPlan:
+def _with_old_changes(work: Workplace, plan: ChangesPlan, moment: datetime) -> ChangesPlan:
     """Extend the plan by the changes that were acknowledged before a moment."""
     ledger, source = work.ledger, work.source.name
-    forgettable, above = (
-        ledger.deletable_changes(source, before),
-        ledger.deletion_notes(source).through,
-    )
-    if forgettable.aged <= above:
+    changes, above = ledger.deletable_changes(source, moment), ledger.deletion_notes(source).through
+    if changes.last_old_batch <= above:
         return plan
-    through, held = through_of(forgettable, above)
+    through, sentence = last_deletable_batch(changes, above)
     files = [] if through is None else ledger.change_files(source, above, through)
     total = FileTotal.of([file.size for file in files])
-    return replace(plan, through=through, held=held, unlisted=total)
+    return replace(plan, through=through, holder_sentence=sentence, unlisted=total)
 
 
-def _total(work: Workplace, notes: Iterable[DeletedChanges]) -> FileTotal:
+def _file_total(work: Workplace, notes: Iterable[DeletedChanges]) -> FileTotal:
     return FileTotal.of([file.size for note in notes for file in _files(work, note)])
 
 
@@ -131,85 +130,90 @@ def _files(work: Workplace, note: DeletedChanges) -> list[ChangeFile]:
 def delete_changes(work: Workplace, plan: ChangesPlan, holder: str) -> ChangesPlan:
     """Carry out the plan, and return what was done. Raise `LakeUnavailable` if the lake
     does not answer."""
-    if plan.idle:
+    if plan.is_empty:
         return plan
-    unlist = plan.unlist
+    to_unlist = plan.to_unlist
     if plan.through is not None:
-        noted = _noted(work, holder, forget=plan.through)
-        if noted is not None:
-            plan = replace(plan, through=None, left=noted, unlisted=FileTotal())
+        obstacle = _record_steps(work, holder, begin_through=plan.through)
+        if obstacle is not None:
+            plan = replace(plan, through=None, obstacle=obstacle, unlisted=FileTotal())
         else:
-            unlist = _unlisted_later(work.ledger.deletion_notes(work.source.name).unfinished)
-    for note in unlist:
-        _unlisted(work, note)
+            to_unlist = _listed_notes(work.ledger.deletion_notes(work.source.name).unfinished)
+    for note in to_unlist:
+        _unlist_files(work, note)
         work.progress.note(f"changelogs list only what was captured after {note.place}")
-    for note in plan.delete:
-        _deleted(work, note)
+    for note in plan.to_delete:
+        _delete_files(work, note)
         work.progress.note(f"files of changes up to {note.place} are deleted")
-    if unlist or plan.delete:
-        reason = _noted(work, holder, unlisted=unlist, deleted=plan.delete)
-        if reason is not None:
-            return replace(plan, left=reason)
-    return replace(plan, rows=sum(_pruned(work, holder, note) for note in plan.prune))
+    if to_unlist or plan.to_delete:
+        obstacle = _record_steps(work, holder, unlisted=to_unlist, deleted=plan.to_delete)
+        if obstacle is not None:
+            return replace(plan, obstacle=obstacle)
+    return replace(
+        plan, ledger_rows=sum(_prune_ledger(work, holder, note) for note in plan.to_prune)
+    )
 
 
-def _pruned(work: Workplace, holder: str, note: DeletedChanges) -> int:
+def _prune_ledger(work: Workplace, holder: str, note: DeletedChanges) -> int:
     """Delete the ledger's rows of a note, and return their number. If a run takes the
     source meanwhile, the next upkeep does the rest."""
-    rows, ledger = 0, work.ledger
+    count, ledger = 0, work.ledger
     with suppress(SourceBusy):
-        for kind in Prunable:
-            above, ended = note.above if kind is Prunable.CONTENTS else 0, False
-            while not ended:
+        for rows in PrunableRows:
+            above, is_complete = note.above if rows is PrunableRows.CONTENTS else 0, False
+            while not is_complete:
                 with ledger.lock(work.source.name, holder, None) as lease:
-                    done = ledger.prune(lease, kind, above, note.through, _SLICE)
-                rows, above, ended = rows + done.rows, done.reached, done.ended
+                    result = ledger.prune(lease, rows, above, note.through, _BATCHES_AT_ONCE)
+                count, above = count + result.deleted_rows, result.last_id
+                is_complete = result.is_complete
         with ledger.lock(work.source.name, holder, None) as lease:
             ledger.note_deletion_step(lease, DeletionStep.PRUNED, note.through)
-    return rows
+    return count
 
 
-def _noted(
+def _record_steps(
     work: Workplace,
     holder: str,
     *,
-    forget: int | None = None,
+    begin_through: int | None = None,
     unlisted: Sequence[DeletedChanges] = (),
     deleted: Sequence[DeletedChanges] = (),
 ) -> str | None:
     """Record steps in the ledger and return None; or return why that is impossible.
     Before that, each changelog is made to list exactly the captured files: a foreign
-    file with changes of several batches would keep old changes listed."""
+    file with changes of several batches would keep old changes listed.
+    `begin_through`: the last batch of a deletion that begins; `unlisted`, `deleted`:
+    notes for which that step is done."""
     ledger = work.ledger
-    reasons: list[str] = []
+    obstacles: list[str] = []
 
-    def note(lease: Lease) -> None:
-        reasons.extend(
-            agreement.left
-            for agreement in correct_changelogs(work, lease)
-            if agreement.left is not None
+    def record(lease: Lease) -> None:
+        obstacles.extend(
+            check.reason_not_corrected
+            for check in correct_changelogs(work, lease)
+            if check.reason_not_corrected is not None
         )
-        if reasons:
+        if obstacles:
             return
-        if forget is not None:
-            ledger.begin_deletion(lease, forget)
-        for span in unlisted:
-            ledger.note_deletion_step(lease, DeletionStep.UNLISTED, span.through)
-        for span in deleted:
-            ledger.note_deletion_step(lease, DeletionStep.DELETED, span.through)
+        if begin_through is not None:
+            ledger.begin_deletion(lease, begin_through)
+        for note in unlisted:
+            ledger.note_deletion_step(lease, DeletionStep.UNLISTED, note.through)
+        for note in deleted:
+            ledger.note_deletion_step(lease, DeletionStep.DELETED, note.through)
 
     try:
-        noted = under_lock(work, holder, note)
+        has_recorded = under_lock(work, holder, record)
     except LockstepError as error:
         # For example, a consumer registered after the plan was made, and needs these
         # changes.
         return error.message
-    if not noted:
-        return _LATER
-    return reasons[0] if reasons else None
+    if not has_recorded:
+        return _BUSY_SENTENCE
+    return obstacles[0] if obstacles else None
 
 
-def _unlisted(work: Workplace, note: DeletedChanges) -> None:
+def _unlist_files(work: Workplace, note: DeletedChanges) -> None:
     """Make changelogs stop listing the files of these batches, in one commit each."""
     for changelog, files in _by_changelog(work, note):
         folder = changelog.folder
@@ -221,16 +225,16 @@ def _unlisted(work: Workplace, note: DeletedChanges) -> None:
                 folder,
                 app_id=f"{changelog.app_id}/forgotten",
                 revision=note.through,
-                schema=_NOTHING,
+                schema=_NO_COLUMNS,
                 removed=[file.path for file in files],
                 files=(),
-                user_metadata=forgotten_metadata(work, changelog.table, note.above, note.through),
+                user_metadata=deletion_metadata(work, changelog.table, note.above, note.through),
             )
         except TableError as error:
             work.progress.note(f"{folder} still lists old changes: {error.reason}")
 
 
-def _deleted(work: Workplace, note: DeletedChanges) -> None:
+def _delete_files(work: Workplace, note: DeletedChanges) -> None:
     """Delete the files of these batches. Keep files that a changelog lists again
     because it was restored from a backup."""
     for changelog, files in _by_changelog(work, note):

@@ -21,10 +21,10 @@ from lockstep.pipeline.ports.mirrors import MirrorUpkeep
 from lockstep.pipeline.run.agreement.changelog_files import all_changelogs
 from lockstep.pipeline.run.clear import UpkeepTarget, clear, upkeep_target
 from lockstep.pipeline.run.context import Workplace
-from lockstep.pipeline.run.mirror_places import delete_former, former_places
+from lockstep.pipeline.run.mirror_places import delete_former_places, former_places
 from lockstep.pipeline.run.upkeep.changes import (
     delete_changes,
-    last_lease,
+    last_lease_at,
     plan_changes,
     under_lock,
 )
@@ -51,47 +51,52 @@ from lockstep.pipeline.values.table import TableName
 
 
 @dataclass(frozen=True, slots=True)
-class StepDone:
+class CompletedStep:
     """A step that was carried out. `delta_version`: the version that it made, None
-    without a commit; `gone`: total of the files that it deleted."""
+    without a commit; `deleted`: total of the files that it deleted."""
 
     step: UpkeepStep
     seconds: float
     delta_version: int | None = None
-    gone: FileTotal = field(default_factory=FileTotal)
+    deleted: FileTotal = field(default_factory=FileTotal)
 
 
 @dataclass(slots=True)
 class TableUpkeep:
-    """The upkeep of one mirror. `planned`, `done`: the steps. `left`: sentences on
-    steps that are needed but not done. `why`: why upkeep leaves the mirror alone; then
-    `target` is None. `files`: of its newest version. `target`: the version to which
-    upkeep may write."""
+    """The upkeep of one mirror.
+
+    - `mirror`: its folder. `files`: of its newest version.
+    - `target`: the version to which upkeep may write. If it is None, `reason_excluded` says why
+      upkeep leaves the mirror alone.
+    - `obstacles`: a sentence on each step that is needed but cannot be done.
+    """
 
     table: TableName
     mirror: str
-    why: str | None = None
-    planned: tuple[UpkeepStep, ...] = ()
-    left: list[str] = field(default_factory=list)
+    reason_excluded: str | None = None
+    planned_steps: tuple[UpkeepStep, ...] = ()
+    obstacles: list[str] = field(default_factory=list)
     files: MirrorFiles | None = None
     target: UpkeepTarget | None = None
-    done: list[StepDone] = field(default_factory=list)
+    completed_steps: list[CompletedStep] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
 class UpkeepFacts:
-    """The ledger's records about the source's mirrors. `busy`: tables with changes that
-    wait for their merge, or with unfinished writes. `looked`: the version of each
-    mirror up to which its log was examined. `upkept`: the newest version of each mirror
-    that upkeep made. `held`: when a run last held the source's lock. `clock`: the
-    ledger's time."""
+    """The ledger's records about the source's mirrors.
+
+    - `busy_tables`: tables with changes that wait for their merge, or with unfinished writes.
+    - `examined_versions`: the version of each mirror up to which its log was examined.
+    - `upkeep_versions`: the newest version of each mirror that upkeep made.
+    - `last_lease_at`: when a run last held the source's lock. `now`: the ledger's time.
+    """
 
     states: Mapping[TableName, TableState]
-    busy: frozenset[TableName]
-    looked: Mapping[str, int]
-    upkept: Mapping[str, int]
-    held: datetime | None
-    clock: datetime
+    busy_tables: frozenset[TableName]
+    examined_versions: Mapping[str, int]
+    upkeep_versions: Mapping[str, int]
+    last_lease_at: datetime | None
+    now: datetime
 
     @classmethod
     def read(cls, work: Workplace) -> UpkeepFacts:
@@ -101,8 +106,8 @@ class UpkeepFacts:
             ledger.table_states(source),
             frozenset((*ledger.pending(source), *intended)),
             ledger.examined_versions(source),
-            ledger.upkept(source),
-            last_lease(work),
+            ledger.upkeep_versions(source),
+            last_lease_at(work),
             ledger.clock(),
         )
 
@@ -120,14 +125,14 @@ def plan_upkeep(
         table: state for table, state in facts.states.items() if state.mirror_version is not None
     }
     return [
-        _planned(work, lake, policy, facts, mirrored[table])
+        _plan_table(work, lake, policy, facts, mirrored[table])
         if table in mirrored
         else TableUpkeep(table, "", "it has no mirror in the lake")
         for table in sorted(mirrored if only is None else only)
     ]
 
 
-def _planned(
+def _plan_table(
     work: Workplace, lake: MirrorUpkeep, policy: UpkeepPolicy, facts: UpkeepFacts, state: TableState
 ) -> TableUpkeep:
     try:
@@ -136,10 +141,12 @@ def _planned(
             return TableUpkeep(state.table, state.mirror, target)
         files = lake.files(state.mirror)
         newest = lake.commit(target.mirror, target.version)
-        moment = None if newest is None else newest.committed_at
-        doubt = clock_doubt(work.clock(), facts.clock, moment, facts.held, lake.keep)
+        committed_at = None if newest is None else newest.committed_at
+        doubt = clock_doubt(work.clock(), facts.now, committed_at, facts.last_lease_at, lake.keep)
         plan = decide(files, policy, doubt)
-        return TableUpkeep(state.table, state.mirror, None, plan.steps, [*plan.left], files, target)
+        return TableUpkeep(
+            state.table, state.mirror, None, plan.steps, [*plan.obstacles], files, target
+        )
     except TableError as error:
         return TableUpkeep(state.table, state.mirror, error.reason)
 
@@ -149,34 +156,37 @@ def target_of(work: Workplace, facts: UpkeepFacts, state: TableState) -> UpkeepT
     upkeep leaves the mirror alone."""
     if not state.complete:
         return f"the table is {state.in_words}"
-    if state.table in facts.busy:
+    if state.table in facts.busy_tables:
         return "captured changes wait for their merge"
-    looked, upkept = facts.looked.get(state.mirror), facts.upkept.get(state.mirror, -1)
-    return upkeep_target(work, state, looked, upkept)
+    examined_version = facts.examined_versions.get(state.mirror)
+    upkeep_version = facts.upkeep_versions.get(state.mirror, -1)
+    return upkeep_target(work, state, examined_version, upkeep_version)
 
 
 @dataclass(frozen=True, slots=True)
 class FormerMirror:
-    """A folder that a mirror had before. `kept`: a sentence on why it stays; None if it
-    is deleted."""
+    """A folder that a mirror had before. `reason_kept`: None if it is deleted."""
 
     folder: str
-    kept: str | None = None
+    reason_kept: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class UpkeepReport:
     """The outcome of an upkeep, or of a plan: then it says what would be deleted. The
-    fields after `seconds` are empty if the upkeep was for some tables only. `changes`:
-    the deletion of old changes. `cleared`: hidden values that were cleared. `logs`:
-    total of deleted checkpoints. `former`: folders that mirrors had before."""
+    fields after `seconds` are empty if the upkeep was for some tables only.
+
+    - `changes`: the deletion of old changes.
+    - `cleared_values`: hidden values that were cleared.
+    - `checkpoints`: total of the checkpoints that were deleted.
+    """
 
     tables: tuple[TableUpkeep, ...]
     seconds: float
     changes: ChangesPlan = field(default_factory=ChangesPlan)
-    cleared: tuple[UnclearedValues, ...] = ()
-    logs: FileTotal = field(default_factory=FileTotal)
-    former: tuple[FormerMirror, ...] = ()
+    cleared_values: tuple[UnclearedValues, ...] = ()
+    checkpoints: FileTotal = field(default_factory=FileTotal)
+    former_mirrors: tuple[FormerMirror, ...] = ()
 
 
 def upkeep(
@@ -192,59 +202,61 @@ def upkeep(
     clock = perf_counter()
     tables = plan_upkeep(work, lake, policy, only)
     commits = {
-        table.mirror: table.target for table in tables if table.target and table.target.unrecorded
+        table.mirror: table.target
+        for table in tables
+        if table.target and table.target.is_unrecorded
     }
-    if any(table.planned for table in tables):
+    if any(table.planned_steps for table in tables):
         work.mirrors.prepare()
     for table in tables:
-        newest = _commits(work, lake, table)
+        newest = _commit_steps(work, lake, table)
         if newest is not None:
             commits[newest.mirror] = newest
-    noted = _noted(work, holder, list(commits.values()))
+    has_recorded = _record_commits(work, holder, list(commits.values()))
     for table in tables:
-        if table.mirror in commits and not noted:
-            table.left.append("a run has the source: the next upkeep records the new version")
+        if table.mirror in commits and not has_recorded:
+            table.obstacles.append("a run has the source: the next upkeep records the new version")
         else:
-            _deletes(work, lake, table)
-    changes, logs, cleared = ChangesPlan(), FileTotal(), list[UnclearedValues]()
+            _vacuum(work, lake, table)
+    changes, checkpoints, cleared = ChangesPlan(), FileTotal(), list[UnclearedValues]()
     former: tuple[FormerMirror, ...] = ()
     if only is None:
-        logs = thin_logs(work, lake, delete=True)
+        checkpoints = thin_logs(work, lake, delete=True)
         changes = delete_changes(work, plan_changes(work, policy.keep_changes, lake.keep), holder)
         under_lock(work, holder, lambda lease: cleared.extend(clear(work, lease)))
-        former = delete_former_folders(work, plan_former(work, lake.keep), holder)
+        former = delete_former_folders(work, plan_former_folders(work, lake.keep), holder)
     seconds = perf_counter() - clock
-    return UpkeepReport(tuple(tables), seconds, changes, tuple(cleared), logs, former)
+    return UpkeepReport(tuple(tables), seconds, changes, tuple(cleared), checkpoints, former)
 
 
-def _commits(work: Workplace, lake: MirrorUpkeep, table: TableUpkeep) -> UpkeepTarget | None:
+def _commit_steps(work: Workplace, lake: MirrorUpkeep, table: TableUpkeep) -> UpkeepTarget | None:
     """Carry out the steps that commit. Return the mirror after the last commit; None
     without one."""
     newest: UpkeepTarget | None = None
-    for step in table.planned:
-        if not step.kind.commits:
+    for step in table.planned_steps:
+        if not step.kind.makes_commit:
             continue
         clock, version = perf_counter(), None
         target: UpkeepTarget | str = "a run has the source; the next upkeep does it"
         try:
             if _is_free(work):
-                target = newest or _current(work, table)
+                target = newest or _target_now(work, table)
             if isinstance(target, UpkeepTarget):
-                version = lake.carry_out(target.mirror, step, target.said, target.version)
+                version = lake.carry_out(target.mirror, step, target.metadata, target.version)
         except CommitConflict:
             target = "a run wrote to it first; the next upkeep does it"
         except TableError as error:
             target = error.reason
         if isinstance(target, str):
-            table.left.append(f"{step.kind.value}: {target}")
+            table.obstacles.append(f"{step.kind.value}: {target}")
         elif version is not None:
             newest = replace(target, version=version)
-            table.done.append(StepDone(step, perf_counter() - clock, version))
+            table.completed_steps.append(CompletedStep(step, perf_counter() - clock, version))
             work.progress.note(f"{target.table}: {step.kind.value}, {step.reason}")
     return newest
 
 
-def _current(work: Workplace, table: TableUpkeep) -> UpkeepTarget | str:
+def _target_now(work: Workplace, table: TableUpkeep) -> UpkeepTarget | str:
     """Return the mirror version to which upkeep may write now, because the plan may be
     minutes old; or why it may not."""
     facts = UpkeepFacts.read(work)
@@ -260,21 +272,21 @@ def _is_free(work: Workplace) -> bool:
     return any(lease is None or not lease.live for lease in leases)
 
 
-def _noted(work: Workplace, holder: str, commits: Sequence[UpkeepTarget]) -> bool:
+def _record_commits(work: Workplace, holder: str, commits: Sequence[UpkeepTarget]) -> bool:
     """Record commits in the ledger, so that version sets name them. Return False if a
     run holds the source."""
 
-    def note(lease: Lease) -> None:
+    def record(lease: Lease) -> None:
         for target in commits:
-            work.ledger.note_upkept(
-                lease, target.mirror, shows=target.shows, delta_version=target.version
+            work.ledger.note_upkeep_version(
+                lease, target.mirror, shows=target.written_version, delta_version=target.version
             )
 
-    return not commits or under_lock(work, holder, note)
+    return not commits or under_lock(work, holder, record)
 
 
-def _deletes(work: Workplace, lake: MirrorUpkeep, table: TableUpkeep) -> None:
-    for step in table.planned:
+def _vacuum(work: Workplace, lake: MirrorUpkeep, table: TableUpkeep) -> None:
+    for step in table.planned_steps:
         if step.kind is not StepKind.VACUUM:
             continue
         clock = perf_counter()
@@ -283,9 +295,9 @@ def _deletes(work: Workplace, lake: MirrorUpkeep, table: TableUpkeep) -> None:
         except LakeUnavailable:
             raise
         except (LockstepError, TableError) as error:
-            table.left.append(f"{step.kind.value}: {error}")
+            table.obstacles.append(f"{step.kind.value}: {error}")
             continue
-        table.done.append(StepDone(step, perf_counter() - clock, gone=deleted))
+        table.completed_steps.append(CompletedStep(step, perf_counter() - clock, deleted=deleted))
         work.progress.note(f"{table.table}: {step.kind.value}, {step.reason}")
 
 
@@ -295,14 +307,14 @@ def thin_logs(work: Workplace, lake: MirrorUpkeep, *, delete: bool) -> FileTotal
     now, states = work.clock(), work.ledger.table_states(work.source.name).values()
     folders = [state.mirror for state in states if state.mirror_version is not None]
     folders += [changelog.folder for changelog in all_changelogs(work)]
-    piles = [lake.thin_log(folder, now, delete=delete) for folder in folders]
-    return FileTotal(sum(pile.files for pile in piles), sum(pile.bytes for pile in piles))
+    totals = [lake.thin_log(folder, now, delete=delete) for folder in folders]
+    return FileTotal(sum(total.count for total in totals), sum(total.bytes for total in totals))
 
 
 # -- folders that mirrors had before -----------------------------------------------------------
 
 
-def plan_former(work: Workplace, keep: timedelta) -> tuple[FormerMirror, ...]:
+def plan_former_folders(work: Workplace, keep: timedelta) -> tuple[FormerMirror, ...]:
     """Plan the deletion of former folders; nothing is written. `keep`: how long a
     version stays readable after it was replaced.
 
@@ -316,36 +328,36 @@ def plan_former(work: Workplace, keep: timedelta) -> tuple[FormerMirror, ...]:
     folders = former_places(ledger, source)
     if not folders:
         return ()
-    looked, left = ledger.examined_versions(source), ledger.left_at(source, folders)
-    now, held = ledger.clock(), last_lease(work)
+    examined_versions = ledger.examined_versions(source)
+    replacement_times = ledger.replacement_times(source, folders)
+    now, lease_at = ledger.clock(), last_lease_at(work)
     plan = []
     for folder in folders:
-        kept: str | None
+        reason_kept: str | None
         try:
             newest = next(iter(work.mirrors.history(folder)), None)
             if newest is None:
-                kept = None  # The folder is gone already: the ledger must record that.
-            elif newest.delta_version != looked[folder]:
-                kept = "somebody else wrote to it; delete it yourself"
-            elif folder in left and left[folder] is None:
-                kept = "the newest versions that are acknowledged name it"
+                reason_kept = None  # The folder is gone already: the ledger must record that.
+            elif newest.delta_version != examined_versions[folder]:
+                reason_kept = "somebody else wrote to it; delete it yourself"
+            elif folder in replacement_times and replacement_times[folder] is None:
+                reason_kept = "the newest versions that are acknowledged name it"
             else:
-                moments = [newest.committed_at, left.get(folder)]
-                since = max((moment for moment in moments if moment is not None), default=None)
-                doubt = clock_doubt(work.clock(), now, newest.committed_at, held, keep)
-                kept = doubt or _promised(since, now, keep)
+                moments = [newest.committed_at, replacement_times.get(folder)]
+                replaced_at = max((moment for moment in moments if moment), default=None)
+                doubt = clock_doubt(work.clock(), now, newest.committed_at, lease_at, keep)
+                reason_kept = doubt or _reason_promised(replaced_at, now, keep)
         except (LockstepError, TableError) as error:
-            kept = str(error)
-        plan.append(FormerMirror(folder, kept))
+            reason_kept = str(error)
+        plan.append(FormerMirror(folder, reason_kept))
     return tuple(plan)
 
 
-def _promised(since: datetime | None, now: datetime, keep: timedelta) -> str | None:
-    """Return why versions that were replaced at the moment `since` are still kept, or
-    None."""
-    if since is None:
+def _reason_promised(replaced_at: datetime | None, now: datetime, keep: timedelta) -> str | None:
+    """Return why versions that were replaced at a moment are still kept, or None."""
+    if replaced_at is None:
         return "it is unknown when its versions were replaced; delete it yourself"
-    until = since + keep
+    until = replaced_at + keep
     return None if until <= now else f"its versions are promised until {until:%Y-%m-%d %H:%M} UTC"
 
 
@@ -353,13 +365,13 @@ def delete_former_folders(
     work: Workplace, plan: Sequence[FormerMirror], holder: str
 ) -> tuple[FormerMirror, ...]:
     """Carry out the plan, and return the folders with the reasons of those that stay."""
-    due = [former.folder for former in plan if former.kept is None]
+    folders = [former.folder for former in plan if former.reason_kept is None]
     deleted: list[str] = []
-    if due and not under_lock(
-        work, holder, lambda lease: deleted.extend(delete_former(work, lease, due))
+    if folders and not under_lock(
+        work, holder, lambda lease: deleted.extend(delete_former_places(work, lease, folders))
     ):
-        later = "a run has the source: the next upkeep deletes it"
-        return tuple(replace(former, kept=former.kept or later) for former in plan)
+        reason = "a run has the source: the next upkeep deletes it"
+        return tuple(replace(former, reason_kept=former.reason_kept or reason) for former in plan)
     for folder in deleted:
         work.progress.note(f"{folder}, where a mirror was before, is deleted")
     return tuple(plan)

@@ -130,7 +130,7 @@ def _link(work: Workplace, intent: Intent, event: TableEvent, batch: int) -> _Li
     parts = tuple(parts_since_settled(before_copy(captured, event)))
     gone = work.ledger.deletion_notes(work.source.name, table).newest
     if gone is not None and any(part.batch <= gone.through for part in parts):
-        raise reread_error(f"{gone.told}, which it had as {table}")
+        raise reread_error(f"{gone.sentence}, which it had as {table}")
     plan = plan_merge(parts)
     kinds = {event.kind for part in parts for event in part.events}
     if plan.snapshot or plan.completion or TableEventKind.REBUILT in kinds:

@@ -52,7 +52,7 @@ from lockstep.pipeline.model.lake_commit import WriteKind
 from lockstep.pipeline.model.table_state import SnapshotPart, TableEventKind, TableState
 from lockstep.pipeline.ports.ledger import contents_of
 from lockstep.pipeline.ports.mirror_writes import MirrorStep
-from lockstep.pipeline.run.commit_records import commit_metadata
+from lockstep.pipeline.run.commit_metadata import commit_metadata
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.stop_errors import reread_error
 from lockstep.pipeline.run.write.copying import (
@@ -161,7 +161,7 @@ class TableRecords:
     structure. `newest`: the newest writes to the mirror. `statements`: by number, the
     statements that made the versions after the one that the mirror shows.
     `clear_through`: the batch up to which the lake must be cleared of what the settings
-    no longer show; 0 for none. `upkept`: the newest Delta version that upkeep, or a cut
+    no longer show; 0 for none. `upkeep_version`: the newest Delta version that upkeep, or a cut
     of the mirror's log, made; -1 for none."""
 
     parts: Sequence[TableContent]
@@ -169,7 +169,7 @@ class TableRecords:
     newest: NewestWrites
     statements: Mapping[int, SchemaStatement]
     clear_through: int = 0
-    upkept: int = -1
+    upkeep_version: int = -1
 
     @property
     def versions(self) -> dict[int, SchemaVersion]:
@@ -217,7 +217,7 @@ def table_records(
             made_by.add(version.statement)
     statements = ledger.statements(source, made_by)
     newest = ledger.newest_writes(source, applications.values())
-    upkept = ledger.upkept(source)
+    upkeep_versions = ledger.upkeep_versions(source)
     notes = [
         note.tightening for note in ledger.uncleared_values(source) if note.kept_because is None
     ]
@@ -229,7 +229,7 @@ def table_records(
             newest[applications[table]],
             statements,
             clear.get(table, 0),
-            upkept.get(states[table].mirror, -1),
+            upkeep_versions.get(states[table].mirror, -1),
         )
         for table in lacking
     }
@@ -502,10 +502,10 @@ def require_copyable(
 def _readable(work: Workplace, records: TableRecords, task: Task, after: int) -> int:
     """Return the Delta version to read in place of `after`. It is a later one, with the
     same rows and columns, if upkeep cut the mirror's log after `after`."""
-    if records.upkept > after:
-        commit = work.mirrors.log_above(task.state.mirror, records.upkept).base
-        if commit is not None and commit.repeats == after:
-            return records.upkept
+    if records.upkeep_version > after:
+        commit = work.mirrors.log_above(task.state.mirror, records.upkeep_version).base
+        if commit is not None and commit.repeated_version == after:
+            return records.upkeep_version
     return after
 
 

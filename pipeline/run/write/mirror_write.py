@@ -49,7 +49,7 @@ from lockstep.pipeline.mirror.strategy import (
 )
 from lockstep.pipeline.mirror.widening import TypeChange, type_change
 from lockstep.pipeline.model.claim import HINT
-from lockstep.pipeline.model.lake_commit import same_write
+from lockstep.pipeline.model.lake_commit import is_same_write
 from lockstep.pipeline.ports.held import RequireHeld
 from lockstep.pipeline.ports.mirror_writes import (
     Append,
@@ -158,7 +158,7 @@ def commit_made(work: Workplace, task: Task) -> MirrorCommit | None:
     ledger was restored from a backup, or a new ledger writes to an old lake."""
     intent = task.intent
     commit = work.mirrors.find_commit(task.state.mirror, intent.app_id, intent.txn_version)
-    if commit is not None and not same_write(commit.user_metadata, task.metadata):
+    if commit is not None and not is_same_write(commit.user_metadata, task.metadata):
         raise ForeignCommit(
             f"version {commit.delta_version} of {task.state.mirror} carries write "
             f"{intent.txn_version} of {intent.app_id}, but for another range of the log",

@@ -22,9 +22,9 @@ from deltalake.transaction import AddAction, RemoveAction, create_table_with_add
 from lockstep.pipeline.model.lake_commit import (
     LogAbove,
     WriteKind,
-    metadata_for_kind,
-    same_files,
-    same_write,
+    has_published,
+    is_same_write,
+    metadata_of_kind,
 )
 from lockstep.pipeline.ports.changelog import Published, Restatement, is_revised
 from lockstep.pipeline.ports.held import RequireHeld, no_check
@@ -294,7 +294,7 @@ def _publishing_version(
         if recorded_batch < batch:
             break
         added_paths = {file.path for file in commit.adds}
-        if same_write(commit.user_metadata, user_metadata) and same_files(
+        if is_same_write(commit.user_metadata, user_metadata) and has_published(
             commit.user_metadata, added_paths, names
         ):
             return commit.delta_version
@@ -413,7 +413,7 @@ def _add_columns(table: DeltaTable, schema: pa.Schema, metadata: Mapping[str, st
         table.alter.add_columns(
             Schema.from_arrow(pa.schema(missing_fields)).fields,
             commit_properties=CommitProperties(
-                custom_metadata={"userMetadata": metadata_for_kind(user_metadata, WriteKind.ALTER)},
+                custom_metadata={"userMetadata": metadata_of_kind(user_metadata, WriteKind.ALTER)},
                 max_commit_retries=0,
             ),
         )

@@ -13,7 +13,7 @@ from itertools import islice
 from typing import Final
 
 from lockstep.pipeline.model.claim import BatchSpan, Claim, Unclaimed
-from lockstep.pipeline.model.lake_commit import structures_key, structures_of, structures_text
+from lockstep.pipeline.model.lake_commit import parse_structures, structures_key, structures_text
 from lockstep.pipeline.schema.model import TableSchema
 from lockstep.pipeline.values.errors import ForeignCommit
 from lockstep.resources.lake.delta.delta_log import commits_newest_first
@@ -50,7 +50,7 @@ class FileClaims:
                 text = (folder / CLAIM_NAME).read_text(encoding="utf-8")
             except FileNotFoundError:
                 has_own_commit = any(
-                    commit.ours
+                    commit.is_ours
                     for table in delta_tables(folder)
                     for commit in islice(commits_newest_first(table), _MOST_COMMITS)
                 )
@@ -111,14 +111,14 @@ class FileClaims:
     def structures(self, source: str, key: str) -> list[TableSchema] | None:
         file = self._lake / source / STRUCTURES_FOLDER / f"{key}.json"
         with lake_errors(file), suppress(FileNotFoundError):
-            return structures_of(key, file.read_text(encoding="utf-8"))
+            return parse_structures(key, file.read_text(encoding="utf-8"))
         return None
 
     def clear_structures(self, source: str, cleared: Callable[[TableSchema], TableSchema]) -> None:
         folder = self._lake / source / STRUCTURES_FOLDER
         with lake_errors(folder):
             for file in [*folder.glob("*.json")]:
-                before = structures_of(file.name[:-5], file.read_text(encoding="utf-8")) or []
+                before = parse_structures(file.name[:-5], file.read_text(encoding="utf-8")) or []
                 after = [cleared(structure) for structure in before]
                 if after != before:
                     write_durably(file, structures_text(after, cleared=True).encode())

@@ -87,7 +87,7 @@ class FileSpool:
     def with_privacy_key(self, key: PrivacyKey | None) -> FileSpool:
         """Return the same spool, which wraps the keys of prepared files with the
         privacy key. With None it does not wrap them."""
-        wrapping_key = None if key is None else key.derived("keys of prepared files")
+        wrapping_key = None if key is None else key.derive_key("keys of prepared files")
         return FileSpool(self._lake, self._scratch, wrapping_key)
 
     def scratch(self) -> DiskEventFile:

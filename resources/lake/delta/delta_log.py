@@ -33,7 +33,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from lockstep.pipeline.model.lake_commit import (
-    STATISTICS,
+    STATISTICS_OPERATION,
     FileAction,
     LakeCommit,
     LogAbove,
@@ -210,44 +210,48 @@ def _parse_commit(version: int, text: str, kinds: Iterable[str]) -> LakeCommit:
                 removes.append(_file_action(action))
             case "metaData" | "protocol" | "domainMetadata":
                 metadata_change = MetadataChange(None)
-    committed_ms = info.get("inCommitTimestamp", info.get("timestamp"))
+    milliseconds = info.get("inCommitTimestamp", info.get("timestamp"))
+    committed_at = (
+        None if milliseconds is None else datetime.fromtimestamp(milliseconds / 1000, UTC)
+    )
     return LakeCommit(
         version,
         operation=str(info.get("operation", "")),
-        committed_at=None
-        if committed_ms is None
-        else datetime.fromtimestamp(committed_ms / 1000, UTC),
+        committed_at=committed_at,
         user_metadata=info.get("userMetadata"),
         transactions=transactions,
         adds=tuple(adds),
         removes=tuple(removes),
-        altered=metadata_change,
+        metadata_change=metadata_change,
     )
 
 
 def _file_action(action: Mapping[str, Any]) -> FileAction:
-    deleted = int((action.get("deletionVector") or {}).get("cardinality", 0))
+    deleted_rows = int((action.get("deletionVector") or {}).get("cardinality", 0))
     try:
-        row_count = json.loads(action.get("stats") or "{}").get("numRecords")
+        total = json.loads(action.get("stats") or "{}").get("numRecords")
     except ValueError:
-        row_count = None
-    rows = None if row_count is None else int(row_count) - deleted
+        total = None
+    row_count = None if total is None else int(total) - deleted_rows
     is_data_change = bool(action.get("dataChange", True))
-    return FileAction(action["path"], rows, is_data_change, deleted, action.get("size"))
+    return FileAction(action["path"], row_count, is_data_change, deleted_rows, action.get("size"))
 
 
 def _with_judged_facts(path: LakePath, commit: LakeCommit) -> LakeCommit:
     """Return a commit with the facts by which `pipeline.model.foreign_commits` judges
     whether it changed rows: the changes of columns and properties, and the rows of
     removed files. Only commits of other writers and of upkeep are judged."""
-    if commit.ours and commit.repeats is None:
+    if commit.is_ours and commit.repeated_version is None:
         return commit
-    if commit.altered is not None:
-        commit = replace(commit, altered=_metadata_change(path, commit.delta_version))
-    if any(remove.rows is None for remove in commit.removes) or commit.operation == STATISTICS:
+    if commit.metadata_change is not None:
+        commit = replace(commit, metadata_change=_metadata_change(path, commit.delta_version))
+    if (
+        any(remove.row_count is None for remove in commit.removes)
+        or commit.operation == STATISTICS_OPERATION
+    ):
         rows_before = _rows_before(path, commit.delta_version)
         removes = [_with_row_count(remove, rows_before) for remove in commit.removes]
-        if commit.operation == STATISTICS:
+        if commit.operation == STATISTICS_OPERATION:
             # It adds present files again, with other statistics.
             removes += [
                 _with_row_count(add, rows_before) for add in commit.adds if add.path in rows_before
@@ -259,9 +263,9 @@ def _with_judged_facts(path: LakePath, commit: LakeCommit) -> LakeCommit:
 def _with_row_count(file: FileAction, rows_before: Mapping[str, int]) -> FileAction:
     """Return a file with the number of its rows. A `remove` that delta-rs writes has no
     such number."""
-    if file.rows is not None or file.path not in rows_before:
+    if file.row_count is not None or file.path not in rows_before:
         return file
-    return replace(file, rows=rows_before[file.path] - file.deleted)
+    return replace(file, row_count=rows_before[file.path] - file.deleted_rows)
 
 
 def _rows_before(path: LakePath, version: int) -> Mapping[str, int]:

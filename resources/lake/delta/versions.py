@@ -241,7 +241,7 @@ def _last_batch_shown(path: LakePath, version: int) -> int:
     """Return the last batch that a version shows, according to its commit; 0 if the
     commit's file is gone, so that only a checkpoint has the version."""
     commit = read_commit(path, version)
-    metadata = None if commit is None else commit.said
+    metadata = None if commit is None else commit.metadata
     return 0 if metadata is None else max(metadata.get("batches", [0]))
 
 
@@ -290,7 +290,7 @@ def _earliest_place_clause(version: MirrorVersion) -> str:
         else:
             low = middle + 1
     commit = read_commit(version.path, high)
-    place = None if commit is None or commit.said is None else commit.said.get("position")
+    place = None if commit is None or commit.metadata is None else commit.metadata.get("position")
     return "" if place is None else f"the earliest place that it can be read as of is {place}; "
 
 

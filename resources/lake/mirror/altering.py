@@ -17,7 +17,7 @@ import pyarrow as pa
 from deltalake import DeltaTable
 
 from lockstep.pipeline.mirror.evolution import LOCAL, LOCAL_FEATURE, LOCAL_TYPE, MAPPING
-from lockstep.pipeline.model.lake_commit import WriteKind, metadata_for_kind, metadata_of
+from lockstep.pipeline.model.lake_commit import WriteKind, metadata_of_kind, read_metadata
 from lockstep.pipeline.ports.mirror_writes import (
     AddColumns,
     DropColumns,
@@ -63,7 +63,7 @@ def recorded_steps(
     something else."""
     commits: dict[int, tuple[MirrorCommit, Mapping[str, Any]]] = {}
     for version, metadata in metadata_since(path, after_version):
-        record = metadata_of(metadata) or {}
+        record = read_metadata(metadata) or {}
         is_ours = record.get("app_id") == app_id and record.get("txn_version") == txn_version
         if is_ours and "step" in record:
             commits[int(record["step"])] = (MirrorCommit(version, metadata), record)
@@ -85,7 +85,7 @@ def step_metadata(
 ) -> str:
     """Return the userMetadata of a step's commit (sorted JSON). `write_metadata`: the
     userMetadata of the write that needs the step."""
-    return metadata_for_kind(
+    return metadata_of_kind(
         write_metadata,
         WriteKind.ALTER,
         app_id=app_id,

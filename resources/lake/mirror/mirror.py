@@ -26,8 +26,8 @@ from lockstep.pipeline.model.lake_commit import (
     LakeCommit,
     LogAbove,
     WriteKind,
-    metadata_for_kind,
-    same_write,
+    is_same_write,
+    metadata_of_kind,
 )
 from lockstep.pipeline.ports.held import RequireHeld, no_check
 from lockstep.pipeline.ports.mirror_writes import (
@@ -297,7 +297,7 @@ class SparkMirrors:
                     # An overwrite does not add the table features that its columns
                     # need.
                     settings = {
-                        USER_METADATA: metadata_for_kind(target.user_metadata, WriteKind.ALTER)
+                        USER_METADATA: metadata_of_kind(target.user_metadata, WriteKind.ALTER)
                     }
                     with (
                         self._folder_of(target.mirror),
@@ -347,7 +347,7 @@ class SparkMirrors:
         if statement is None:
             return
         head = self._checked_head(mirror, require_held)
-        settings = {**head.pin(), USER_METADATA: metadata_for_kind(write_metadata, WriteKind.ALTER)}
+        settings = {**head.pin(), USER_METADATA: metadata_of_kind(write_metadata, WriteKind.ALTER)}
         with (
             self._folder_of(mirror) as path,
             pinned_errors(path, head),
@@ -564,7 +564,7 @@ def _require_step_commit(path: LakePath, commit: MirrorCommit | None) -> MirrorC
 
 
 def _require_same_write(target: MirrorTarget, commit: MirrorCommit) -> MirrorCommit:
-    if not same_write(commit.user_metadata, target.user_metadata):
+    if not is_same_write(commit.user_metadata, target.user_metadata):
         raise ForeignCommit(
             f"Version {commit.delta_version} of {target.mirror} carries transaction "
             f"{target.txn_version} of {target.app_id}, but not this write's description",

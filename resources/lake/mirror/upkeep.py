@@ -111,8 +111,8 @@ class SparkUpkeep:
         if step.kind is StepKind.COMPACT:
             statement = f"OPTIMIZE delta.{quoted(str(path))}"
             settings |= {
-                f"{_SETTING_PREFIX}.optimize.minFileSize": str(step.target // 2),
-                f"{_SETTING_PREFIX}.optimize.maxFileSize": str(step.target),
+                f"{_SETTING_PREFIX}.optimize.minFileSize": str(step.target_bytes // 2),
+                f"{_SETTING_PREFIX}.optimize.maxFileSize": str(step.target_bytes),
                 f"{_SETTING_PREFIX}.optimize.maxDeletedRowsRatio": str(step.deleted_share),
             }
         with (
