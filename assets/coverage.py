@@ -104,7 +104,7 @@ def note_coverage(
     reported = coverage.until
     for begin in coverage.unreported(until, partitions, _MOST_REPORTED):
         key = begin.strftime(partitions.key_format)
-        events.log_event(dg.AssetMaterialization(names.replayed, partition=key))
+        events.log_event(dg.AssetMaterialization(names.replayed_key, partition=key))
         reported = begin + partitions.length
     write_coverage(folder, source, replace(coverage, until=reported))
 

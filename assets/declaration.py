@@ -60,7 +60,7 @@ class Declaration:
         defaults = cls(names, section.owners, section.tags, translator)
 
         def key_of(table: TableName) -> dg.AssetKey:
-            return defaults.translated(table, defaults.spec(names.default(table))).key
+            return defaults.translated(table, defaults.spec(names.default_table_key(table))).key
 
         return replace(defaults, names=replace(names, translated_key=key_of))
 
@@ -89,7 +89,9 @@ def names_as_loaded(settings: Settings, source: str) -> SourceNames:
     entries = read_catalogue(settings.state_folder, source)
     keys = {entry.table: dg.AssetKey(entry.key) for entry in entries if entry.key}
     names = _default_names(settings, source)
-    return replace(names, translated_key=lambda table: keys.get(table) or names.default(table))
+    return replace(
+        names, translated_key=lambda table: keys.get(table) or names.default_table_key(table)
+    )
 
 
 def _default_names(settings: Settings, source: str) -> SourceNames:

@@ -25,7 +25,7 @@ from lockstep.assets.checks import CHECKS, source_results
 from lockstep.assets.coverage import Coverage, read_coverage
 from lockstep.assets.dagster_interop import evaluated, failing
 from lockstep.assets.declaration import Declaration, LockstepTranslator
-from lockstep.assets.names import JOBS, SOURCE_TAG, SourceNames, job_name, output_name
+from lockstep.assets.names import JOB_SUFFIXES, SOURCE_TAG, SourceNames, job_name, output_name
 from lockstep.assets.pages import (
     CHECK,
     KEYS,
@@ -113,8 +113,10 @@ def definitions_of(
     coverages = {name: read_coverage(settings.state_folder, name) for name in names}
     for name, entries in catalogue.items():
         declared = Declaration.of(settings, name, translator)
-        keys = {entry.table: declared.names.table(entry.table) for entry in entries}
-        translated = {t: tuple(k.path) for t, k in keys.items() if k != declared.names.default(t)}
+        keys = {entry.table: declared.names.table_key(entry.table) for entry in entries}
+        translated = {
+            t: tuple(k.path) for t, k in keys.items() if k != declared.names.default_table_key(t)
+        }
         try:
             note_keys(settings.state_folder, name, translated)
         except OSError as error:  # Dagster's page may run without permission to write
@@ -167,14 +169,14 @@ def build(
     for source in settings.sources:
         name, declared = source.name, declarations[source.name]
         assets += [*run_assets(settings, declared), *mirrors(settings, declared, entries[name])]
-        steps = declared.names.steps
+        steps = declared.names.step_keys
         jobs.append(_asset_job(name, "", f"One bounded run of {name}: {_STEPS}.", *steps))
         if source.schedule is not None:
             schedules.append(source_schedule(name, source.schedule, open_site))
         if name in coverages:
             assets.append(replayed(settings, declared, coverages[name]))
             description = f"Reads a span of the past of {name} again."
-            jobs.append(_asset_job(name, "replay", description, declared.names.replayed))
+            jobs.append(_asset_job(name, "replay", description, declared.names.replayed_key))
             if source.section.replay is not None:
                 schedules.append(heal_schedule(settings, name, coverages[name]))
         if open_upkeep is not None:
@@ -223,7 +225,7 @@ def _refuse_shared_keys(declarations: Mapping[str, Declaration], catalogue: Cata
     tables: dict[dg.AssetKey, str] = {}
     for source, declared in declarations.items():
         for entry in catalogue.get(source, ()):
-            key, table = declared.names.table(entry.table), f"{entry.table} of {source}"
+            key, table = declared.names.table_key(entry.table), f"{entry.table} of {source}"
             if entry.ended:
                 continue
             if key in tables:
@@ -264,13 +266,13 @@ def source_checks(settings: Settings, declared: Declaration) -> dg.AssetChecksDe
         with failing():
             session = session_of(context, names.source)
             work, consumers = session.workplace(), session.adapters.consumers()
-            results = [*source_results(settings, work, consumers, names.acknowledged)]
+            results = [*source_results(settings, work, consumers, names.acknowledged_key)]
         yield from (result for result in results if result.check_name in selected)
 
     return dg.multi_asset_check(
-        name=names.op("checks"),
+        name=names.op_name("checks"),
         specs=[
-            dg.AssetCheckSpec(name, asset=names.acknowledged, description=description)
+            dg.AssetCheckSpec(name, asset=names.acknowledged_key, description=description)
             for name, description, _ in CHECKS
         ],
         can_subset=True,
@@ -323,7 +325,7 @@ def mirrors(
     letters = ("t", *(letter for letter, _, _ in _TABLE_CHECKS))
 
     @dg.op(
-        name=names.op("mirrors"),
+        name=names.op_name("mirrors"),
         ins={_LOG: dg.In(dg.Nothing)},
         out={output_name(letter, n): nothing for n in shown for letter in letters},
         required_resource_keys={SESSIONS},
@@ -344,7 +346,7 @@ def mirrors(
 
     return [
         dg.AssetsDefinition(
-            keys_by_input_name={_LOG: names.log},
+            keys_by_input_name={_LOG: names.log_key},
             keys_by_output_name={output_name("t", number): key for number, key in keys.items()},
             node_def=merged,
             specs=list(specs.values()),
@@ -381,9 +383,9 @@ def _mirror_spec(
 ) -> dg.AssetSpec:
     dropped = ", dropped at the source" if entry.dropped else ""
     spec = declared.spec(
-        declared.names.default(entry.table),
+        declared.names.default_table_key(entry.table),
         tags={DROPPED_TAG: "true"} if entry.dropped else {},
-        deps=[declared.names.log],
+        deps=[declared.names.log_key],
         kinds={"delta"},
         description=f"The mirror of {in_markdown(str(entry.table))}{dropped}.",
         metadata=declared_metadata(entry, lake, policies),
@@ -423,19 +425,19 @@ def replayed(settings: Settings, declared: Declaration, coverage: Coverage) -> d
                 step = partial(_replay, begin=window.start, end=window.end)
                 report = session.run(step, patient=True)
             metadata = replay_metadata(report)
-            event = dg.AssetMaterialization(names.replayed, partition=key, metadata=metadata)
+            event = dg.AssetMaterialization(names.replayed_key, partition=key, metadata=metadata)
             context.log_event(event)
         yield from ()
 
     spec = declared.spec(
-        names.replayed,
+        names.replayed_key,
         skippable=True,
         description=f"The past of {names.source}, by commit time. Materialize partitions to read "
         "their transactions again and to correct changelogs and mirrors that differ from them. A "
         "partition is materialized when a run has read all of it.",
     )
     return dg.multi_asset(
-        name=names.op("replayed"),
+        name=names.op_name("replayed"),
         specs=[spec],
         partitions_def=partitions,
         backfill_policy=dg.BackfillPolicy.single_run(),
@@ -563,7 +565,7 @@ def delete_runs(instance: dg.DagsterInstance, source: str, before: datetime) -> 
     """Delete Dagster's records and events of ended runs of the source's jobs that were
     created before that moment, and return their number. The newest run of each job is
     kept, because Dagster's pages show the last materializations of assets from it."""
-    return sum(_delete_runs(instance, job_name(source, job), before) for job in JOBS)
+    return sum(_delete_runs(instance, job_name(source, job), before) for job in JOB_SUFFIXES)
 
 
 def _delete_runs(instance: dg.DagsterInstance, job: str, before: datetime) -> int:

@@ -167,7 +167,7 @@ class OtherRuns:
                 yield None
                 continue
             version, position = write.last.delta_version, str(end) if end else None
-            shown = self.shown(self.names.table(table), states[table].mirror)
+            shown = self.shown(self.names.table_key(table), states[table].mirror)
             if any((number, place) == (version, position) for number, place, _ in shown):
                 yield None
                 continue
@@ -224,13 +224,13 @@ class OtherRuns:
             self.log_event(event)
         facts, lag, room = log_seen(work, now)
         if facts is not None:
-            self.log_event(log_observation(names.log, facts, lag, room))
+            self.log_event(log_observation(names.log_key, facts, lag, room))
         (newest, *_) = attempts_of(ledger, source, limit=1) or (None,)
         idle = newest is not None and newest.outcome is AttemptOutcome.IDLE
         if runs.batches or idle:
             captured, merged = _step_metadata(runs, read, contents, len(events))
-            self.log_event(dg.AssetMaterialization(names.captured, metadata=captured))
-            self.log_event(dg.AssetMaterialization(names.merged, metadata=merged))
+            self.log_event(dg.AssetMaterialization(names.captured_key, metadata=captured))
+            self.log_event(dg.AssetMaterialization(names.merged_key, metadata=merged))
             cursor = ledger.cursors(source).acknowledged
             metadata = position_metadata(None if cursor is None else cursor.position, now)
             metadata |= distance_metadata(lag, room)
@@ -242,10 +242,10 @@ class OtherRuns:
             # Dagster run.
             tags = {DATA_VERSION: "none" if cursor is None else str(cursor.batch)}
             self.log_event(
-                dg.AssetMaterialization(names.acknowledged, metadata=metadata, tags=tags)
+                dg.AssetMaterialization(names.acknowledged_key, metadata=metadata, tags=tags)
             )
             note_coverage(self, self.settings, work, newest.ended_at if newest and idle else None)
-        for result in source_results(self.settings, work, self.consumers, names.acknowledged):
+        for result in source_results(self.settings, work, self.consumers, names.acknowledged_key):
             self.log_event(evaluation_of(result))
 
 

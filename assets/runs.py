@@ -122,7 +122,7 @@ def run_assets(
     it."""
     names, source = declared.names, settings.source(declared.names.source)
     log = declared.spec(
-        names.log,
+        names.log_key,
         kinds={"mysql"},
         description=f"The binlog of {names.source}, which its server writes.",
         metadata={"tables": ", ".join(source.section.tables)},
@@ -141,7 +141,7 @@ def run_assets(
             return perform(context, settings, names, session_of(context, names.source))
 
         spec = declared.spec(key, deps=[upstream], description=description, **more)
-        op = names.op(key.path[-1])
+        op = names.op_name(key.path[-1])
         return dg.multi_asset(name=op, specs=[spec], required_resource_keys={SESSIONS})(
             evaluated(work)
         )
@@ -150,23 +150,23 @@ def run_assets(
         log,
         step(
             _capture,
-            names.captured,
-            names.log,
+            names.captured_key,
+            names.log_key,
             "Reads the binlog to its present end into Parquet segments, and records them in the "
             "ledger in one transaction. Starts no JVM.",
         ),
         step(
             _merge,
-            names.merged,
-            names.captured,
+            names.merged_key,
+            names.captured_key,
             "Publishes captured segments to the changelogs and merges them into the mirrors. Each "
             "table that changed gets a materialization of its own.",
             kinds={"spark"},
         ),
         step(
             _acknowledge,
-            names.acknowledged,
-            names.merged,
+            names.acknowledged_key,
+            names.merged_key,
             "Moves the acknowledged position over every batch that the ledger shows merged, and "
             "records which Delta versions belong together.",
             freshness_policy=freshness,
@@ -212,7 +212,7 @@ def _acknowledge(
     now = work.clock()
     facts, lag, room = log_seen(work, now)
     if facts is not None:
-        context.log_event(log_observation(names.log, facts, lag, room))
+        context.log_event(log_observation(names.log_key, facts, lag, room))
     if report.acknowledged_batches:
         note_tables(context, settings, names, work)
     if not report.waiting_tables:

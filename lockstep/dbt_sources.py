@@ -146,8 +146,8 @@ def _dbt_tables(
         tables.append(
             DbtTable(
                 mirror_name=mirror_name,
-                database=names.default(table).path[-2],
-                name=names.default(table).path[-1],
+                database=names.default_table_key(table).path[-2],
+                name=names.default_table_key(table).path[-1],
                 path=str(lake / state.mirror),
                 schema=entry_name(schema_pattern, source, mirror_name).schema,
                 columns=[
@@ -159,7 +159,7 @@ def _dbt_tables(
                 unique_keys=()
                 if shown_schema is None or policies_of(table).keeps_rows
                 else testable_unique_keys(shown_schema),
-                asset_key=tuple(names.table(table).path),
+                asset_key=tuple(names.table_key(table).path),
                 comment=table_comments.get(table, ""),
                 column_comments=own_comments(policies_of(table))
                 | {**comments_by_table.get(table, {})},

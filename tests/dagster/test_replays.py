@@ -41,7 +41,7 @@ def stand(mysql: MySqlStand, database: str, tmp_path: Path) -> Iterator[Stand]:
 
 def filled(stand: Stand) -> list[str]:
     """The partitions that Dagster takes for covered."""
-    return sorted(stand.instance.get_materialized_partitions(NAMES.replayed))
+    return sorted(stand.instance.get_materialized_partitions(NAMES.replayed_key))
 
 
 def hours(first: datetime, count: int) -> list[str]:
@@ -80,7 +80,7 @@ def test_the_past_is_covered_and_replayed(stand: Stand, mysql: MySqlStand, datab
     assert [one.success for one in done] == [True, True]
     events = [one.get_asset_materialization_events() for one in done]
     for some in events:
-        partitions = [event.partition for event in some if event.asset_key == NAMES.replayed]
+        partitions = [event.partition for event in some if event.asset_key == NAMES.replayed_key]
         assert partitions == told
     right = [some[0].materialization.metadata["rows put right"].value for some in events]
     assert right == [1, 0]
