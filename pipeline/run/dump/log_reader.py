@@ -39,8 +39,8 @@ from lockstep.pipeline.run.stop_errors import resume_hint
 from lockstep.pipeline.schema.code import ReachedTables, Undetermined, Verdict, reached_tables
 from lockstep.pipeline.schema.effects import FollowedStatement, LoggedStatement
 from lockstep.pipeline.schema.history import SchemaStatement
+from lockstep.pipeline.schema.history_check import logged_statement
 from lockstep.pipeline.schema.model import ServerSchema, TableAccess
-from lockstep.pipeline.schema.refold import logged_statement
 from lockstep.pipeline.schema.statements.changes import (
     CreateLike,
     CreateSelect,
@@ -306,8 +306,8 @@ class LogReading:
     def _lose_parts(self, group: TransactionGroup) -> None:
         """Stop the captured tables that may store rows which MySQL logged under the
         name of a MERGE table."""
-        for number, rows in group.elsewhere:
-            for table in sorted(rows.others):
+        for number, rows in group.merge_table_rows:
+            for table in sorted(rows.underlying_tables):
                 version = self._structures.version(table)
                 schema = None if version is None else version.schema
                 part = schema is None or is_part(schema.engine)
@@ -325,7 +325,7 @@ class LogReading:
                 self._take_verdict(self.row_statements.judge(statement), statement)
                 continue
             self._take_verdict(self.row_statements.judge_created(statement), statement)
-            logged = with_view_noted(statement, self._structures.whole, self._work.server)
+            logged = with_view_noted(statement, self._structures.server_schema, self._work.server)
             followed = self._structures.follow(logged)
             why = followed.not_understood
             if why is not None and why.possible_tables is None:
@@ -402,8 +402,8 @@ class LogReading:
         return tuple(recorded_statements(self._work.ledger, self._work.source.name))
 
     def _note_gtids(self, group: TransactionGroup) -> None:
-        self._gtids.add(group.transactions, group.sources)
-        self.last_of_sources.add(group.transactions, group.sources, group.files)
+        self._gtids.add(group.transactions, group.gtid_sources)
+        self.last_of_sources.add(group.transactions, group.gtid_sources, group.files)
         anonymous = int((group.transactions[:, columns.GTID_KIND] == ANONYMOUS).sum())
         self._anonymous += anonymous
         if anonymous and self._run_start.leave_out:
@@ -464,7 +464,7 @@ class RowStatements:
         return ReachedTables({}) if change is None else self._reached(change)
 
     def _reached(self, change: TableAccess) -> Verdict:
-        schema = self._structures.whole()
+        schema = self._structures.server_schema()
         if schema is not self._schema:
             self._schema, self._verdicts = schema, {}
         if change not in self._verdicts:
@@ -544,7 +544,7 @@ def require_prepares_read(run_start: RunStart, reading: LogReading) -> None:
     """Raise `PreparedBeforeStart` if the XA PREPARE of an open XA transaction lies
     before the start: the rows are logged there, and its commit would come without
     them."""
-    unseen = run_start.prepared - reading.buffer.prepared.seen
+    unseen = run_start.prepared_xids - reading.buffer.prepared.seen
     if unseen:
         first = min(unseen, key=str)
         raise PreparedBeforeStart(
