@@ -141,14 +141,14 @@ def _update_pages(
 ) -> None:
     """Write the list of tables that Dagster declares at its next load, and the run's
     page."""
-    from lockstep.assets.catalogue import entries_of, update_catalogue
+    from lockstep.assets.catalogue import catalogue_entries, update_catalogue
     from lockstep.assets.run_page import keep_page_of_run
 
     if record.capture_report is None:
         return
     try:
         work = site.workplace(record.source, progress)
-        entries = entries_of(work.ledger.table_states(record.source))
+        entries = catalogue_entries(work.ledger.table_states(record.source))
         update_catalogue(settings.state_folder, record.source, entries, complete=False)
         if record.acknowledge_report is not None and record.acknowledge_report.acknowledged_batches:
             keep_page_of_run(settings, work, run_id)

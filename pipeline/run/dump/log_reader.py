@@ -306,8 +306,8 @@ class LogReading:
     def _lose_parts(self, group: TransactionGroup) -> None:
         """Stop the captured tables that may store rows which MySQL logged under the
         name of a MERGE table."""
-        for number, rows in group.elsewhere:
-            for table in sorted(rows.others):
+        for number, rows in group.merge_table_rows:
+            for table in sorted(rows.underlying_tables):
                 version = self._structures.version(table)
                 schema = None if version is None else version.schema
                 part = schema is None or is_part(schema.engine)
@@ -402,8 +402,8 @@ class LogReading:
         return tuple(recorded_statements(self._work.ledger, self._work.source.name))
 
     def _note_gtids(self, group: TransactionGroup) -> None:
-        self._gtids.add(group.transactions, group.sources)
-        self.last_of_sources.add(group.transactions, group.sources, group.files)
+        self._gtids.add(group.transactions, group.gtid_sources)
+        self.last_of_sources.add(group.transactions, group.gtid_sources, group.files)
         anonymous = int((group.transactions[:, columns.GTID_KIND] == ANONYMOUS).sum())
         self._anonymous += anonymous
         if anonymous and self._run_start.leave_out:

@@ -133,12 +133,12 @@ class SystemTableRows:
         self, group: TransactionGroup, marks: TransactionMarks, counts: TransactionCounts
     ) -> None:
         """Add the transactions of a group."""
-        texts = group.texts.lists(len(group.transactions))
+        texts = group.texts.lists_by_transaction(len(group.transactions))
         rows = transaction_rows(
             marks,
             begin=group.transactions[:, columns.BEGIN_OFFSET],
             end=group.transactions[:, columns.END_OFFSET],
-            server_id=group.transactions[:, columns.SERVER],
+            server_id=group.transactions[:, columns.ORIGIN_SERVER],
             rows=counts.row_counts,
             numbers=counts.sequence_ranges,
             statements=pa.nulls(len(texts), texts.type) if self._hides_values else texts,
@@ -295,7 +295,7 @@ class Segmenter:
         )
         for block in group.blocks:
             self._put_block(group, block, marks, counts)
-        if group.from_file:
+        if group.is_from_file:
             counts.row_counts[0] = self._tables.rows_of_transaction
             self._tables.end_parts()
         if self._system_table_rows is not None:
@@ -376,7 +376,7 @@ class Segmenter:
         """Add a table's rows to its segment. `first_sequence`: for each event, the
         sequence number of its first image."""
         segment = decoded.segment
-        if group.from_file:
+        if group.is_from_file:
             self._tables.begin_part(segment)
         first_row = _first_rows(segment, group, decoded)
         images_so_far = np.zeros(len(decoded.event_numbers), np.int64)
@@ -481,7 +481,7 @@ def marks_of(group: TransactionGroup) -> TransactionMarks:
     names = pa.array([str(file) for file in group.files], pa.string())
     return TransactionMarks(
         file=names.take(pa.array(group.transactions[:, columns.FILE])),
-        gtid=gtid_texts(group.transactions, group.sources),
+        gtid=gtid_texts(group.transactions, group.gtid_sources),
         committed_at=commit_times(group.transactions),
     )
 

@@ -131,7 +131,7 @@ class LogOfTables:
         for table in taken:
             if self.is_wanted(table):
                 self._readers[table].end(transactions)
-        self._gtids.add(group.transactions, group.sources)
+        self._gtids.add(group.transactions, group.gtid_sources)
 
     def _take(self, name: TableName, part: Block, group: TransactionGroup) -> bool:
         reader = self._readers[name]
@@ -177,7 +177,7 @@ class _Transactions:
         return bisect_right(range(self.count), at, key=self.group.end)
 
     def gtids(self, number: int) -> str:
-        read = gtid_set(self.group.transactions[: number + 1], self.group.sources)
+        read = gtid_set(self.group.transactions[: number + 1], self.group.gtid_sources)
         return str(union(self.before(), read))
 
 
