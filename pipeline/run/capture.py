@@ -312,9 +312,11 @@ def _capture_batch(
         basis_of(work, run_start, bounds, batch.id, resumed_tables, batch.base)
     )
     for parent, schema in misread.parents.items():
-        newest = basis.structures.last_known(parent)
+        newest = basis.structures.last_known_schema(parent)
         keys = () if newest is None else newest.foreign_keys
-        basis.structures.record_read(replace(schema, foreign_keys=keys), run_start.start.at)
+        basis.structures.record_server_schema(
+            replace(schema, foreign_keys=keys), run_start.start.at
+        )
     if work.source.until is None:  # an end that a person fixed stays
         basis = replace(basis, bounds=bounds_of(work, basis.run_start))
     basis.tables.add_waiting(source_readings)

@@ -369,7 +369,7 @@ def _capture_pasts(
         if version is not None and version.schema is not None:
             # The history may have versions of an earlier table with this name, which do
             # not count.
-            structures.record_read(version.schema, run_start.start.at)
+            structures.record_server_schema(version.schema, run_start.start.at)
     basis = Basis(
         work,
         run_start,
@@ -414,8 +414,8 @@ def _carried_versions(history: BatchHistory, tables: Collection[TableName]) -> B
     return BatchHistory(
         versions=tuple(
             version
-            if version.statement is None
-            else replace(version, statement=None, origin=carried)
+            if version.statement_number is None
+            else replace(version, statement_number=None, origin=carried)
             for version in versions
         )
     )

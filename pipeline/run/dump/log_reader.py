@@ -39,8 +39,8 @@ from lockstep.pipeline.run.stop_errors import resume_hint
 from lockstep.pipeline.schema.code import ReachedTables, Undetermined, Verdict, reached_tables
 from lockstep.pipeline.schema.effects import FollowedStatement, LoggedStatement
 from lockstep.pipeline.schema.history import SchemaStatement
+from lockstep.pipeline.schema.history_check import logged_statement
 from lockstep.pipeline.schema.model import ServerSchema, TableAccess
-from lockstep.pipeline.schema.refold import logged_statement
 from lockstep.pipeline.schema.statements.changes import (
     CreateLike,
     CreateSelect,
@@ -325,7 +325,7 @@ class LogReading:
                 self._take_verdict(self.row_statements.judge(statement), statement)
                 continue
             self._take_verdict(self.row_statements.judge_created(statement), statement)
-            logged = with_view_noted(statement, self._structures.whole, self._work.server)
+            logged = with_view_noted(statement, self._structures.server_schema, self._work.server)
             followed = self._structures.follow(logged)
             why = followed.not_understood
             if why is not None and why.possible_tables is None:
@@ -464,7 +464,7 @@ class RowStatements:
         return ReachedTables({}) if change is None else self._reached(change)
 
     def _reached(self, change: TableAccess) -> Verdict:
-        schema = self._structures.whole()
+        schema = self._structures.server_schema()
         if schema is not self._schema:
             self._schema, self._verdicts = schema, {}
         if change not in self._verdicts:

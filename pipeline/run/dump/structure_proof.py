@@ -378,7 +378,7 @@ class _LaterStructures:
 
     def _schema_now(self) -> ServerSchema:
 
-        return self._basis.structures.whole() if self._schema is None else self._schema
+        return self._basis.structures.server_schema() if self._schema is None else self._schema
 
     def _apply(self, logged: LoggedStatement) -> bool:
         """Apply a statement. Return False if it may have changed any table."""

@@ -201,7 +201,7 @@ class TableChanges:
         """Return an error if the table may now have rows of another table whose
         settings hide more. Reading it would show these hidden values, so only a person
         may bring it back."""
-        refused = self._structures.not_shown(table)
+        refused = self._structures.shape_error(table)
         if refused is not None or not self._shaping.has_rules:
             return refused
         why, version = None, self._structures.version(table)
@@ -290,7 +290,7 @@ class TableChanges:
         waiting = self._tables.waiting.values()
         for table in waiting:
             if table.resumed_version is not None and _is_reached(table.begins, at):
-                self._structures.resume(table.resumed_version)
+                self._structures.continue_with(table.resumed_version)
                 table.resumed_version = None
         for table in waiting:
             # At the place itself a statement may begin: `changed` then takes the
@@ -322,7 +322,7 @@ class TableChanges:
         order = table.structure_order
         assert order is not None and order.schema is not None, "it has a structure"
         given, renames = order.schema, order.renames
-        before, renaming, doubt = self._structures.last_known(table.name), False, None
+        before, renaming, doubt = self._structures.last_known_schema(table.name), False, None
         stopped_by, table.structure_order = table.stop_consequence, None
         if stopped_by is not None and stopped_by.rule_name != NOT_FOLLOWED_RULE:
             # The statement was understood, so the column names after it are known.
@@ -337,8 +337,8 @@ class TableChanges:
             doubt = doubt or reason_unclear(before, given, renames, may_rename=renaming)
             origins = match_columns(before, given, renames)
         table.doubt_reason = doubt
-        version = self._structures.record_given(given, at, origins)
-        not_shown = self._structures.not_shown(table.name)
+        version = self._structures.record_persons_schema(given, at, origins)
+        not_shown = self._structures.shape_error(table.name)
         if not_shown is not None:
             assert table.begins is not None, "it comes back at a place"
             self.stop(table.name, table.begins, not_shown)
@@ -351,7 +351,7 @@ class TableChanges:
         rows in chunks between a low and a high watermark: the table's changes are taken
         from the low watermark on, and the load is complete at the high watermark."""
         error, schema, version = reading.error, reading.schema, self._structures.version(table.name)
-        not_shown = self._structures.not_shown(table.name)
+        not_shown = self._structures.shape_error(table.name)
         reads_rows = reading.columns is None and schema is not None
         if reads_rows and not_shown is not None and not_shown.need is Need.CONSENT:
             # The person ordered the read before it was known what the mirror would
@@ -364,7 +364,7 @@ class TableChanges:
                 self._tables.record_event(TableEventKind.CHANGED, version, reading.reason)
             self._record(reading, reading.version, self._tables.last_sequence)
         elif schema is not None:
-            version = self._structures.record_read(schema, reading.low)
+            version = self._structures.record_server_schema(schema, reading.low)
             is_whole = reading.complete and reading.low == reading.high
             table.open_load = None if is_whole else reading
             self._counts_from(reading, version, whole=is_whole)

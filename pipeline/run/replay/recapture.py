@@ -49,7 +49,7 @@ from lockstep.pipeline.run.unpruned_batches import (
     unpruned_batches,
 )
 from lockstep.pipeline.schema.effects import Effect
-from lockstep.pipeline.schema.tracker import FirstStructures
+from lockstep.pipeline.schema.tracker import InitialStructures
 from lockstep.pipeline.start.bounds import RunBounds
 from lockstep.pipeline.start.question import AnchorReading
 from lockstep.pipeline.supply.plan import FromMirror
@@ -197,7 +197,7 @@ class SpanFacts:
     marks: SpanMarks
     later_anchors: Mapping[int, Batch]
     _read: dict[int, AnchorReading] = field(default_factory=dict)
-    _known: tuple[Batch, FirstStructures] | None = None
+    _known: tuple[Batch, InitialStructures] | None = None
 
     @classmethod
     def of(cls, work: Workplace, chosen: Sequence[Batch]) -> SpanFacts:
@@ -231,7 +231,7 @@ class SpanFacts:
             return "the server's log is not the one that was captured"
         return None
 
-    def structures(self, batch: Batch) -> FirstStructures:
+    def structures(self, batch: Batch) -> InitialStructures:
         """Return the structures at a batch's start. Those read last are returned again
         if no batch since then recorded new ones."""
         if self._known is not None:

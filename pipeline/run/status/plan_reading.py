@@ -185,7 +185,7 @@ def _foreseen_merges(
     merges = {}
     for table, tally in tables.items():
         policies = work.source.policies_of(table)
-        schema = structures.last_known(table)
+        schema = structures.last_known_schema(table)
         counts = tally.counts
         facts = Facts(
             keyed=schema is not None and bool(merge_key(schema)),
