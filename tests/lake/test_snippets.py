@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from lockstep.commands.read import refusals, store_lines, table_snippets
-from lockstep.resources.lake.spark.jars import DELTA, locked_jars
+from lockstep.commands.read import refusal_reasons, store_lines, table_snippets
+from lockstep.resources.lake.spark.jars import DELTA_LOCK, locked_jars
 from lockstep.resources.lake.spark.session import SparkProcess
 from lockstep.resources.lake.store.storage import delta_table
 from tests.fix_objects import ObjectStore
@@ -42,7 +42,7 @@ def test_what_is_printed_reads_the_table(
         row["id"] for row in both_ways.shown[max(v for v in both_ways.shown if v <= version)][1]
     ]
     features = delta_table(path).protocol().reader_features or ()
-    assert set(refusals(features)) == cannot
+    assert set(refusal_reasons(features)) == cannot
     for printed in (
         table_snippets(str(path), features),
         table_snippets(str(path), features, version),
@@ -90,6 +90,6 @@ def _ids(snippet: str, session: Any) -> list[int]:
 
 
 def test_the_session_is_that_of_the_jars() -> None:
-    [spark] = [jar for jar in locked_jars(DELTA) if jar.artifact.startswith("delta-spark")]
+    [spark] = [jar for jar in locked_jars(DELTA_LOCK) if jar.artifact.startswith("delta-spark")]
     told = table_snippets("/lake/t")["Spark"]
     assert f"{spark.organisation}:{spark.artifact}:{spark.version}" in told

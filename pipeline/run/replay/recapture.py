@@ -34,11 +34,11 @@ from lockstep.pipeline.model.table_state import TableEvent, TableEventKind, Tabl
 from lockstep.pipeline.ports.ledger import content_of
 from lockstep.pipeline.ports.source import ServerFacts
 from lockstep.pipeline.replay.spans import Span, batches_of, ends_early, runs_named, wanted
-from lockstep.pipeline.run.begin import RunStart, read_anchor_of, start_of_reading_again
+from lockstep.pipeline.run.begin import RunStart, read_anchor_of, start_at_known_place
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.dump.basis import Basis
 from lockstep.pipeline.run.dump.captured_tables import CapturedTables
-from lockstep.pipeline.run.dump.initial_schemas import RecordedBefore, known_at, tracker_of
+from lockstep.pipeline.run.dump.initial_schemas import RecordedVersions, known_at, tracker_of
 from lockstep.pipeline.run.dump.log_reader import LogReading
 from lockstep.pipeline.run.dump.renames import origins_of
 from lockstep.pipeline.run.dump.segment_builder import Segmenter
@@ -49,7 +49,7 @@ from lockstep.pipeline.run.unpruned_batches import (
     unpruned_batches,
 )
 from lockstep.pipeline.schema.effects import Effect
-from lockstep.pipeline.schema.tracker import FirstStructures
+from lockstep.pipeline.schema.tracker import InitialStructures
 from lockstep.pipeline.start.bounds import RunBounds
 from lockstep.pipeline.start.question import AnchorReading
 from lockstep.pipeline.supply.plan import FromMirror
@@ -197,7 +197,7 @@ class SpanFacts:
     marks: SpanMarks
     later_anchors: Mapping[int, Batch]
     _read: dict[int, AnchorReading] = field(default_factory=dict)
-    _known: tuple[Batch, FirstStructures] | None = None
+    _known: tuple[Batch, InitialStructures] | None = None
 
     @classmethod
     def of(cls, work: Workplace, chosen: Sequence[Batch]) -> SpanFacts:
@@ -231,7 +231,7 @@ class SpanFacts:
             return "the server's log is not the one that was captured"
         return None
 
-    def structures(self, batch: Batch) -> FirstStructures:
+    def structures(self, batch: Batch) -> InitialStructures:
         """Return the structures at a batch's start. Those read last are returned again
         if no batch since then recorded new ones."""
         if self._known is not None:
@@ -287,11 +287,11 @@ def _recaptured(work: Workplace, batch: Batch, facts: SpanFacts) -> tuple[Segmen
         work.segments,
         source=source,
         batch=batch.id,
-        base=batch.base,
-        captured=lambda table: then.source.patterns.matches(table) and table in captured,
+        last_sequence_before=batch.base,
+        is_captured=lambda table: then.source.patterns.matches(table) and table in captured,
         states=_states_then(work, captured, facts.firsts, batch.id),
         policies_of=partial(_policies_then, work, events, recorded),
-        scratch=True,
+        in_scratch_folder=True,
     )
     basis = Basis(
         then,
@@ -302,7 +302,7 @@ def _recaptured(work: Workplace, batch: Batch, facts: SpanFacts) -> tuple[Segmen
             work,
             facts.structures(batch),
             facts.server,
-            recorded=RecordedBefore(ledger, source, batch.id),
+            recorded=RecordedVersions(ledger, source, batch.id),
         ),
         prepared={},
     )
@@ -311,7 +311,7 @@ def _recaptured(work: Workplace, batch: Batch, facts: SpanFacts) -> tuple[Segmen
     )
     LogReading(basis, segmenter, keeps_all_prepared=True, starts_spark=False).run()
     segments = tables.finish()
-    mismatch = _changes_differ(batch, tables.changes, recorded, segments) or _events_differ(
+    mismatch = _changes_differ(batch, tables.change_count, recorded, segments) or _events_differ(
         events,
         tables.events,
         learnt=any(version.table in captured for version in basis.structures.history.versions),
@@ -337,7 +337,7 @@ def _start_then(work: Workplace, batch: Batch, facts: ServerFacts) -> RunStart:
     # Transactions of the set that are in that file precede the batch.
     captured = batch.start.gtid_set if batch.predecessor is None else GtidSet()
     why = f"batch {batch.id} is read again"
-    return start_of_reading_again(
+    return start_at_known_place(
         batch.start, anchor, facts, why, leave_out=captured, by_gtid=batch.by_gtid
     )
 
