@@ -287,11 +287,11 @@ def _recaptured(work: Workplace, batch: Batch, facts: SpanFacts) -> tuple[Segmen
         work.segments,
         source=source,
         batch=batch.id,
-        base=batch.base,
-        captured=lambda table: then.source.patterns.matches(table) and table in captured,
+        last_sequence_before=batch.base,
+        is_captured=lambda table: then.source.patterns.matches(table) and table in captured,
         states=_states_then(work, captured, facts.firsts, batch.id),
         policies_of=partial(_policies_then, work, events, recorded),
-        scratch=True,
+        in_scratch_folder=True,
     )
     basis = Basis(
         then,
@@ -311,7 +311,7 @@ def _recaptured(work: Workplace, batch: Batch, facts: SpanFacts) -> tuple[Segmen
     )
     LogReading(basis, segmenter, keeps_all_prepared=True, starts_spark=False).run()
     segments = tables.finish()
-    mismatch = _changes_differ(batch, tables.changes, recorded, segments) or _events_differ(
+    mismatch = _changes_differ(batch, tables.change_count, recorded, segments) or _events_differ(
         events,
         tables.events,
         learnt=any(version.table in captured for version in basis.structures.history.versions),
