@@ -28,17 +28,17 @@ from lockstep.pipeline.binlog.stream.control import (
     to_datetime,
 )
 from lockstep.pipeline.binlog.stream.framing import (
+    BETWEEN_TRANSACTIONS,
     FIRST_OFFSET,
-    GTIDS,
+    GTID_EVENTS,
     HEADER,
-    PLACES,
     Event,
     EventType,
     damaged,
     is_artificial,
     read_event,
 )
-from lockstep.pipeline.binlog.stream.intake import events
+from lockstep.pipeline.binlog.stream.intake import dump_events
 from lockstep.pipeline.binlog.stream.ring import Integers, TransactionGroup, place_of
 from lockstep.pipeline.binlog.transactions.buffer import TransactionBuffer
 from lockstep.pipeline.binlog.transactions.identity import IDENTITY, read_identity
@@ -54,7 +54,7 @@ from lockstep.pipeline.values.errors import (
 from lockstep.pipeline.values.gtid import GtidSet
 from lockstep.pipeline.values.position import Coordinates, LogFile
 
-_BETWEEN: Final = GTIDS | PLACES
+_BETWEEN: Final = GTID_EVENTS | BETWEEN_TRANSACTIONS
 """Events that come only after a transaction has ended: each begins a transaction, or
 stands between two."""
 
@@ -104,7 +104,7 @@ def walk(dump: BinlogDump, start: Coordinates) -> Iterator[LoggedEvent]:
     dump was requested from `start` on, but may begin before it (`dump.begins`)."""
     at = dump.begins or start
     checksum, log_server = True, -1
-    for packet in events(dump):
+    for packet in dump_events(dump):
         timestamp, code, server_id, size, log_pos, flags = HEADER.unpack_from(packet)
         if size != len(packet):
             raise damaged(f"an event says that it has {size} bytes, not {len(packet)}", at)
@@ -158,7 +158,7 @@ def step_over(
             row = None
         if row is None and (len(rows) >= count or event.at >= end):
             break
-        if event.code in GTIDS:
+        if event.code in GTID_EVENTS:
             if files[-1:] != [event.at.file]:
                 files.append(event.at.file)
             row = _begun(event, len(files) - 1, gtid_sources)
@@ -365,7 +365,7 @@ def read_file_head(dumps: Dumps, file: LogFile) -> FileHead:
                 gtids = decode_gtid_set(event.parsed.body)
             elif event.code == EventType.MARIADB_GTID_LIST:
                 gtids = read_gtid_list(event.parsed)
-            elif event.code in GTIDS:
+            elif event.code in GTID_EVENTS:
                 if description is not None and event.server_id != description.server_id:
                     *_, exact = read_identity(event.parsed, [], event.log_server)
                     committed_elsewhere = to_datetime(exact or end_of_second(event.timestamp))

@@ -38,9 +38,9 @@ from lockstep.pipeline.binlog.stream.control import read_query
 from lockstep.pipeline.binlog.stream.framing import (
     COMPRESSED_ROWS,
     FIRST_OFFSET,
-    GTIDS,
+    GTID_EVENTS,
     HEADER,
-    ROWS,
+    ROW_EVENTS,
     EventType,
 )
 from lockstep.pipeline.binlog.stream.ring import ANONYMOUS, Integers, place_of
@@ -126,7 +126,7 @@ def _around(
                 break
             if event.at < start:
                 continue
-            if event.code in GTIDS:
+            if event.code in GTID_EVENTS:
                 transaction_begin = event.at, last
             last, end = event, event.after
     if end != at:
@@ -297,7 +297,7 @@ def _digest(dumps: Dumps, at: Coordinates) -> str:
         for event in walk(dump, at):
             if event.at < at:
                 continue
-            if (begun and event.code in GTIDS) or count >= _DIGESTED_EVENTS:
+            if (begun and event.code in GTID_EVENTS) or count >= _DIGESTED_EVENTS:
                 break
             begun = True
             if content := _content(event):
@@ -313,7 +313,7 @@ def _content(event: LoggedEvent) -> bytes:
     if event.code in COMPRESSED_ROWS:
         plain = plain_rows(event.parsed).tobytes()
         return _rows(event, COMPRESSED_ROWS[EventType(event.code)], plain[HEADER.size :])
-    if event.code in ROWS:
+    if event.code in ROW_EVENTS:
         return _rows(event, event.code, event.parsed.body)
     if event.code in (EventType.QUERY, EventType.MARIADB_QUERY_COMPRESSED):
         query = event.parsed if event.code == EventType.QUERY else plain_query(event.parsed)

@@ -27,7 +27,12 @@ from lockstep.pipeline.binlog.stream import ring as columns
 from lockstep.pipeline.binlog.stream import stream
 from lockstep.pipeline.binlog.stream.control import Description
 from lockstep.pipeline.binlog.stream.framing import WHOLE
-from lockstep.pipeline.binlog.stream.intake import InputBytes, Wire, is_end, refused_by
+from lockstep.pipeline.binlog.stream.intake import (
+    InputBytes,
+    WireInput,
+    is_end_packet,
+    packet_error,
+)
 from lockstep.pipeline.binlog.stream.ring import (
     BEGIN_OFFSET,
     TRANSACTION,
@@ -122,7 +127,7 @@ class TransactionBuffer:
         self._transactions = RingTransactions(loop, log, spool)
         again = leave_out or GtidSet()
         self._rare = RareEvents(loop, log, self._transactions, self.prepared, again=again)
-        self._wire = Wire()
+        self._wire = WireInput()
         self.ended = False
         self.stopped = False
         self._ready = False
@@ -212,7 +217,7 @@ class TransactionBuffer:
             if over:
                 return None
             nested = self._rare.nested
-            current = self._wire.next() if nested is None else nested.input
+            current = self._wire.next_input() if nested is None else nested.input
             if current is None:
                 return None
             must_hand_out = self._read(current) and self._skip_to is None
@@ -297,8 +302,8 @@ class TransactionBuffer:
                 self._wire.mark_large()
             case stream.PACKET:
                 packet = self._loop.packet()
-                if not is_end(packet):
-                    raise refused_by(packet)
+                if not is_end_packet(packet):
+                    raise packet_error(packet)
                 self.ended = True
             case _:
                 raise stream.damage(code, self._log.at)

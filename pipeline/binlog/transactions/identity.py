@@ -79,7 +79,7 @@ def _read_untagged(event: Event) -> tuple[int, int, int, int, int]:
     if event.type is EventType.GTID and not 1 <= number < 1 << 63:
         raise damaged(f"a GTID event holds no GTID: its number is {number}", event.at)
     immediate = original = 0
-    if reader.left >= 24 and reader.integer(1) == _LOGICAL_CLOCK:
+    if reader.bytes_left >= 24 and reader.integer(1) == _LOGICAL_CLOCK:
         reader.take(16)
         timestamp = reader.integer(7)
         immediate = original = timestamp & _55_BITS

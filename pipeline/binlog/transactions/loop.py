@@ -212,10 +212,10 @@ class LogPlace:
     def describe(self, event: Event) -> Description:
         """Read a format description, which applies to all events after it."""
         self.description = description = read_description(event)
-        self._registers.checksum = description.checksum
+        self._registers.checksum = description.has_checksums
         self._registers.server_id = event.server_id
-        if not event.artificial:
-            self.created = description.created
+        if not event.is_artificial:
+            self.created = description.created_at
         return description
 
     def move(self, event: Event) -> None:
@@ -223,7 +223,7 @@ class LogPlace:
         over."""
         if event.type is EventType.ROTATE:
             to = read_rotate(event.body, event.at)
-            if event.artificial and to.file == self.at.file:
+            if event.is_artificial and to.file == self.at.file:
                 # A dump begins with this event. Its offset may have wrapped, so it is
                 # ignored: the reading is at the place for which the dump was asked.
                 return
@@ -232,7 +232,7 @@ class LogPlace:
                 self._registers.file = len(self.files) - 1
             self._registers.offset = to.offset
             self._watch_end()
-        if not event.artificial:
+        if not event.is_artificial:
             self.last = event
 
     # -- where it stops ----------------------------------------------------------------

@@ -17,14 +17,14 @@ from lockstep.pipeline.binlog.stream.control import (
     savepoint_name,
 )
 from lockstep.pipeline.binlog.stream.framing import (
+    BETWEEN_TRANSACTIONS,
     COMPRESSED_ROWS,
-    PLACES,
-    ROWS,
+    ROW_EVENTS,
     Event,
     EventType,
     damaged,
 )
-from lockstep.pipeline.binlog.stream.intake import Nested
+from lockstep.pipeline.binlog.stream.intake import PayloadInput
 from lockstep.pipeline.binlog.stream.ring import Block
 from lockstep.pipeline.binlog.stream.rules import TRANSITIONS, BufferAction, EventRole, Phase
 from lockstep.pipeline.binlog.transactions.loop import LogPlace, Loop
@@ -36,7 +36,7 @@ from lockstep.pipeline.values.gtid import GtidSet
 _XA_ACTIONS: Final = frozenset(
     {BufferAction.PREPARE, BufferAction.EMIT_PREPARED, BufferAction.FORGET_PREPARED}
 )
-_ROWS: Final = ROWS | {EventType.PARTIAL_UPDATE_ROWS}
+_ROWS: Final = ROW_EVENTS | {EventType.PARTIAL_UPDATE_ROWS}
 """Row events. The compiled loop hands over only those of MERGE tables, whose rows are
 stored in other tables than the event names."""
 
@@ -60,7 +60,7 @@ class RareEvents:
         self._transactions = transactions
         self._prepared = prepared
         self._again = again
-        self.nested: Nested | None = None
+        self.nested: PayloadInput | None = None
         self._holder: Event | None = None
 
     @property
@@ -100,20 +100,20 @@ class RareEvents:
         """Carry out an action and move the position past the event. A transaction
         begins before this move and ends after it, so that the event is part of it."""
         if action is BufferAction.UNPACK:
-            self._enter(event, Nested(payload_pieces(event)))
+            self._enter(event, PayloadInput(payload_pieces(event)))
             return
         if action is BufferAction.KEEP and event.type in COMPRESSED_ROWS:
-            self._enter(event, Nested(iter((plain_rows(event),))))
+            self._enter(event, PayloadInput(iter((plain_rows(event),))))
             return
         if action is BufferAction.MOVE:
             if event.type is EventType.FORMAT_DESCRIPTION:
                 self._loop.maps.begin_file(self._log.describe(event).writer)
-            self._loop.advance(artificial=event.artificial)
+            self._loop.advance(artificial=event.is_artificial)
             self._log.move(event)
             return
         if action is BufferAction.BEGIN:
             self._transactions.begin(event)
-        self._loop.advance(artificial=event.artificial)
+        self._loop.advance(artificial=event.is_artificial)
         if self._again and action in _XA_ACTIONS:
             self._prepared.recorded_before = self._transactions.is_in(self._again)
         if query is not None:
@@ -142,7 +142,7 @@ class RareEvents:
             case BufferAction.KEEP if role is EventRole.CREATE:
                 self._transactions.keep(query)
             case BufferAction.KEEP if role is EventRole.STATEMENT:
-                self._transactions.keep(replace(query, for_rows=True))
+                self._transactions.keep(replace(query, replaces_rows=True))
             case BufferAction.MARK:
                 self._transactions.mark(savepoint_name(query.text))
             case BufferAction.DROP_TO_MARK:
@@ -150,7 +150,7 @@ class RareEvents:
             case BufferAction.EMIT:
                 # Of MariaDB's two-phase ALTER only COMMIT ALTER changes the table.
                 if role in (EventRole.STATEMENT, EventRole.CREATE) and not (
-                    self._loop.maps.writer.mariadb and is_uncommitted_alter(event)
+                    self._loop.maps.writer.is_mariadb and is_uncommitted_alter(event)
                 ):
                     self._transactions.keep(query)
                 self._emit(event)
@@ -178,7 +178,7 @@ class RareEvents:
             raise damaged("a compressed transaction has no end", holder.at)
         self._transactions.end_payload(holder)
 
-    def _enter(self, event: Event, nested: Nested) -> None:
+    def _enter(self, event: Event, nested: PayloadInput) -> None:
         if self.nested is not None:
             raise damaged("a compressed event contains another", event.at)
         self._loop.enter()
@@ -230,7 +230,7 @@ _ROLES: Final = {
     **dict.fromkeys(_VALUES, EventRole.VALUE),
     EventType.HEARTBEAT: EventRole.HEARTBEAT,
     EventType.HEARTBEAT_V2: EventRole.HEARTBEAT,
-    **dict.fromkeys(PLACES, EventRole.PLACE),
+    **dict.fromkeys(BETWEEN_TRANSACTIONS, EventRole.PLACE),
 }
 _STATEMENTS: Final = {
     ("BEGIN",): EventRole.BEGIN,
@@ -258,9 +258,9 @@ def classify(event: Event) -> tuple[EventRole, Query | None]:
         return (EventRole.XA_ONE_PHASE if one_phase else EventRole.XA_PREPARE), None
     if event.type is EventType.MARIADB_GTID:
         gtid = read_mariadb_gtid(event)
-        if gtid.prepares:
+        if gtid.is_prepare:
             return EventRole.XA_GROUP, None
-        return (EventRole.GTID if gtid.standalone or gtid.xid else EventRole.GROUP), None
+        return (EventRole.GTID if gtid.is_standalone or gtid.xid else EventRole.GROUP), None
     return _ROLES.get(event.type, EventRole.CHANGE), None
 
 

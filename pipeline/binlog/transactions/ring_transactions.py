@@ -233,7 +233,7 @@ class RingTransactions:
         # Statements logged instead of rows stay: they may have changed tables of an
         # engine without transactions, which a rollback does not undo.
         self._statements = [
-            kept for kept in self._statements if kept[0] < self.count or kept[1].for_rows
+            kept for kept in self._statements if kept[0] < self.count or kept[1].replaces_rows
         ]
         self._registers.alone = 0
 
