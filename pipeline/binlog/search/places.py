@@ -33,7 +33,7 @@ from lockstep.pipeline.binlog.search.log_scan import (
     walk,
 )
 from lockstep.pipeline.binlog.stream import ring as columns
-from lockstep.pipeline.binlog.stream.compressed import plain_query, plain_rows
+from lockstep.pipeline.binlog.stream.compressed import decompress_query, decompress_rows
 from lockstep.pipeline.binlog.stream.control import read_query
 from lockstep.pipeline.binlog.stream.framing import (
     COMPRESSED_ROWS,
@@ -311,12 +311,12 @@ def _content(event: LoggedEvent) -> bytes:
     """Return the bytes of an event that are hashed; b"" for events that a replica may
     not have."""
     if event.code in COMPRESSED_ROWS:
-        plain = plain_rows(event.parsed).tobytes()
+        plain = decompress_rows(event.parsed).tobytes()
         return _rows(event, COMPRESSED_ROWS[EventType(event.code)], plain[HEADER.size :])
     if event.code in ROW_EVENTS:
         return _rows(event, event.code, event.parsed.body)
     if event.code in (EventType.QUERY, EventType.MARIADB_QUERY_COMPRESSED):
-        query = event.parsed if event.code == EventType.QUERY else plain_query(event.parsed)
+        query = event.parsed if event.code == EventType.QUERY else decompress_query(event.parsed)
         return b"%d " % event.timestamp + read_query(query).text.encode("utf-8", "replace")
     return b""
 

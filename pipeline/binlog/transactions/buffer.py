@@ -306,7 +306,7 @@ class TransactionBuffer:
                     raise packet_error(packet)
                 self.ended = True
             case _:
-                raise stream.damage(code, self._log.at)
+                raise stream.damage_error(code, self._log.at)
         return False
 
     def _stop_between(self) -> None:
@@ -320,14 +320,14 @@ class TransactionBuffer:
         if nested is None:
             if current.mode == WHOLE:
                 if current.at < current.stop:
-                    raise stream.damage(stream.WRONG_SIZE, self._log.at)
+                    raise stream.damage_error(stream.WRONG_SIZE, self._log.at)
                 self._loop.registers.sequence += current.packets
             self._wire.mark_read()
             return
         if nested.refill():
             return
         if nested.input.at < nested.input.stop:
-            raise stream.damage(stream.WRONG_SIZE, self._log.at)
+            raise stream.damage_error(stream.WRONG_SIZE, self._log.at)
         self._rare.finish()
         self._stop_between()
 

@@ -36,7 +36,7 @@ _VERIFIED_HERE: Final = (EventType.FORMAT_DESCRIPTION, EventType.ROTATE)
 """Events whose checksum is verified by Python instead of compiled code."""
 
 _TYPE_AT: Final = 4
-_PACKET_HEAD: Final = 4
+_PACKET_HEADER_BYTES: Final = 4
 """Length 3, sequence number 1."""
 
 
@@ -100,7 +100,7 @@ class Loop:
 
     def packet(self) -> bytes:
         """Return the current packet, which has no event, without its header."""
-        begin = self._input.at + _PACKET_HEAD
+        begin = self._input.at + _PACKET_HEADER_BYTES
         return self._input.data[begin : self.registers.next].tobytes()
 
     def _bytes(self, without: int = 0) -> bytes:
@@ -240,7 +240,7 @@ class LogPlace:
     def count_from_here(self, limits: Limits) -> None:
         """Set the limits, whose transactions and bytes are counted from now on."""
         self._limits = limits
-        self._registers.count_from_here(limits.transactions, limits.log_bytes)
+        self._registers.limit_from_here(limits.transactions, limits.log_bytes)
         self._watch_end()
 
     def _watch_end(self) -> None:

@@ -6,7 +6,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
-from lockstep.pipeline.binlog.stream.compressed import payload_pieces, plain_query, plain_rows
+from lockstep.pipeline.binlog.stream.compressed import (
+    decompress_query,
+    decompress_rows,
+    payload_pieces,
+)
 from lockstep.pipeline.binlog.stream.control import (
     Query,
     is_uncommitted_alter,
@@ -73,7 +77,7 @@ class RareEvents:
         """Apply the rules to an event. Return False if complete transactions have to be
         handed out first; the caller then passes the same event again."""
         if event.type is EventType.MARIADB_QUERY_COMPRESSED:
-            event = plain_query(event)
+            event = decompress_query(event)
         role, query = classify(event)
         phase = self._loop.registers.phase
         if self.nested is not None and phase is Phase.BETWEEN:
@@ -103,7 +107,7 @@ class RareEvents:
             self._enter(event, PayloadInput(payload_pieces(event)))
             return
         if action is BufferAction.KEEP and event.type in COMPRESSED_ROWS:
-            self._enter(event, PayloadInput(iter((plain_rows(event),))))
+            self._enter(event, PayloadInput(iter((decompress_rows(event),))))
             return
         if action is BufferAction.MOVE:
             if event.type is EventType.FORMAT_DESCRIPTION:

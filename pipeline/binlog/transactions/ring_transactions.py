@@ -99,7 +99,7 @@ class RingTransactions:
             self.gtid_sources,
             tuple(kept for kept in self._statements if kept[0] < count),
             map(self._loop.maps.wanted, blocks),
-            self._loop.texts.complete(self._registers, count),
+            self._loop.texts.copy_of_first(self._registers, count),
             from_file,
             tuple(rows for rows in self._elsewhere if rows[0] < count),
         )
@@ -118,7 +118,7 @@ class RingTransactions:
         if count:
             ring.transactions[0] = ring.transactions[count]
             ring.transactions[0, columns.FIRST_EVENT] = 0
-        self._loop.texts.drop(registers, count)
+        self._loop.texts.drop_first(registers, count)
         self._statements = [(at - count, q) for at, q in self._statements if at >= count]
         self._elsewhere = [(at - count, rows) for at, rows in self._elsewhere if at >= count]
         registers.free_complete()
@@ -185,16 +185,16 @@ class RingTransactions:
         self._cut_texts(mark.texts, mark.text_bytes)
         if self._spill is not None and mark.blocks < self._spill.blocks:
             self._spill.cut(mark.blocks, mark.events)
-            self._registers.cut_open()
+            self._registers.truncate_open()
         else:
             # If no event precedes the savepoint, its `put` may be outdated, because the
             # ring may have skipped the bytes before its end since.
-            self._registers.cut_open(mark.events, mark.put if mark.events else None)
+            self._registers.truncate_open(mark.events, mark.put if mark.events else None)
 
     def roll_back(self) -> None:
         """Drop the open transaction's rows and texts; it stays open."""
         self._cut_texts(0, 0)
-        self._registers.cut_open()
+        self._registers.truncate_open()
         if self._spill is not None:
             self._spill.file.close()
         self._forget()
@@ -207,7 +207,7 @@ class RingTransactions:
         if self._spill is not None and block is not None:
             self._spill.add(block, self._loop.maps)
         taken = self._spill or block
-        self._registers.cut_open()
+        self._registers.truncate_open()
         self._forget()
         return taken
 
@@ -223,7 +223,7 @@ class RingTransactions:
         return self._savepoints
 
     def _cut_texts(self, texts: int, size: int) -> None:
-        self._loop.texts.cut(self._registers, self.count, texts)
+        self._loop.texts.truncate(self._registers, self.count, texts)
         self._loop.open_row[columns.TEXT_BYTES] = size
 
     def _forget(self) -> None:
