@@ -152,7 +152,7 @@ class Scan:
 
     def follow(self, buffer: TransactionBuffer) -> None:
         self._buffer = buffer
-        buffer.prepared.lenient = True
+        buffer.prepared.leaves_out_unread = True
 
     def wanted(self, table: TableName) -> bool:
         return table in self.pasts
@@ -187,7 +187,7 @@ class Scan:
     def put(self, group: TransactionGroup) -> None:
         for block in group.blocks:
             self._put_block(group, block)
-        unread = self._buffer.prepared.unread
+        unread = self._buffer.prepared.unread_commits
         for xid, at in unread:
             why = f"the XA transaction {xid} is committed there, and its prepare is not in the log"
             self._unlogged |= dict.fromkeys(self.pasts, (at, why))
@@ -224,7 +224,7 @@ class Scan:
         """Let the table's past begin where `past` does, unless it already begins later.
         If XA transactions are prepared there, the log is read from its beginning: their
         rows are logged before this place, and their commits come after it."""
-        prepared = self._buffer.prepared.waiting
+        prepared = self._buffer.prepared.has_open
         if not past.begins < self.pasts[table].begins:
             self.pasts[table] = replace(past, reads_from=self._start) if prepared else past
 
@@ -382,7 +382,7 @@ def _capture_pasts(
     capture = BatchCapture(basis, batch)
     # If an XA PREPARE is not in the log, the scan let all pasts begin after the commit
     # of that transaction, so its rows are not needed.
-    capture.reading.buffer.prepared.lenient = True
+    capture.reading.buffer.prepared.leaves_out_unread = True
     read_proven(lease, capture)
     reading = {table: loads[table] for table in loaded}
     quarantined = tuple(_begin_loads(lease, capture, reading, cursor))

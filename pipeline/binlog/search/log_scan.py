@@ -41,7 +41,7 @@ from lockstep.pipeline.binlog.stream.framing import (
 from lockstep.pipeline.binlog.stream.intake import dump_events
 from lockstep.pipeline.binlog.stream.ring import Integers, TransactionGroup, place_of
 from lockstep.pipeline.binlog.transactions.buffer import TransactionBuffer
-from lockstep.pipeline.binlog.transactions.identity import IDENTITY, read_identity
+from lockstep.pipeline.binlog.transactions.identity import IDENTITY_COLUMNS, read_identity
 from lockstep.pipeline.binlog.transactions.loop import Limits
 from lockstep.pipeline.binlog.transactions.spill import RefusingSpool
 from lockstep.pipeline.ports.source import BinlogDump, BinlogSize
@@ -180,7 +180,7 @@ def _begun(event: LoggedEvent, file: int, gtid_sources: list[str]) -> list[int]:
     row[columns.FILE], row[columns.BEGIN_OFFSET] = file, event.at.offset
     row[columns.ORIGIN_SERVER] = event.server_id
     identity = read_identity(event.parsed, gtid_sources, event.log_server)
-    for column, value in zip(IDENTITY, identity, strict=True):
+    for column, value in zip(IDENTITY_COLUMNS, identity, strict=True):
         row[column] = value
     return row
 
@@ -281,7 +281,7 @@ def _buffer(start: Coordinates, end: Coordinates) -> TransactionBuffer:
     ring is enough, because row events are skipped."""
     buffer = TransactionBuffer(
         start,
-        wants=lambda _: False,
+        is_captured=lambda _: False,
         spool=RefusingSpool(),
         limits=Limits(end),
         ring_bytes=_RING_BYTES,
@@ -289,7 +289,7 @@ def _buffer(start: Coordinates, end: Coordinates) -> TransactionBuffer:
         events=1,
         transactions=_TRANSACTIONS,
     )
-    buffer.prepared.before_start = True
+    buffer.prepared.is_before_start = True
     return buffer
 
 

@@ -108,7 +108,7 @@ def _executed_before(
         if len(ended):
             last = Stretch(ended[-1:], stretch.files, stretch.gtid_sources)
             read.add(ended, stretch.gtid_sources)
-    return read.set(), last
+    return read.merged_set(), last
 
 
 def _around(
