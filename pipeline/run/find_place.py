@@ -81,14 +81,19 @@ def first_transaction_since(
             f"beginning, {oldest}, made at {moment_text(begins)}"
         )
         return Coordinates(oldest, FIRST_OFFSET)
-    return place.at if known is None else place.first or place.at
+    return place.at if known is None else place.first_begin or place.at
 
 
 def _search_moment(work: Workplace, moment: datetime, facts: ServerFacts) -> MomentPlace:
     """Return the place of a moment among the transactions of the server's log. If the
     moment is after all of them, it is the end of the log."""
     place = find_moment(
-        work.server, facts.binlogs, facts.head, moment, facts.read_at, tell=progress_of_search(work)
+        work.server,
+        facts.binlogs,
+        facts.head,
+        moment,
+        facts.read_at,
+        report_progress=progress_of_search(work),
     )
     _warn(work, moment, place)
     return place
@@ -100,7 +105,12 @@ def first_in_file(
     """Return the beginning of the first transaction after a moment in a log file; None
     if the moment is after all transactions of the file."""
     place = find_moment_in_file(
-        work.server, file, moment, facts.head, facts.read_at, tell=progress_of_search(work)
+        work.server,
+        file,
+        moment,
+        facts.head,
+        facts.read_at,
+        report_progress=progress_of_search(work),
     )
     if place is None:
         return None
@@ -237,8 +247,8 @@ def boundary_at(work: Workplace, at: Coordinates, *, then: str = "starts") -> Pr
     """Return the boundary between transactions at a place. If the place is inside a
     transaction, return the boundary before it and tell the user. `then`: the verb of
     that message ("the run starts at …")."""
-    boundary = find_boundary(work.server, at, tell=progress_of_search(work))
-    if boundary.rewound:
+    boundary = find_boundary(work.server, at, report_progress=progress_of_search(work))
+    if boundary.is_rewound:
         work.progress.note(f"{at} lies inside a transaction; the run {then} at {boundary.at}")
     return ProvenPosition(boundary.at, boundary.gtid_set, boundary.anchor)
 
@@ -285,7 +295,9 @@ def find_run_end(work: Workplace, place: Place, facts: ServerFacts, start: Posit
         return end
     span = range(start.at.file.number, end.file.number)
     for log in reversed([log for log in facts.binlogs if log.file.number in span]):
-        last = find_last_end(work.server, log.file, facts.head, tell=progress_of_search(work))
+        last = find_last_end(
+            work.server, log.file, facts.head, report_progress=progress_of_search(work)
+        )
         if last.offset > FIRST_OFFSET:
             return max(last, start.at)
     return start.at
@@ -300,7 +312,7 @@ def resolve_end(work: Workplace, place: Place, facts: ServerFacts, start: Positi
         case InFile(file, moment):
             require_listed(Coordinates(file, FIRST_OFFSET), facts)
             return first_in_file(work, file, moment, facts) or find_last_end(
-                work.server, file, facts.head, tell=progress_of_search(work)
+                work.server, file, facts.head, report_progress=progress_of_search(work)
             )
         case AtMoment(moment):
             return _search_moment(work, moment, facts).at
@@ -311,7 +323,7 @@ def resolve_end(work: Workplace, place: Place, facts: ServerFacts, start: Positi
                 facts.head,
                 gtids,
                 binlogs=facts.binlogs,
-                tell=progress_of_search(work),
+                report_progress=progress_of_search(work),
             )
         case _:
             where = where_of(work, place, facts)
@@ -334,7 +346,7 @@ def end_of_left_out(work: Workplace, proven: ProvenPosition, facts: ServerFacts)
             facts.head,
             in_log,
             binlogs=facts.binlogs,
-            tell=progress_of_search(work),
+            report_progress=progress_of_search(work),
         )
     except EndNotReached:
         return facts.head
