@@ -90,7 +90,7 @@ def _source_entries(
     """Yield a dbt source for each database of a Lockstep source. It is named after the
     database. If lockstep.toml has several sources, it is named after source and
     database, because two sources may have databases of the same name."""
-    from lockstep.assets.declaration import names_as_loaded
+    from lockstep.assets.declaration import loaded_names
 
     settings, lake = context.settings, context.settings.lake_path().absolute()
     has_several_sources = len(settings.sources) > 1
@@ -100,7 +100,7 @@ def _source_entries(
         for table, state in sorted(adapters.ledger().table_states(source).items())
         if state.mirror_version is not None and only_table in (None, table, mirror_names.of(table))
     ]
-    names = names_as_loaded(settings, source)
+    names = loaded_names(settings, source)
     tables = _dbt_tables(context, adapters, source, states, names)
     databases = {state.table.database for state in states}
     spelling_by_database = {table.mirror_name.database: table.database for table in tables}
@@ -146,8 +146,8 @@ def _dbt_tables(
         tables.append(
             DbtTable(
                 mirror_name=mirror_name,
-                database=names.default(table).path[-2],
-                name=names.default(table).path[-1],
+                database=names.default_table_key(table).path[-2],
+                name=names.default_table_key(table).path[-1],
                 path=str(lake / state.mirror),
                 schema=entry_name(schema_pattern, source, mirror_name).schema,
                 columns=[
@@ -159,7 +159,7 @@ def _dbt_tables(
                 unique_keys=()
                 if shown_schema is None or policies_of(table).keeps_rows
                 else testable_unique_keys(shown_schema),
-                asset_key=tuple(names.table(table).path),
+                asset_key=tuple(names.table_key(table).path),
                 comment=table_comments.get(table, ""),
                 column_comments=own_comments(policies_of(table))
                 | {**comments_by_table.get(table, {})},

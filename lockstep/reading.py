@@ -363,8 +363,8 @@ class ChangelogDelivery:
         within the delivery has its newest type; values that do not fit it are in
         `name@1`, named after their generation.
 
-        Raise `SegmentsLost` if files are missing, and `TableQuarantined` if the table is
-        quarantined, unless `incomplete` is true.
+        Raise `SegmentsLost` if files are missing, and `TableQuarantined` if the table
+        is quarantined, unless `incomplete` is true.
         """
         return read_in_order(
             self._adapters.lake().segments, self._delivered_table(table, incomplete)

@@ -111,7 +111,7 @@ def run_source(
 
     def on_lease(_: Lease, previous: LeaseView | None) -> None:
         if events is not None:
-            events.taken_over(previous)
+            events.send_end_of_previous(previous)
 
     session = RunSession(
         adapters=site,
@@ -125,14 +125,14 @@ def run_source(
         until=until,
         reread=part,
         translate_error=lambda error: disk_full_error(error, [Path(tempfile.gettempdir())]),
-        on_captured=lambda: None if events is None else events.captured(),
+        on_captured=lambda: None if events is None else events.send_start(),
     )
     try:
         run(session)
         _update_pages(settings, record, site, run_id, progress)
     finally:
         if events is not None:
-            events.end(partial(site.workplace, source, progress), found_dead=True)
+            events.send_end(partial(site.workplace, source, progress), found_dead=True)
     return record
 
 
@@ -141,14 +141,14 @@ def _update_pages(
 ) -> None:
     """Write the list of tables that Dagster declares at its next load, and the run's
     page."""
-    from lockstep.assets.catalogue import entries_of, update_catalogue
+    from lockstep.assets.catalogue import catalogue_entries, update_catalogue
     from lockstep.assets.run_page import keep_page_of_run
 
     if record.capture_report is None:
         return
     try:
         work = site.workplace(record.source, progress)
-        entries = entries_of(work.ledger.table_states(record.source))
+        entries = catalogue_entries(work.ledger.table_states(record.source))
         update_catalogue(settings.state_folder, record.source, entries, complete=False)
         if record.acknowledge_report is not None and record.acknowledge_report.acknowledged_batches:
             keep_page_of_run(settings, work, run_id)

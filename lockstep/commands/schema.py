@@ -29,8 +29,8 @@ from lockstep.pipeline.schema.compare import (
     written_type,
 )
 from lockstep.pipeline.schema.history import Knowledge, SchemaVersion, VersionOrigin
+from lockstep.pipeline.schema.history_check import Disagreement
 from lockstep.pipeline.schema.model import TableSchema, schema_to_json
-from lockstep.pipeline.schema.refold import Disagreement
 from lockstep.pipeline.status.verdict import utc_text
 from lockstep.pipeline.values.errors import NothingMatches
 from lockstep.pipeline.values.places import Place
@@ -51,8 +51,8 @@ _ORIGIN_WORDS = {
 
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
-    """Show one table, or verify all. The exit code of `verify` is 4 if something differs,
-    3 if the source changed too often meanwhile."""
+    """Show one table, or verify all. The exit code of `verify` is 4 if something
+    differs, 3 if the source changed too often meanwhile."""
     is_verification = arguments.table == VERIFY
     if is_verification and arguments.at:
         raise UsageError(

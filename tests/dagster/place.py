@@ -166,7 +166,7 @@ def checks_of(result: dg.ExecuteInProcessResult) -> dict[str, dg.AssetCheckEvalu
     return {
         evaluation.check_name: evaluation
         for evaluation in result.get_asset_check_evaluations()
-        if evaluation.asset_key == SourceNames("shop").acknowledged
+        if evaluation.asset_key == SourceNames("shop").acknowledged_key
     }
 
 

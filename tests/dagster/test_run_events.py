@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from openlineage.client.serde import Serde
 
-from lockstep.assets.run_events import outcome
+from lockstep.assets.run_events import last_event
 from lockstep.pipeline.model.table_state import TableCondition, TableState
 from lockstep.pipeline.run.reports import AcknowledgeReport, MergeReport, TableMerge
 from lockstep.pipeline.run.run import RunRecord
@@ -27,7 +27,7 @@ from lockstep.pipeline.values.errors import (
 from lockstep.pipeline.values.segment import RowCounts
 from lockstep.pipeline.values.table import TableName
 from lockstep.resources.config.model import LineageSection
-from lockstep.resources.openlineage.events import DatasetPlace, run_event
+from lockstep.resources.openlineage.events import DatasetAddresses, run_event
 from lockstep.resources.openlineage.sending import open_client, require_client
 from tests.dagster.place import settings_for, stand_for
 
@@ -55,7 +55,7 @@ IDLE = RunRecord(
 def test_how_a_run_ended(record: RunRecord, ended: str | None) -> None:
     """Nothing is sent of a run that had nothing to do, or never began; a defect is named, and not
     what it says, which may hold a value."""
-    found = outcome(record)
+    found = last_event(record)
     assert (None if found is None else found[0]) == ended
     assert "value" not in str(found)
 
@@ -79,7 +79,7 @@ def test_an_event_is_below_a_megabyte() -> None:
     """Of as many tables and columns as are told of."""
     wide = MOST_COLUMNS // 10
     tables = tuple(news(at, wide if at < 10 else 0) for at in range(MOST_TABLES))
-    place = DatasetPlace("lockstep", "shop", "db.example.com", 3306, "s3://lake", "prod")
+    place = DatasetAddresses("lockstep", "shop", "db.example.com", 3306, "s3://lake", "prod")
     event = run_event("COMPLETE", place, "run", NOW, None, RunNews(tables, 9_750))
     assert (event.run.facets or {}).keys() == {"lockstep_run"}
     size = len(Serde.to_json(event).encode())

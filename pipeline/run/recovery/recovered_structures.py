@@ -498,7 +498,7 @@ def _unfit(
     for name, adoption in adopted.items():
         schema = schemas[name]
         folder, version = adoption.mirror.folder, adoption.version
-        if work.mirrors.unreadable_reason(folder, version) is not None or schema is None:
+        if work.mirrors.reason_unreadable(folder, version) is not None or schema is None:
             yield name
             continue
         have = {folded(column) for column in work.mirrors.schema(folder, version).names}
