@@ -218,7 +218,7 @@ class LogReading:
     def reached_limit(self) -> str | None:
         """The setting that limits the run (transactions, bytes or seconds), if that
         limit is reached before the end of the bounds; otherwise None."""
-        if self._bounds.reached(self.buffer.at) or self._is_among_known(self.buffer.at):
+        if self._bounds.is_reached(self.buffer.at) or self._is_among_known(self.buffer.at):
             return None
         return self._bounds.reached_limit(
             transactions=self.transactions,
@@ -245,7 +245,7 @@ class LogReading:
         return with_command_to_continue(error, self._work, self._run_start.facts.head)
 
     def _read(self) -> None:
-        if self._bounds.reached(self._run_start.start.at):
+        if self._bounds.is_reached(self._run_start.start.at):
             self._taker.reach(None)
             return
         buffer = self.buffer

@@ -68,7 +68,7 @@ def read_log(
     its table. Return the tables whose changes could not be read, with the reasons.
     Raise the errors that would end a run over the same range."""
     run_start = start_to_continue(work, cursor)
-    bounds = RunBounds.fixed(run_start.facts, Budget())
+    bounds = RunBounds.of(run_start.facts, Budget())
     basis = basis_of(work, run_start, bounds, cursor.batch + 1, ())
     taker = LogOfTables(basis, readers)
     reading = LogReading(basis, taker)
