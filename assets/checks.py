@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 
 import dagster as dg
 
-from lockstep.assets.pages import (
+from lockstep.assets.dagster_metadata import (
     Metadata,
     distance_metadata,
     partial_table,
@@ -22,7 +22,7 @@ from lockstep.assets.pages import (
     seconds,
 )
 from lockstep.pipeline.check import longest_pause_from_now
-from lockstep.pipeline.check.log import spoken
+from lockstep.pipeline.check.log import duration_text
 from lockstep.pipeline.model.batch import BatchState
 from lockstep.pipeline.model.gaps import Gap
 from lockstep.pipeline.model.json_values import attributes
@@ -323,9 +323,9 @@ def _judge_consumers(facts: SourceFacts) -> CheckResult:
         return CheckResult(True, _WARN, figures)
     limit_words = spoken(facts.version_retention)
     sentence = (
-        f"{', '.join(slow_consumers)}: nothing acknowledged for more than {limit_words}, which is "
-        "how long versions are kept: start the program that reads, or delete the consumer with "
-        "lockstep.drop_consumer"
+        f"{', '.join(slow_consumers)}: nothing acknowledged for more than {limit_words}, "
+        "which is how long versions are kept: start the program that reads, or delete the consumer "
+        "with lockstep.drop_consumer"
     )
     return CheckResult(False, _WARN, figures, sentence)
 

@@ -26,7 +26,7 @@ from lockstep.assets.coverage import Coverage, read_coverage
 from lockstep.assets.dagster_interop import dagster_failures, evaluate_annotations
 from lockstep.assets.declaration import Declaration, LockstepTranslator
 from lockstep.assets.names import JOB_SUFFIXES, SOURCE_TAG, SourceNames, job_name, output_name
-from lockstep.assets.pages import (
+from lockstep.assets.dagster_metadata import (
     CHECK,
     KEYS,
     Metadata,

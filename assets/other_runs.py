@@ -24,7 +24,7 @@ from pydantic import TypeAdapter
 from lockstep.assets.checks import source_check_results
 from lockstep.assets.coverage import report_coverage
 from lockstep.assets.names import SourceNames
-from lockstep.assets.pages import (
+from lockstep.assets.dagster_metadata import (
     DATA_VERSION,
     Metadata,
     distance_metadata,

@@ -32,7 +32,7 @@ from lockstep.assets.dagster_interop import dagster_failures, evaluate_annotatio
 from lockstep.assets.dead_runs import runs_of_own_job, tag_release, tag_run_and_report_dead
 from lockstep.assets.declaration import Declaration
 from lockstep.assets.names import UNTIL_TAG, WAITS_TAG, SourceNames, is_own_job, job_name
-from lockstep.assets.pages import (
+from lockstep.assets.dagster_metadata import (
     acknowledged_metadata,
     captured_metadata,
     distance_metadata,

@@ -15,7 +15,7 @@ import dagster as dg
 
 from lockstep.assets.catalogue import catalogue_entries, read_catalogue, update_catalogue
 from lockstep.assets.names import SourceNames
-from lockstep.assets.pages import (
+from lockstep.assets.dagster_metadata import (
     check_result,
     evaluation_of,
     keys_result,

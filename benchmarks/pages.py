@@ -103,7 +103,7 @@ def _tell(tables: int) -> float:
     from lockstep.assets.dagster_interop import evaluate_annotations
     from lockstep.assets.home import dagster_home
     from lockstep.assets.names import SourceNames
-    from lockstep.assets.pages import check_result, evaluation_of, materialization
+    from lockstep.assets.dagster_metadata import check_result, evaluation_of, materialization
 
     names, now, lake = SourceNames("shop"), datetime.now(UTC), Path("/lake")
     place = Position(Coordinates(LogFile("binlog", 7), 4711), GtidSet(), "3e11fa47", now)
