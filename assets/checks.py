@@ -291,7 +291,7 @@ def _judge_proof_ages(facts: SourceFacts) -> CheckResult:
     old_tables = sorted(table for table, age in ages.items() if age > limit)
     if not old_tables:
         return CheckResult(True, _WARN, figures)
-    limit_words = spoken(facts.version_retention)
+    limit_words = duration_text(facts.version_retention)
     sentence = (
         f"{len(old_tables)} tables were last found equal more than {limit_words} ago, "
         f"{old_tables[0]} first: `lockstep verify {old_tables[0]}`"
@@ -321,7 +321,7 @@ def _judge_consumers(facts: SourceFacts) -> CheckResult:
     ]
     if not slow_consumers:
         return CheckResult(True, _WARN, figures)
-    limit_words = spoken(facts.version_retention)
+    limit_words = duration_text(facts.version_retention)
     sentence = (
         f"{', '.join(slow_consumers)}: nothing acknowledged for more than {limit_words}, "
         "which is how long versions are kept: start the program that reads, or delete the consumer "

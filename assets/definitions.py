@@ -24,8 +24,6 @@ from lockstep.assets.catalogue import CatalogueEntry, fingerprint, read_catalogu
 from lockstep.assets.checks import CHECKS, source_check_results
 from lockstep.assets.coverage import Coverage, read_coverage
 from lockstep.assets.dagster_interop import dagster_failures, evaluate_annotations
-from lockstep.assets.declaration import Declaration, LockstepTranslator
-from lockstep.assets.names import JOB_SUFFIXES, SOURCE_TAG, SourceNames, job_name, output_name
 from lockstep.assets.dagster_metadata import (
     CHECK,
     KEYS,
@@ -35,6 +33,8 @@ from lockstep.assets.dagster_metadata import (
     keys_result,
     seconds,
 )
+from lockstep.assets.declaration import Declaration, LockstepTranslator
+from lockstep.assets.names import JOB_SUFFIXES, SOURCE_TAG, SourceNames, job_name, output_name
 from lockstep.assets.runs import (
     SESSIONS,
     LoggedProgress,

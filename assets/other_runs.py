@@ -23,7 +23,6 @@ from pydantic import TypeAdapter
 
 from lockstep.assets.checks import source_check_results
 from lockstep.assets.coverage import report_coverage
-from lockstep.assets.names import SourceNames
 from lockstep.assets.dagster_metadata import (
     DATA_VERSION,
     Metadata,
@@ -33,6 +32,7 @@ from lockstep.assets.dagster_metadata import (
     position_metadata,
     rows_metadata,
 )
+from lockstep.assets.names import SourceNames
 from lockstep.assets.run_page import page_path
 from lockstep.assets.table_news import (
     Log,
