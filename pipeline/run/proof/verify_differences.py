@@ -1,7 +1,7 @@
 """Finds the rows of one table that differ between MySQL and the mirror (the Delta table
 with the current rows): their keys, their columns and, on request, their values.
 
-Each sides is read once. Its row hashes are partitioned by key into files, called shares.
+Each side is read once. Its row hashes are partitioned by key into files, called shares.
 Memory holds one share at a time, however large the table is and however many of its
 rows differ.
 """

@@ -129,7 +129,7 @@ class ImageTaker:
             for name, _, part in by_table(block, maps):
                 if self.is_wanted(name) and self._take(name, part, group):
                     tables_with_images.add(name)
-        transactions = _Transactions(group, lambda: union(self._start, self._gtids.set()))
+        transactions = _Transactions(group, lambda: union(self._start, self._gtids.merged_set()))
         for table in tables_with_images:
             if self.is_wanted(table):
                 self._readers[table].end(transactions)

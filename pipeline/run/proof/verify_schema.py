@@ -46,7 +46,7 @@ class SchemaVerification:
       are applied again.
     - `server_disagreements`: tables whose structures differ from the server's at that place.
     - `unknown_versions`: versions whose structure the history does not have.
-    - `unseen_tables`: tables that are not captured and that the server does not show to the account.
+    - `unseen_tables`: tables that are not captured and that the server does not show this account.
     """
 
     at: Coordinates
