@@ -93,7 +93,7 @@ def source_results(
 def _gather(settings: Settings, work: Workplace, consumers: Consumers) -> CheckedSource:
     source, ledger, now = work.source.name, work.ledger, work.clock()
     states = ledger.table_states(source)
-    following = frozenset(table for table, state in states.items() if state.complete)
+    following = frozenset(table for table, state in states.items() if state.is_complete)
     _, lag, room = log_seen(work, now)
     return CheckedSource(
         source=source,
@@ -121,7 +121,7 @@ def _accounts(ledger: Ledger, source: str, following: frozenset[TableName]) -> t
     contents = ledger.contents(*span)
     return accounts(
         reversed(done),
-        [row for content in contents for row in content.rows()],
+        [row for content in contents for row in content.captured_rows()],
         [event for content in contents for event in content.events],
         ledger.writes_within(*span),
         following,

@@ -138,17 +138,19 @@ class OtherRuns:
             if monotonic() - begun > SECONDS:
                 break
         runs = ledger.runs_elsewhere(source, before.token, through)
-        if runs.forgotten:
+        if runs.deleted_lease_count:
             self.sentences.append(
-                f"{source}: upkeep deleted {runs.forgotten} of {through - before.token} leases "
-                "from the ledger before they were reported; each table's last write is reported."
+                f"{source}: upkeep deleted {runs.deleted_lease_count} of {through - before.token} "
+                "leases from the ledger before they were reported; each table's last write is reported."
             )
-        if runs.runs or writes:
+        if runs.run_count or writes:
             note_tables(self, self.settings, self.names, work, {merge.table for merge in merges})
             check_keys(self, self.names, work, merges)
         if taken == most or taken < len(writes):
-            return replace(before, through=through, table=writes[taken - 1].last.intent.table)
-        if runs.runs:
+            return replace(
+                before, through=through, table=writes[taken - 1].newest_write.intent.table
+            )
+        if runs.run_count:
             self._steps(runs)
         return Reported(identity, through)
 
@@ -159,14 +161,17 @@ class OtherRuns:
         reported it."""
         work = self.work
         states = work.ledger.table_states(work.source.name)
-        comments = comments_of(work, [write.last.intent.table for write in writes])
-        ends = ends_of(work, [write.last.intent.last_batch for write in writes])
+        comments = comments_of(work, [write.newest_write.intent.table for write in writes])
+        ends = ends_of(work, [write.newest_write.intent.last_batch for write in writes])
         for write in writes:
-            table, end = write.last.intent.table, ends.get(write.last.intent.last_batch)
+            table, end = (
+                write.newest_write.intent.table,
+                ends.get(write.newest_write.intent.last_batch),
+            )
             if table not in states:
                 yield None
                 continue
-            version, position = write.last.delta_version, str(end) if end else None
+            version, position = write.newest_write.delta_version, str(end) if end else None
             shown = self.shown(self.names.table(table), states[table].mirror)
             if any((number, place) == (version, position) for number, place, _ in shown):
                 yield None
@@ -176,13 +181,13 @@ class OtherRuns:
                 work.source.name,
                 table,
                 write.first_batch,
-                write.last.intent.last_batch,
+                write.newest_write.intent.last_batch,
             )
             contents = [content for content in between if write.covers(content.batch)]
             merge = _merge(work, write, states[table], contents)
             column_comments, lake = comments.get(table, {}), self.settings.lake_path()
             event = written_event(self.names, lake, work, merge, contents, end, column_comments)
-            settled = write.last.settled_at
+            settled = write.newest_write.settled_at
             if any(number > version and reported > settled for number, _, reported in shown):
                 # A Dagster run has reported a newer version, which must stay the latest
                 # one.
@@ -255,7 +260,7 @@ def _merge(
     state: TableState,
     contents: Sequence[TableContent],
 ) -> TableMerge:
-    last = write.last
+    last = write.newest_write
     columns: tuple[tuple[str, pa.DataType], ...] = ()
     size: MirrorSize | None = None
     with suppress(LockstepError):  # somebody may have deleted that version since
@@ -287,11 +292,11 @@ def _step_metadata(
     contents: Sequence[BatchContent],
     structures: int,
 ) -> tuple[Metadata, Metadata]:
-    rows = [row for content in contents for row in content.rows()]
+    rows = [row for content in contents for row in content.captured_rows()]
     counts = sum((row.counts for row in rows), RowCounts())
     merged: Metadata = {
-        "runs": runs.runs,
-        **({"runs that died": runs.died} if runs.died else {}),
+        "runs": runs.run_count,
+        **({"runs that died": runs.died_count} if runs.died_count else {}),
         "rows": counts.total,
         **rows_metadata(counts),
     }

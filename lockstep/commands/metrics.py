@@ -215,7 +215,7 @@ def _last(report: SpanReport) -> Iterator[Sample]:
     yield "last_run_log_bytes", "bytes of log that the last run read", {}, size
     transactions = sum(batch.transactions for batch in report.batches)
     yield "last_run_transactions", "transactions of the last run", {}, transactions
-    for client, requests in attributes(report.requests, "own as lockstep, spark").items():
+    for client, requests in attributes(report.requests, "lockstep, spark").items():
         description = "requests of the last run to the object store, by client, without delta-rs"
         if requests is not None:
             yield "last_run_requests", description, {"client": client}, requests

@@ -11,7 +11,7 @@ from __future__ import annotations
 from time import perf_counter
 
 from lockstep.pipeline.mirror.layout import snapshot_path
-from lockstep.pipeline.model.batch import BatchState, Requests
+from lockstep.pipeline.model.batch import BatchState, RequestCounts
 from lockstep.pipeline.model.life import MirrorRemoved
 from lockstep.pipeline.model.table_state import TableCondition, TableEventKind
 from lockstep.pipeline.ports.ledger import content_of
@@ -33,7 +33,7 @@ def acknowledge(work: Workplace, lease: Lease) -> AcknowledgeReport:
     source = work.source.name
     acknowledged: list[int] = []
     waiting: dict[int, tuple[TableName, ...]] = {}
-    counted: Requests | None = None
+    counted: RequestCounts | None = None
     for batch in work.ledger.unfinished(source):
         if batch.state is BatchState.MERGED and not waiting:
             end_dropped(work, lease, batch.id)
@@ -78,7 +78,7 @@ def end_dropped(work: Workplace, lease: Lease, batch: int) -> None:
     dropped -= ledger.pending(source).keys()
     for later in ledger.unfinished(source):
         if later.id > batch:
-            dropped -= content_of(ledger, source, later.id).changed
+            dropped -= content_of(ledger, source, later.id).changed_tables
     states = ledger.table_states(source)
     for table in sorted(dropped):
         drops = work.source.policies_of(table).dropped_tables is DroppedTables.DROP
@@ -100,7 +100,7 @@ def remove_dropped(work: Workplace, lease: Lease) -> None:
     looked = work.ledger.examined_versions(work.source.name)
     for state in work.ledger.table_states(work.source.name).values():
         drops = work.source.policies_of(state.table).dropped_tables is DroppedTables.DROP
-        if drops and state.mirror_ended:
+        if drops and state.is_mirror_removed:
             work.mirrors.remove(state.mirror, require_held)
             if state.mirror in looked:
                 work.ledger.note_examined_versions(lease, {state.mirror: None})
@@ -115,7 +115,7 @@ def _drops_some_mirror(work: Workplace) -> bool:
 def remove_ended(work: Workplace, batch: int) -> None:
     """Delete the spooled rows of XA transactions that were committed or rolled back in
     an acknowledged batch. No batch reads them again."""
-    for prepared in content_of(work.ledger, work.source.name, batch).ended:
+    for prepared in content_of(work.ledger, work.source.name, batch).ended_transactions:
         if prepared.file is not None:
             work.spool.remove(work.source.name, prepared.file)
 

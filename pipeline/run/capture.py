@@ -91,7 +91,7 @@ def _up_to_stop(work: Workplace, lease: Lease, error: LogStops) -> CaptureReport
     captured, and batches still have to be merged, return an empty report, so that they
     are. Otherwise raise the error: a run that dies after this capture then needs no
     record of it."""
-    before = Coordinates.parse(error.before) if error.before else None
+    before = Coordinates.parse(error.transaction_end) if error.transaction_end else None
     cursor = work.ledger.cursors(work.source.name).captured
     at = _captured_at(work)
     if before is not None and (at is None or at.file != before.file or at < before):
@@ -114,7 +114,7 @@ def _up_to_stop(work: Workplace, lease: Lease, error: LogStops) -> CaptureReport
 
 def _to_the_end(work: Workplace, lease: Lease) -> CaptureReport:
     report = _capture_once(work, lease)
-    unread = {quarantine.table for quarantine in report.quarantined if quarantine.by_itself}
+    unread = {quarantine.table for quarantine in report.quarantined if quarantine.starts_by_itself}
     if not unread or work.source.until is not None:
         return report
     return report.followed_by(_capture_once(work, lease), unread)
@@ -194,7 +194,7 @@ def _capture_once(work: Workplace, lease: Lease, part: PartRead | None = None) -
 def _after(before: CaptureReport, report: CaptureReport) -> CaptureReport:
     """Return both reports as one, with the start of the second batch, which is an
     ordinary one."""
-    again = {quarantine.table for quarantine in before.quarantined if quarantine.by_itself}
+    again = {quarantine.table for quarantine in before.quarantined if quarantine.starts_by_itself}
     return replace(
         before.followed_by(report, again),
         rule=report.rule,
@@ -356,7 +356,7 @@ def _unless_misread(
 ) -> SourceReading:
     """Return the reading. If its table is captured only from this reading on, and was
     decoded with a wrong structure, add the error."""
-    begins = reread.columns is None and (reread.load is None or reread.load.followed is None)
+    begins = reread.columns is None and (reread.load is None or reread.load.followed_from is None)
     error = misread.get(reread.table) if begins else None
     return reread if error is None else replace(reread, error=error)
 

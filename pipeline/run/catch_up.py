@@ -161,7 +161,7 @@ def _caught_up(
     record = replace(
         record,
         history=history_of(record.history, returns.spans),
-        quarantined=_stopped_again(returns, basis.tables, cursor),
+        stopped_tables=_stopped_again(returns, basis.tables, cursor),
     )
     work.ledger.record_capture(lease, batch.id, record)
     return capture.report(record, began=clock)
@@ -207,7 +207,7 @@ def _stopped_again(
         if quarantined.need is Need.CONSENT:
             continue
         if suppliers[table] is Supplier.CHANGELOG:
-            if no_further or quarantined.by_itself:
+            if no_further or quarantined.starts_by_itself:
                 hint = f"`lockstep resume {table} --reason …` reads it from the source"
                 quarantines[table] = _read_once_resumed(quarantined, hint)
         elif no_further:
@@ -232,7 +232,7 @@ def _stopped_again(
 def _still_owed(quarantined: StoppedTable) -> StoppedTable:
     """Return the quarantine of a table that stopped before its other supply was used.
     All of its rows are read from the source."""
-    if quarantined.by_itself:
+    if quarantined.starts_by_itself:
         return replace(quarantined, hint=reread_error("").hint, need=Need.ROWS)
     return _read_once_resumed(
         quarantined, f"{quarantined.hint}; resumed, it is read from the source"

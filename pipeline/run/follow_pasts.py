@@ -280,11 +280,11 @@ def _ordered(work: Workplace) -> tuple[list[Load], list[Load]]:
     states, cursor = work.ledger.table_states(work.source.name), None
     ordered, late = list[Load](), list[Load]()
     for load in work.ledger.open_loads(work.source.name):
-        if not load.with_past or load.followed is not None:
+        if not load.with_past or load.followed_from is not None:
             continue
         cursor = cursor or work.ledger.cursors(work.source.name).captured
         at = None if cursor is None else cursor.position.at
-        if load.table in states or (load.reading is not None and load.reading.low != at):
+        if load.table in states or (load.begin is not None and load.begin.low != at):
             late.append(load)
         elif work.source.patterns.matches(load.table):
             ordered.append(load)
@@ -393,8 +393,8 @@ def _capture_pasts(
     record = replace(
         record,
         history=_without_statements(record.history, pasts),
-        quarantined=quarantined,
-        needless=tuple(loads[table].id for table in pasts.keys() - loaded - stopped),
+        stopped_tables=quarantined,
+        needless_loads=tuple(loads[table].id for table in pasts.keys() - loaded - stopped),
         scope=work.source.patterns,
     )
     work.ledger.record_capture(lease, batch.id, record)
@@ -432,7 +432,7 @@ def _begin_loads(
     basis, work = capture.basis, capture.basis.work
     at, stopped = cursor.position.at, basis.tables.stopped
     for table, quarantined in stopped.items():
-        waits = quarantined.need is Need.ROWS and not quarantined.by_itself
+        waits = quarantined.need is Need.ROWS and not quarantined.starts_by_itself
         if not waits and quarantined.need is not Need.CONSENT:
             error = reread_error(quarantined.reason)
             stopped[table] = StoppedTable.of(table, error, quarantined.position, quarantined.at)
@@ -447,13 +447,13 @@ def _begin_loads(
             shape = work.shaping.fingerprint(version.schema)
             uuid = cursor.position.server_uuid
             reading = LoadBegin(version.schema, uuid, at, estimates.get(table), shape)
-            begun = load if load.reading is not None else replace(load, reading=reading)
+            begun = load if load.begin is not None else replace(load, begin=reading)
             capture.segmenter.begin_load(
                 SourceReading(table, load.reason, version.schema, at, at, load=begun)
             )
         except TableError as error:
             stopped[table] = basis.tables.stop(table, at, error)
             continue
-        if load.reading is None:
+        if load.begin is None:
             work.ledger.begin_load(lease, load.id, reading)
     return stopped.values()

@@ -305,7 +305,9 @@ class _Merging:
         that is being made."""
         newest = self.records[task.state.table].newest
         if intent is not None:
-            newest = replace(newest, intended=max(newest.intended, intent.txn_version))
+            newest = replace(
+                newest, last_txn_version=max(newest.last_txn_version, intent.txn_version)
+            )
         return judge_mirror(
             self.work,
             task.state,

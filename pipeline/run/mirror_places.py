@@ -80,7 +80,7 @@ def pending_moves(work: Workplace, states: Mapping[TableName, TableState] | None
         state = states[table]
         if state.mirror_version is None:
             empty[table] = away[table]
-        elif state.complete and not _is_rewritten_next(work, table):
+        elif state.is_complete and not _is_rewritten_next(work, table):
             reloaded[table] = away[table]
     return Moves(dict(sorted(empty.items())), dict(sorted(reloaded.items())))
 

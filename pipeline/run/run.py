@@ -15,7 +15,7 @@ from functools import partial
 from random import SystemRandom
 from typing import Protocol, TypeVar
 
-from lockstep.pipeline.model.batch import Requests
+from lockstep.pipeline.model.batch import RequestCounts
 from lockstep.pipeline.ports.consumers import Consumers
 from lockstep.pipeline.ports.held import RequireHeld, lease_lost_first
 from lockstep.pipeline.ports.ledger import Leases, Ledger
@@ -78,7 +78,7 @@ class RunRecord:
     registered: CatalogReport | None = None
     error: LockstepError | None = None
     defect: BaseException | None = None
-    requests: Requests | None = None
+    requests: RequestCounts | None = None
 
     @property
     def covered(self) -> datetime | None:
@@ -122,7 +122,7 @@ class RunSession:
     on_captured: Callable[[], None] = lambda: None
     _held: ExitStack = field(default_factory=ExitStack)
     _work_and_lease: tuple[Workplace, Lease] | None = None
-    _requests: Callable[[], Requests | None] | None = None
+    _requests: Callable[[], RequestCounts | None] | None = None
 
     def run(self, step: Callable[[Workplace, Lease], Result], *, patient: bool = False) -> Result:
         """Perform a step under the lease, and return its result. After an error that
@@ -173,7 +173,7 @@ class RunSession:
             source = replace(source, until=self.until)
         return replace(work, requests=self._requests, source=source)
 
-    def requests(self) -> Requests | None:
+    def requests(self) -> RequestCounts | None:
         """Return the number of requests to the object store since the last call."""
         before, now = self.record.requests, self.workplace().requests()
         self.record.requests = now
@@ -183,7 +183,7 @@ class RunSession:
         """Record the failed attempt in the ledger for `lockstep status`, if the ledger
         is available and the error is not recorded yet."""
         cannot_record = isinstance(error, LedgerUnavailable | LeaseLost)
-        if self._work_and_lease is None or cannot_record or error.recorded:
+        if self._work_and_lease is None or cannot_record or error.is_recorded:
             return
         work, lease = self._work_and_lease
         with suppress(LockstepError):
@@ -217,7 +217,7 @@ class RunSession:
             self._work_and_lease = (work, lease)
             before = work.ledger.lease(self.source, before=lease.token)
             if before is not None and not before.ended and before.dagster_run != self.run_id:
-                work.ledger.decide(lease, before.death())
+                work.ledger.decide(lease, before.death_decision())
             self.on_lease(lease, before)
         return self._work_and_lease
 

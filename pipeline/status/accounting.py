@@ -78,12 +78,12 @@ def accounts(
     for batch in batches:
         own = [row for row in rows if row.batch == batch.id]
         merged = {i.table for i in intents if i.first_batch <= batch.id <= i.last_batch}
-        lacks = [row for row in own if row.table not in merged and row.images]
+        lacks = [row for row in own if row.table not in merged and row.image_count]
         results.append(
             Account(
                 batch=batch.id,
                 read=batch.changes,
-                images=sum(row.images for row in own),
+                images=sum(row.image_count for row in own),
                 marks=_marks(batch, events),
                 written=_sum(own),
                 merged=_sum(row for row in own if row.table in merged),

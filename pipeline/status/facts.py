@@ -29,7 +29,7 @@ from lockstep.pipeline.values.decisions import (
     Continuity,
     LeaseView,
     Override,
-    Unproven,
+    UnprovenStructures,
 )
 from lockstep.pipeline.values.errors import LockstepError
 from lockstep.pipeline.values.gtid import GtidSet
@@ -131,7 +131,7 @@ class Standing:
     moved: tuple[StoppedTable, ...] = ()
     loading: tuple[LoadProgress, ...] = ()
     proofs: tuple[TableProof, ...] = ()
-    unproven: Unproven | None = None
+    unproven: UnprovenStructures | None = None
     uncleared_values: tuple[UnclearedValues, ...] = ()
     former: tuple[str, ...] = ()
 

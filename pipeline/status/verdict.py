@@ -233,7 +233,7 @@ def _with_lake(standing: Standing, pause: timedelta | None) -> Verdict:
     """Return the verdict on the tables and the lake, once nothing is wrong with server
     and runs."""
     back = standing.ordered_back
-    back |= {stopped.table for stopped in standing.quarantined if stopped.by_itself}
+    back |= {stopped.table for stopped in standing.quarantined if stopped.starts_by_itself}
     waiting = [stopped for stopped in standing.quarantined if stopped.table not in back]
     faults = [stopped for stopped in waiting if stopped.by is StoppedBy.SYSTEM]
     if faults:

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from lockstep.pipeline.model.batch import Requests
+from lockstep.pipeline.model.batch import RequestCounts
 from lockstep.pipeline.values.errors import ConfigurationError
 from lockstep.pipeline.values.policies import KEEP
 from lockstep.resources.lake.changelog.changelog import DeltaChangelog
@@ -91,7 +91,7 @@ class OpenLake:
     claims: FileClaims
     copies: FolderCopies
     upkeep: SparkUpkeep
-    requests_since_now: Callable[[], Callable[[], Requests | None]]
+    requests_since_now: Callable[[], Callable[[], RequestCounts | None]]
     catalog: Callable[[str, Callable[[str], str]], SparkCatalog]
     prove: Callable[[], str]
     close: Callable[[], None]
@@ -143,7 +143,7 @@ def open_lake(
     )
 
 
-def _requests_since_now(lake: LakePath, spark: Spark) -> Callable[[], Requests | None]:
+def _requests_since_now(lake: LakePath, spark: Spark) -> Callable[[], RequestCounts | None]:
     """Return a function that returns the number of requests that this process has sent
     to the lake's store since now, by our client and by Spark's; None for a lake in a
     folder.
@@ -157,9 +157,9 @@ def _requests_since_now(lake: LakePath, spark: Spark) -> Callable[[], Requests |
         return lambda: None
     count, own, java = lake.bucket.count, lake.bucket.count.made, spark.requests()
 
-    def since() -> Requests:
+    def since() -> RequestCounts:
         now = spark.requests()
         by_spark = None if now is None or java is None else max(now - java, 0)
-        return Requests(count.made - own, by_spark)
+        return RequestCounts(count.made - own, by_spark)
 
     return since

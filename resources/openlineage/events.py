@@ -130,7 +130,7 @@ def _input(place: DatasetPlace, news: TableNews) -> InputDataset:
 
 
 def _outputs(place: DatasetPlace, news: TableNews) -> Iterator[OutputDataset]:
-    if news.merge is None or news.state.mirror_ended:
+    if news.merge is None or news.state.is_mirror_removed:
         return
     facets: dict[str, DatasetFacet] = {}
     if news.schema is not None:

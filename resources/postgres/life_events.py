@@ -10,8 +10,14 @@ from typing import Any, Final
 
 from lockstep.pipeline.model import life
 from lockstep.pipeline.model.batch import BatchKind
-from lockstep.pipeline.model.life import ALWAYS_KEPT, LifeEvent, NotAllowed, replayed, step
-from lockstep.pipeline.model.table_state import Stopped, TableCondition, TableState
+from lockstep.pipeline.model.life import (
+    ALWAYS_RECORDED,
+    LifeEvent,
+    NotAllowed,
+    next_state,
+    replayed_state,
+)
+from lockstep.pipeline.model.table_state import StopPlace, TableCondition, TableState
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.errors import Need, StoppedBy
 from lockstep.pipeline.values.table import TableName
@@ -59,11 +65,11 @@ def record(
     for name, event in occurred:
         before = states.get(name)
         try:
-            after = states[name] = step(name, before, event)
+            after = states[name] = next_state(name, before, event)
         except NotAllowed as refused:
             raise refusal(refused.rule) from None
-        # Those of `ALWAYS_KEPT` change the state once a batch before them is abandoned.
-        if after != before or (batch is None and isinstance(event, ALWAYS_KEPT)):
+        # Those of `ALWAYS_RECORDED` change the state once a batch before them is abandoned.
+        if after != before or (batch is None and isinstance(event, ALWAYS_RECORDED)):
             lines.append((after, event))
     _write(transaction, lease, lines, batch)
     return states
@@ -82,7 +88,7 @@ def undo_batch(transaction: Step, lease: Lease, batch: int) -> None:
     begins = {row["id"]: coordinates(row, "start") for row in abandoned}
     catching_up = {row["id"] for row in abandoned if row["kind"] == BatchKind.CATCHING_UP}
     states = (
-        replayed(name, [(row["batch"], event_of(row)) for row in rows], begins, catching_up)
+        replayed_state(name, [(row["batch"], event_of(row)) for row in rows], begins, catching_up)
         for name, rows in history.items()
     )
     event = life.BatchAbandoned(batch)
@@ -119,11 +125,11 @@ def _write(transaction: Step, lease: Lease, lines: list[_Line], batch: int | Non
     transaction.insert("record_states", states)
 
 
-def captures_end(transaction: Step, source: str) -> Stopped | None:
+def captures_end(transaction: Step, source: str) -> StopPlace | None:
     """Return the newest captured batch and where it ended; None before the first
     capture."""
     rows = transaction.all("captures_end", source=source)
-    return Stopped(rows[0]["id"], coordinates(rows[0], "end")) if rows else None
+    return StopPlace(rows[0]["id"], coordinates(rows[0], "end")) if rows else None
 
 
 def _states_of(
@@ -146,23 +152,29 @@ def state(row: Row) -> TableState:
         condition=TableCondition(row["condition"]),
         stopped_by=None if row["stopped_by"] is None else StoppedBy(row["stopped_by"]),
         stopped=stopped(row),
-        behind=row["behind_batch"],
+        missing_since=row["behind_batch"],
+        adopted_version=row["adopted"],
         need=None if row["need"] is None else Need(row["need"]),
     )
 
 
 def _of_state(value: TableState) -> dict[str, Any]:
-    return {**columns_of(value), **of_table(value.table), **_of_stopped(value.stopped)}
+    return {
+        **columns_of(value),
+        "adopted": value.adopted_version,
+        **of_table(value.table),
+        **_of_stopped(value.stopped),
+    }
 
 
-def _of_stopped(value: Stopped | None) -> dict[str, Any]:
+def _of_stopped(value: StopPlace | None) -> dict[str, Any]:
     if value is None:
         return {"stopped_batch": None, **of_place("stopped", None)}
     return {"stopped_batch": value.batch, **of_place("stopped", value.at)}
 
 
 def _told(event: life.Event) -> dict[str, Any]:
-    """Return the event's fields for the JSON column `told`. A `Stopped` has the same
+    """Return the event's fields for the JSON column `told`. A `StopPlace` has the same
     names there as in the columns of states."""
     values = {field.name: getattr(event, field.name) for field in fields(event)}
     if "stopped" in values:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any, ClassVar, Protocol, TypeVar
 
-from lockstep.pipeline.model.table_state import Stopped
+from lockstep.pipeline.model.table_state import StopPlace
 from lockstep.pipeline.values.gtid import GtidSet
 from lockstep.pipeline.values.position import Coordinates, LogFile, Position
 from lockstep.pipeline.values.segment import SegmentFile
@@ -104,7 +104,7 @@ def of_files(files: Sequence[SegmentFile]) -> list[dict[str, Any]]:
     return [{"ordinal": ordinal, **columns_of(file)} for ordinal, file in enumerate(files)]
 
 
-def stopped(row: Row) -> Stopped | None:
+def stopped(row: Row) -> StopPlace | None:
     if row["stopped_batch"] is None:
         return None
-    return Stopped(row["stopped_batch"], coordinates(row, "stopped"))
+    return StopPlace(row["stopped_batch"], coordinates(row, "stopped"))

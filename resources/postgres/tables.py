@@ -19,8 +19,8 @@ from lockstep.pipeline.model.table_state import (
     Supplier,
     TableOrder,
     TableState,
-    paused,
-    reloading,
+    pause_texts,
+    reload_texts,
 )
 from lockstep.pipeline.proof.proven import Compared, Proof, Proven, TableProof
 from lockstep.pipeline.schema.model import TableSchema, schema_from_json, schema_to_json
@@ -110,11 +110,11 @@ class PostgresTables(Subject):
                 end = captures_end(step, lease.source)
                 event: TableStopped | Reloaded
                 if kind is OrderKind.PAUSE:
-                    why = paused(table, reason, author)
+                    why = pause_texts(table, reason, author)
                     event = TableStopped(StoppedBy.PERSON, *why, end)
                     step.run("withdraw_load", source=lease.source, **of_table(table))
                 else:
-                    event = Reloaded(*reloading(table, reason, author), end)
+                    event = Reloaded(*reload_texts(table, reason, author), end)
                 record(step, lease, [(table, event)])
                 count_behind(step, lease.source, table)
             return _order(step.only("the_order", source=lease.source, order=row["id"]))
@@ -181,7 +181,7 @@ class PostgresTables(Subject):
                 number=number,
                 **of_place("low", read.low),
                 **of_place("high", read.high),
-                rows=read.rows,
+                rows=read.row_count,
                 seconds=read.seconds,
             )
             files = [{"load": load, "number": number, **file} for file in of_files(read.files)]
@@ -224,7 +224,7 @@ def _extent(row: Row) -> Extent:
 
 
 def _of_extent(value: Extent) -> dict[str, Any]:
-    places = of_place("begins", value.begins) | of_place("empty", value.empty)
+    places = of_place("begins", value.begins) | of_place("empty", value.empty_at)
     return {**of_table(value.table), **places}
 
 
@@ -259,19 +259,19 @@ def _order(row: Row) -> TableOrder:
 def record_loads(step: Step, source: str, batch: int, record: CaptureRecord) -> None:
     """Record the loads that a capture begins to follow, joins to the table's changes,
     or voids. Their tables and versions must be recorded before."""
-    for begun in record.followed:
+    for begun in record.followed_loads:
         values = {"batch": batch, "sequence": begun.sequence, "version": begun.version}
         step.must("follow_load", "loads_known", source=source, load=begun.load, **values)
-    for ended in record.joined:
+    for ended in record.joined_loads:
         step.must("join_load", "loads_known", source=source, load=ended.load, batch=batch)
-    for load in record.needless:
+    for load in record.needless_loads:
         step.must("void_load", "loads_known", source=source, load=load, why="the log has all of it")
 
 
 def _load(row: Row, chunks: Sequence[Chunk]) -> Load:
-    reading = followed = None
+    begin = followed_from = None
     if row["schema"] is not None:
-        reading = LoadBegin(
+        begin = LoadBegin(
             schema_from_json(row["schema"]),
             row["server_uuid"],
             coordinates(row, "low"),
@@ -279,24 +279,24 @@ def _load(row: Row, chunks: Sequence[Chunk]) -> Load:
             row["shape"],
         )
     if row["followed_batch"] is not None:
-        followed = FollowedFrom(
+        followed_from = FollowedFrom(
             row["followed_batch"], row["followed_sequence"], row["followed_version"]
         )
-    values = {"reading": reading, "followed": followed, "chunks": tuple(chunks)}
+    values = {"begin": begin, "followed_from": followed_from, "chunks": tuple(chunks)}
     return value_of(Load, row, table=table(row), **values)
 
 
 def _chunk(row: Row) -> Chunk:
-    read = None
+    rows = None
     if row["rows"] is not None:
-        read = ChunkRows(
+        rows = ChunkRows(
             coordinates(row, "low"),
             coordinates(row, "high"),
             row["rows"],
             row["seconds"],
             files_of(row),
         )
-    return Chunk(row["number"], Range(_bound(row["after"]), _bound(row["through"])), read)
+    return Chunk(row["number"], Range(_bound(row["after"]), _bound(row["through"])), rows)
 
 
 def _bound(values: list[str] | None) -> Bound | None:

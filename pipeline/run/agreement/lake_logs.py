@@ -88,11 +88,11 @@ def judged_mirror(
     expected = MirrorRecord(
         ledger=work.ledger.identity(),
         app_id=app_id,
-        settled=newest.settled,
+        settled=newest.settled_write,
         open_intent=intent,
         examined_version=looked,
-        adopted_version=-1 if state.adopted is None else state.adopted,
-        last_txn_version=newest.intended,
+        adopted_version=-1 if state.adopted_version is None else state.adopted_version,
+        last_txn_version=newest.last_txn_version,
     )
     return judge_mirror_log(
         work.mirrors.log_above(state.mirror, expected.examined_through), expected, replaced=replaced
@@ -168,7 +168,7 @@ def disagreeing_tables(work: Workplace) -> list[DisagreeingTable]:
     tables = []
     for table, state in work.ledger.table_states(source).items():
         relation = judged_mirror(work, state, looked.get(state.mirror), intents.get(table))
-        if isinstance(relation, Ahead | Behind) and not state.mirror_ended:
+        if isinstance(relation, Ahead | Behind) and not state.is_mirror_removed:
             error = _error(work, state, relation)
             tables.append(DisagreeingTable(table, str(error), error.hint))
     return tables
@@ -217,7 +217,7 @@ def moved_mirrors(work: Workplace, looked: Mapping[str, int]) -> list[TableState
     complete = [
         state
         for state in work.ledger.table_states(work.source.name).values()
-        if state.complete and state.mirror_version is not None
+        if state.is_complete and state.mirror_version is not None
     ]
     versions = {state.mirror: looked[state.mirror] for state in complete if state.mirror in looked}
     changed = work.mirrors.changed_since(versions)

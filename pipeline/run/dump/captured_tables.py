@@ -194,7 +194,7 @@ class CapturedTable:
     def loading(self) -> bool:
         """True if the table's rows are being read from the source and its changes are
         taken."""
-        return self.state is not None and self.state.loading and self.wanted
+        return self.state is not None and self.state.is_loading and self.wanted
 
 
 class CapturedTables:
@@ -262,7 +262,7 @@ class CapturedTables:
     def __getitem__(self, name: TableName) -> CapturedTable:
         if name not in self._tables:
             state, followed = self._states.get(name), self._loading.get(name)
-            unread = followed is False if state is None else state.loading and not followed
+            unread = followed is False if state is None else state.is_loading and not followed
             self._tables[name] = CapturedTable(name, self._captured(name), state, unread=unread)
         return self._tables[name]
 
@@ -289,7 +289,7 @@ class CapturedTables:
             table = self.taken_up[reread.table] = self[reread.table]
             table.busy = True
             table.begins = reread.low if reread.columns is None else None
-            if reread.load is not None and reread.load.followed is not None:
+            if reread.load is not None and reread.load.followed_from is not None:
                 table.load = reread
             else:
                 table.reading = reread
@@ -328,8 +328,8 @@ class CapturedTables:
         """Note that all rows of the table were read from the source."""
         table = self[name]
         table.unread, table.read = False, True
-        if table.state is not None and not table.state.complete:
-            table.state, table.touched = table.state.started(), True
+        if table.state is not None and not table.state.is_complete:
+            table.state, table.touched = table.state.as_started(), True
 
     def copy(self, version: SchemaVersion, origin: TableName, why: str) -> None:
         """Record that a RENAME gave the table the rows of `origin`, after the last
@@ -553,7 +553,7 @@ class CapturedTables:
         """Update the table's state and return it. `need`: what the table lacks from
         here on. A table whose rows are being read keeps the need that it has."""
         table, before = self[version.table], self[version.table].state
-        if before is not None and before.loading and condition is TableCondition.FOLLOWING:
+        if before is not None and before.is_loading and condition is TableCondition.FOLLOWING:
             need = before.need
         state = replace(
             before or self._new(version.table),

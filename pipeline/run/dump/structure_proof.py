@@ -50,7 +50,7 @@ from lockstep.pipeline.schema.model import ColumnSchema, ServerSchema, TableSche
 from lockstep.pipeline.schema.rows import key_candidates, merge_key, row_structure, schema_of
 from lockstep.pipeline.schema.statements.changes import Irrelevant, NotUnderstood
 from lockstep.pipeline.schema.statements.read import read_change
-from lockstep.pipeline.values.decisions import STRUCTURES, Decision, Lease, Unproven
+from lockstep.pipeline.values.decisions import STRUCTURES_KIND, Decision, Lease, UnprovenStructures
 from lockstep.pipeline.values.errors import (
     DamagedEvent,
     LogStops,
@@ -96,7 +96,7 @@ def prove_structures(
     capture: BatchCapture,
     rereads: Sequence[SourceReading] = (),
     *,
-    left_open: Unproven | None = None,
+    left_open: UnprovenStructures | None = None,
 ) -> StructureProof:
     """Compare the structures by which a batch was decoded to those of the server.
     `rereads`: tables that were read from the source. `left_open`: tables that earlier
@@ -149,7 +149,7 @@ def prove_structures(
 
 
 def _affected(
-    segmenter: Segmenter, rereads: Sequence[SourceReading], left_open: Unproven | None
+    segmenter: Segmenter, rereads: Sequence[SourceReading], left_open: UnprovenStructures | None
 ) -> dict[TableName, frozenset[TableName]]:
     """Return the tables to be compared. The value is the set of captured tables that
     are wrong if the table differs: itself, if it is captured, and children that its
@@ -215,7 +215,7 @@ def _error(
 
 
 def note_unproven(
-    work: Workplace, lease: Lease, proof: StructureProof, left_open: Unproven | None
+    work: Workplace, lease: Lease, proof: StructureProof, left_open: UnprovenStructures | None
 ) -> None:
     """Report the tables that could not be compared, and record them for the next run.
     This must happen before the batch is recorded: a crash in between then makes the
@@ -241,7 +241,7 @@ def note_unproven(
         paused = {t for t, state in states.items() if state.stopped_by is StoppedBy.PERSON}
         left |= others & paused
     if left != before:
-        decision = Decision(STRUCTURES, rule, sentence, structures=tuple(sorted(left)))
+        decision = Decision(STRUCTURES_KIND, rule, sentence, structures=tuple(sorted(left)))
         work.ledger.decide(lease, decision)
 
 
