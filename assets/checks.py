@@ -21,7 +21,7 @@ from lockstep.assets.pages import (
     records,
     seconds,
 )
-from lockstep.pipeline.check import pause_from_now
+from lockstep.pipeline.check import longest_pause_from_now
 from lockstep.pipeline.check.log import spoken
 from lockstep.pipeline.model.batch import BatchState
 from lockstep.pipeline.model.gaps import Gap
@@ -36,7 +36,7 @@ from lockstep.pipeline.run.status.status import log_seen
 from lockstep.pipeline.run.stop_errors import stopped_tables
 from lockstep.pipeline.status.accounting import Account, accounts
 from lockstep.pipeline.status.facts import Headroom, Lag
-from lockstep.pipeline.status.verdict import Verdict, at_risk, late
+from lockstep.pipeline.status.verdict import Verdict, late_verdict, risk_verdict
 from lockstep.pipeline.values.consumers import Consumer
 from lockstep.pipeline.values.errors import StoppedBy
 from lockstep.pipeline.values.segment import RowCounts
@@ -98,7 +98,7 @@ def _gather(settings: Settings, work: Workplace, consumers: Consumers) -> Checke
     return CheckedSource(
         source=source,
         now=now,
-        pause=pause_from_now(settings.source(source).schedule),
+        pause=longest_pause_from_now(settings.source(source).schedule),
         keep=settings.version_retention(),
         following=following,
         stopped=stopped_tables(states),
@@ -215,43 +215,47 @@ def _judged(
 
 
 def _late(checked: CheckedSource) -> CheckResult:
-    verdict = late(checked.source, checked.lag, checked.pause)
+    verdict = late_verdict(checked.source, checked.lag, checked.pause)
     return _judged(verdict, _WARN, distance_metadata(checked.lag, None))
 
 
 def _at_risk(checked: CheckedSource) -> CheckResult:
     room = checked.headroom
-    verdict = None if room is None else at_risk(checked.source, room, checked.pause)
+    verdict = None if room is None else risk_verdict(checked.source, room, checked.pause)
     return _judged(verdict, _ERROR, distance_metadata(Lag(), room))
 
 
 def _adding_up(checked: CheckedSource) -> CheckResult:
     accounts = checked.accounts
-    wrong = [account for account in accounts if not (account.whole and account.arrived)]
+    wrong = [account for account in accounts if not (account.has_all_images and account.is_merged)]
     figures: Metadata = {"batches": len(accounts)}
-    for words in ("written", "merged", "stopped"):
-        counts = sum((getattr(account, words) for account in accounts), RowCounts())
-        name = "of tables that stopped" if words == "stopped" else words
+    row_counts = {
+        "written": [account.written_rows for account in accounts],
+        "merged": [account.merged_rows for account in accounts],
+        "of tables that stopped": [account.stopped_rows for account in accounts],
+    }
+    for name, batch_counts in row_counts.items():
+        counts = sum(batch_counts, RowCounts())
         for operation in ("inserted", "updated", "deleted"):
             figures[f"rows {operation}, {name}"] = getattr(counts, operation)
-    figures["images read"] = sum(account.read for account in accounts)
-    figures["images written"] = sum(account.images for account in accounts)
+    figures["images read"] = sum(account.read_images for account in accounts)
+    figures["images written"] = sum(account.written_images for account in accounts)
     if not wrong:
         return CheckResult(True, _WARN, figures)
     heads = ("batch", "images read", "images written", "rows written", "rows merged", "not merged")
     rows = [
         (
             account.batch,
-            account.read,
-            account.images,
-            account.written.total,
-            account.merged.total,
-            ", ".join(map(str, account.unmerged)),
+            account.read_images,
+            account.written_images,
+            account.written_rows.total,
+            account.merged_rows.total,
+            ", ".join(map(str, account.unmerged_tables)),
         )
         for account in wrong
     ]
     figures["batches that do not add up"] = records(heads, rows)
-    lost = any(not account.whole for account in wrong)
+    lost = any(not account.has_all_images for account in wrong)
     numbers = ", ".join(str(account.batch) for account in wrong)
     sentence = f"batch {numbers}: read, written and merged rows differ; `lockstep verify`"
     return CheckResult(False, _ERROR if lost else _WARN, figures, sentence)

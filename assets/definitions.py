@@ -335,7 +335,7 @@ def mirrors(
         selected = frozenset(tables[key] for key in context.selected_asset_keys)
         if selected:
             report = merge_and_log(context, settings, names, session, only=selected)
-            count = len(report.merged)
+            count = len(report.merges)
             context.log.info(
                 f"{count} of {len(selected)} selected tables had captured changes to merge."
             )

@@ -15,8 +15,8 @@ from datetime import UTC, datetime
 from typing import Final
 
 from lockstep.assets.files import changing_object
-from lockstep.pipeline.check import pause_from_now
-from lockstep.pipeline.run.context import Unwatched, Workplace
+from lockstep.pipeline.check import longest_pause_from_now
+from lockstep.pipeline.run.context import SilentProgress, Workplace
 from lockstep.pipeline.run.run import Site
 from lockstep.pipeline.run.status.status import standing_of
 from lockstep.pipeline.status.facts import Standing
@@ -39,11 +39,11 @@ def look_at(site: Site, source: SourceSettings, now: datetime) -> tuple[Standing
     work: Workplace | LockstepError
     try:
         # Nobody waits long for a look: its retries pause a tenth as long as a run's.
-        work = replace(site.workplace(source.name, Unwatched()), pause=a_tenth)
+        work = replace(site.workplace(source.name, SilentProgress()), pause=a_tenth)
     except LockstepError as error:
         work = error
     standing = standing_of(source.name, source.plan().patterns, ledger, work, now)
-    return standing, verdict(standing, now, pause_from_now(source.schedule))
+    return standing, verdict(standing, now, longest_pause_from_now(source.schedule))
 
 
 def trouble_sentence(source: str, trouble: Verdict) -> str:
@@ -90,7 +90,7 @@ def _notify(
 ) -> dict[str, str]:
     """Send to each address whose last trouble is not the present one. Return the last
     trouble of each address afterwards."""
-    trouble = verdict.trouble if verdict.needs_a_person else ""
+    trouble = verdict.trouble_key if verdict.needs_a_person else ""
     if trouble:
         title, body = f"Lockstep: {source} needs a person", trouble_sentence(source, verdict)
     else:

@@ -279,9 +279,9 @@ def _merge(
         first_batch=write.first_batch,
         last_batch=last.intent.last_batch,
         columns=columns,
-        shows=state.mirror_version or 1,
+        shown_version=state.mirror_version or 1,
         reason=last.reason or "",
-        read=sum(file.images for snapshot in snapshots for file in snapshot.files),
+        rows_read=sum(file.images for snapshot in snapshots for file in snapshot.files),
         size=size,
     )
 

@@ -86,15 +86,16 @@ def captured_metadata(report: CaptureReport, began: datetime) -> Metadata:
         "rows": report.rows,
         **rows_metadata(sum(report.counts.values(), RowCounts())),
         "log bytes": report.log_bytes,
-        "largest transaction bytes": report.largest,
+        "largest transaction bytes": report.largest_transaction,
         **_lag_at_start(report, began),
         "tables": len(report.counts),
         "seconds": seconds(report.start_seconds + report.capture_seconds),
         "continuity": report.continuity and report.continuity.value,
         "batch": report.batch,
         "GTIDs": str(report.end.gtid_set) or None,
-        "repaired": "\n".join(report.repaired) or None,
-        "reading rows": "\n".join(progress.sentence() for progress in report.loading) or None,
+        "repaired": "\n".join(report.repairs) or None,
+        "reading rows": "\n".join(progress.sentence() for progress in report.unfinished_loads)
+        or None,
     }
     if report.quarantined:
         metadata["quarantined"] = quarantine_table(report.quarantined)
@@ -116,18 +117,18 @@ def _lag_at_start(report: CaptureReport, began: datetime) -> Metadata:
 
 
 def merged_metadata(report: MergeReport) -> Metadata:
-    counts = sum((merge.counts for merge in report.merged), RowCounts())
+    counts = sum((merge.counts for merge in report.merges), RowCounts())
     metadata: Metadata = {
-        "tables changed": len({merge.table for merge in report.merged}),
+        "tables changed": len({merge.table for merge in report.merges}),
         "rows": counts.total,
         **rows_metadata(counts),
-        "rows read from the source": sum(merge.read for merge in report.merged),
+        "rows read from the source": sum(merge.rows_read for merge in report.merges),
         "publish seconds": seconds(report.publish_seconds),
         "merge seconds": seconds(report.merge_seconds),
-        "waiting": ", ".join(map(str, report.waiting)) or None,
+        "waiting": ", ".join(map(str, report.waiting_tables)) or None,
     }
-    if report.failed:
-        metadata["quarantined"] = quarantine_table(report.failed)
+    if report.quarantined:
+        metadata["quarantined"] = quarantine_table(report.quarantined)
     return _without_none(metadata)
 
 
@@ -137,16 +138,16 @@ def acknowledged_metadata(
     """Return the metadata of an acknowledgement. `merged`: the merge of the same run,
     for the summary."""
     metadata = position_metadata(report.position, now)
-    metadata["batches"] = ", ".join(map(str, report.acknowledged)) or "none"
+    metadata["batches"] = ", ".join(map(str, report.acknowledged_batches)) or "none"
     metadata["seconds"] = seconds(report.seconds)
     if merged is not None:
         metadata["summary"] = dg.MetadataValue.md(summary(merged, report))
-    if report.held:
-        metadata["held"] = held_sentence(report.held)
+    if report.waiting_tables:
+        metadata["held"] = held_sentence(report.waiting_tables)
     if report.quarantined:
         metadata["stopped"] = quarantine_table(report.quarantined)
-    if report.partial:
-        metadata["partial"] = partial_table(report.partial)
+    if report.partial_tables:
+        metadata["partial"] = partial_table(report.partial_tables)
     return metadata
 
 
@@ -206,19 +207,19 @@ def summary(merged: MergeReport, report: AcknowledgeReport) -> str:
     """Return the run's summary in Markdown: the changes of each table, and tables that
     stopped."""
     lines = []
-    if merged.merged:
+    if merged.merges:
         lines += [
             "| table | inserted | updated | deleted | read from the source | Delta version |",
             "|---|--:|--:|--:|--:|--:|",
         ]
         lines += [
             f"| {in_markdown(str(merge.table))} | {merge.counts.inserted:,} "
-            f"| {merge.counts.updated:,} | {merge.counts.deleted:,} | {merge.read:,} "
+            f"| {merge.counts.updated:,} | {merge.counts.deleted:,} | {merge.rows_read:,} "
             f"| {merge.delta_version} |"
-            for merge in merged.merged[:_LISTED]
+            for merge in merged.merges[:_LISTED]
         ]
-        if len(merged.merged) > _LISTED:
-            lines.append(f"\nand {len(merged.merged) - _LISTED:,} more tables")
+        if len(merged.merges) > _LISTED:
+            lines.append(f"\nand {len(merged.merges) - _LISTED:,} more tables")
     else:
         lines.append("No table changed.")
     for quarantine in report.quarantined:
@@ -286,7 +287,7 @@ def materialization(
     }
     metadata: Metadata = {
         **rows_metadata(merge.counts),
-        "rows read from the source": merge.read,
+        "rows read from the source": merge.rows_read,
         "bytes": change_bytes,
         "Delta version": merge.delta_version,
         "seconds": seconds(merge.seconds),
@@ -365,7 +366,7 @@ def _columns(
 
 
 def check_result(names: SourceNames, standing: TableStanding) -> dg.AssetCheckResult:
-    serious = standing.health.serious
+    serious = standing.health.is_serious
     words = {
         "state": standing.health.value,
         "reason": standing.sentence,

@@ -48,7 +48,7 @@ class RunEvents:
 
     def captured(self) -> None:
         """Send START if something was captured."""
-        report = self._record.captured
+        report = self._record.capture_report
         if report is not None and report.batch is not None:
             self._start()
 
@@ -74,7 +74,7 @@ class RunEvents:
             self._start()
             news = _NOTHING
             try:
-                news = run_news(work(), self._record.captured, self._record.merged)
+                news = run_news(work(), self._record.capture_report, self._record.merge_report)
             except Exception as error:  # noqa: BLE001 - a failing report must not fail the run
                 self._note(f"The OpenLineage event has no tables: {type(error).__name__}: {error}")
             state, why = result
@@ -84,7 +84,7 @@ class RunEvents:
     def _start(self) -> None:
         if not self._started:
             self._started = True
-            self._send("START", at=self._record.began)
+            self._send("START", at=self._record.began_at)
 
     def _send(
         self,
@@ -95,7 +95,7 @@ class RunEvents:
         run: str | None = None,
         at: datetime | None = None,
     ) -> None:
-        captured = None if run is not None else self._record.captured
+        captured = None if run is not None else self._record.capture_report
         moment = at or datetime.now(UTC)
 
         def event() -> Event:
@@ -148,9 +148,9 @@ def outcome(record: RunRecord) -> tuple[str, str | None] | None:
     """Return the type of a run's last event, and the reason if the run failed. Return
     None, so that no event is sent, if the run had nothing to do or another run had the
     source."""
-    captured, merged, error = record.captured, record.merged, record.error
-    if record.acknowledged is not None:
-        idle = (captured is None or captured.batch is None) and not (merged and merged.merged)
+    captured, merged, error = record.capture_report, record.merge_report, record.error
+    if record.acknowledge_report is not None:
+        idle = (captured is None or captured.batch is None) and not (merged and merged.merges)
         return None if idle else ("COMPLETE", None)
     if isinstance(error, SourceBusy):
         return None
@@ -162,4 +162,4 @@ def outcome(record: RunRecord) -> tuple[str, str | None] | None:
         return "FAIL", f"A defect of Lockstep: {type(record.defect).__name__}"
     if record.defect is not None:  # a signal such as Ctrl-C
         return "ABORT", _STOPPED
-    return ("ABORT", _STOPPED) if record.began is not None else None
+    return ("ABORT", _STOPPED) if record.began_at is not None else None

@@ -22,7 +22,7 @@ from lockstep.assets.files import replace_file
 from lockstep.pipeline.model.batch import Batch, CapturedRows
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.status.span_report import SpanReport, report_of_run
-from lockstep.pipeline.status.verdict import clock
+from lockstep.pipeline.status.verdict import utc_text
 from lockstep.pipeline.values.errors import SpanRefused
 from lockstep.pipeline.values.gtid import GtidSet
 from lockstep.pipeline.values.intent import SettledWrite
@@ -74,7 +74,7 @@ def figures(report: SpanReport) -> dict[str, str]:
     pairs = {
         "from": str(first.start),
         "to": str(end),
-        "committed": " to ".join(clock(time) for time in committed if time is not None),
+        "committed": " to ".join(utc_text(time) for time in committed if time is not None),
         "GTIDs up to there": "" if end.gtid_set == GtidSet() else end.gtid_set.shortened(),
         "transactions": f"{sum(batch.transactions for batch in report.batches):,}",
         "log read": size(sum(batch.log_bytes for batch in report.batches)),
@@ -109,7 +109,7 @@ def _stands(batches: tuple[Batch, ...]) -> str:
     acknowledged, return the time of the last acknowledgement."""
     slowest = min(batches, key=lambda batch: (batch.acknowledged_at is not None, batch.id))
     last = batches[-1].acknowledged_at
-    return f"acknowledged {clock(last)}" if slowest.acknowledged_at and last else slowest.state
+    return f"acknowledged {utc_text(last)}" if slowest.acknowledged_at and last else slowest.state
 
 
 @cache
@@ -123,7 +123,7 @@ def _template() -> Any:
         lstrip_blocks=True,
         undefined=StrictUndefined,
     )
-    environment.filters |= {"moment": clock, "quoted": quoted, "size": size, "spoken": spoken}
+    environment.filters |= {"moment": utc_text, "quoted": quoted, "size": size, "spoken": spoken}
     return environment.get_template("run_page.html.jinja")
 
 

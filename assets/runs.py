@@ -51,7 +51,7 @@ from lockstep.assets.table_news import (
     structure_news,
     written_event,
 )
-from lockstep.pipeline.check import pause_from_now
+from lockstep.pipeline.check import longest_pause_from_now
 from lockstep.pipeline.ports.ledger import content_of, contents_of
 from lockstep.pipeline.run.context import StepProgress
 from lockstep.pipeline.run.reports import MergeReport, TableMerge
@@ -128,7 +128,7 @@ def run_assets(
         metadata={"tables": ", ".join(source.section.tables)},
     )
 
-    pause = pause_from_now(source.schedule)
+    pause = longest_pause_from_now(source.schedule)
     freshness: dg.FreshnessPolicy | None = None
     if pause is not None:
         windows = {"fail_window": _FAILED * pause, "warn_window": _LATE * pause}
@@ -179,14 +179,14 @@ def _capture(
 ) -> dg.MaterializeResult[Any]:
     with failing():
         report = capture_step(session)
-    work, began = session.workplace(), session.record.began
+    work, began = session.workplace(), session.record.began_at
     assert began is not None, "the step records when it began"
     if report.batch is not None:
         events = content_of(work.ledger, names.source, report.batch).events
         for event in structure_news(names, work, events):
             context.log_event(event)
     note_tables(context, settings, names, work)
-    metadata = captured_metadata(report, began) | requests_metadata(session.requests())
+    metadata = captured_metadata(report, began) | requests_metadata(session.count_new_requests())
     return dg.MaterializeResult(metadata=metadata)
 
 
@@ -194,10 +194,10 @@ def _merge(
     context: dg.AssetExecutionContext, settings: Settings, names: SourceNames, session: RunSession
 ) -> dg.MaterializeResult[Any]:
     report = merge_and_log(context, settings, names, session, only=None)
-    changed = {merge.table for merge in report.merged}
+    changed = {merge.table for merge in report.merges}
     note_tables(context, settings, names, session.workplace(), changed)
-    check_keys(context, names, session.workplace(), report.merged)
-    metadata = merged_metadata(report) | requests_metadata(session.requests())
+    check_keys(context, names, session.workplace(), report.merges)
+    metadata = merged_metadata(report) | requests_metadata(session.count_new_requests())
     return dg.MaterializeResult(metadata=metadata)
 
 
@@ -207,23 +207,23 @@ def _acknowledge(
     with failing():
         report = acknowledge_step(session)
     work = session.workplace()
-    if report.held:
-        context.log.warning(f"not acknowledged: {held_sentence(report.held)}")
+    if report.waiting_tables:
+        context.log.warning(f"not acknowledged: {held_sentence(report.waiting_tables)}")
     now = work.clock()
     facts, lag, room = log_seen(work, now)
     if facts is not None:
         context.log_event(log_observation(names.log, facts, lag, room))
-    if report.acknowledged:
+    if report.acknowledged_batches:
         note_tables(context, settings, names, work)
-    if not report.held:
-        note_coverage(context, settings, work, session.record.covered)
-    metadata = acknowledged_metadata(report, now, session.record.merged)
-    if session.record.registered is not None:
-        metadata["catalog"] = "; ".join(session.record.registered.lines()) or "nothing to do"
-    if report.acknowledged:
+    if not report.waiting_tables:
+        note_coverage(context, settings, work, session.record.covered_until)
+    metadata = acknowledged_metadata(report, now, session.record.merge_report)
+    if session.record.catalog_report is not None:
+        metadata["catalog"] = "; ".join(session.record.catalog_report.lines()) or "nothing to do"
+    if report.acknowledged_batches:
         page = keep_page_of_run(settings, work, session.run_id)
         metadata |= {} if page is None else {"report": dg.MetadataValue.path(page)}
-    metadata |= distance_metadata(lag, room) | requests_metadata(session.requests())
+    metadata |= distance_metadata(lag, room) | requests_metadata(session.count_new_requests())
     with failing():
         require_no_stop(session)
     # The data version changes only if a batch was acknowledged: assets that depend on
@@ -378,7 +378,7 @@ def sessions_resource(
                 record=run_record,
                 until=_until(run.tags),
                 in_dagster=True,
-                refusal=lambda error: disk_full_error(error, [Path(tempfile.gettempdir())]),
+                translate_error=lambda error: disk_full_error(error, [Path(tempfile.gettempdir())]),
                 on_wait=on_wait,
                 on_release=on_release,
                 on_captured=on_captured(run_record),

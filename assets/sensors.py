@@ -26,11 +26,11 @@ from lockstep.assets.notices import look_at, tell, trouble_sentence
 from lockstep.assets.other_runs import OtherRuns, Reported
 from lockstep.assets.run_events import tell_of_dead
 from lockstep.assets.runs import OpenSite
-from lockstep.pipeline.check import pause_from_now
-from lockstep.pipeline.run.context import Unwatched
+from lockstep.pipeline.check import longest_pause_from_now
+from lockstep.pipeline.run.context import SilentProgress
 from lockstep.pipeline.run.status.status import log_seen
 from lockstep.pipeline.status.facts import Headroom, Lag
-from lockstep.pipeline.status.verdict import State, Verdict, at_risk, clock
+from lockstep.pipeline.status.verdict import State, Verdict, risk_verdict, utc_text
 from lockstep.pipeline.values.decisions import LeaseView
 from lockstep.pipeline.values.errors import LockstepError
 from lockstep.resources.config import Settings
@@ -95,7 +95,7 @@ def attention_sensor(
                     now[source.name] = before[source.name]
                 if not verdict.needs_a_person:
                     continue
-                now[source.name] = verdict.trouble
+                now[source.name] = verdict.trouble_key
                 troubles.append(trouble_sentence(source.name, verdict))
                 if before.get(source.name) != now[source.name]:
                     context.log.warning(troubles[-1])
@@ -199,7 +199,10 @@ def other_runs_sensor(
                 if (room := MOST - len(events)) <= 0:
                     break
                 try:
-                    work, consumers = adapters.workplace(name, Unwatched()), adapters.consumers()
+                    work, consumers = (
+                        adapters.workplace(name, SilentProgress()),
+                        adapters.consumers(),
+                    )
                     runs = OtherRuns(
                         log=context.log,
                         instance=context.instance,
@@ -260,7 +263,7 @@ def why_busy(source: str, lease: LeaseView | None) -> str | None:
         return None
     run = f", run {lease.dagster_run}" if lease.dagster_run else ""
     return (
-        f"{source} is being worked on by {lease.holder}{run}, since {clock(lease.taken_at)}; "
+        f"{source} is being worked on by {lease.holder}{run}, since {utc_text(lease.taken_at)}; "
         "the next tick tries again."
     )
 
@@ -279,9 +282,9 @@ def traffic_sensor(source: SourceSettings, open_site: OpenSite) -> dg.SensorDefi
                 return dg.SkipReason(busy)
             if ledger.cursors(name).acknowledged is None:
                 return dg.SkipReason(f"A person must start the first run of {name}.")
-            work = adapters.workplace(name, Unwatched())
+            work = adapters.workplace(name, SilentProgress())
             _, lag, room = log_seen(work, work.clock())
-        why = why_now(name, trigger, lag, room, pause_from_now(source.schedule))
+        why = why_now(name, trigger, lag, room, longest_pause_from_now(source.schedule))
         if why is None:
             return dg.SkipReason(f"Too little was written to the log of {name}.")
         return dg.RunRequest(tags={SOURCE_TAG: name, "lockstep/reason": why})
@@ -302,7 +305,7 @@ def why_now(
     unread = lag.log_bytes
     if unread == 0:
         return None
-    if room is not None and at_risk(source, room, pause) is not None:
+    if room is not None and risk_verdict(source, room, pause) is not None:
         return "the log may be purged soon"
     if trigger.bytes is not None and unread is not None and unread >= trigger.bytes:
         return f"{unread} bytes of log"

@@ -67,8 +67,8 @@ def standings_of(work: Workplace) -> dict[TableName, TableStanding]:
     ledger, source = work.ledger, work.source.name
     return table_standings(
         ledger.table_states(source),
-        partial=ledger.partial(source),
-        loading=[load.progress for load in ledger.open_loads(source)],
+        extents=ledger.partial(source),
+        loads=[load.progress for load in ledger.open_loads(source)],
         gaps=ledger.gaps(source),
         proofs=ledger.proofs(source),
         uncleared_values=ledger.uncleared_values(source),
@@ -192,7 +192,7 @@ def written_event(
     comments of the columns."""
     parts = [part for content in contents for part in (*content.segments, content.snapshot)]
     size = sum(file.size for part in parts if part for file in part.files)
-    version = work.ledger.schema_version(work.source.name, merge.table, merge.shows)
+    version = work.ledger.schema_version(work.source.name, merge.table, merge.shown_version)
     return materialization(names, merge, lake, work.clock(), end, size, version, comments)
 
 

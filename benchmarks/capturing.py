@@ -29,7 +29,7 @@ class Captured:
 def main() -> None:
     """Capture once."""
     from lockstep.pipeline.run.capture import capture
-    from lockstep.pipeline.run.context import Unwatched
+    from lockstep.pipeline.run.context import SilentProgress
     from lockstep.resources.adapters import Adapters
     from lockstep.resources.config import load_settings
     from tests.twins.lake import MemoryLake
@@ -38,7 +38,7 @@ def main() -> None:
     settings = load_settings(Path("lockstep.toml"))
     with Adapters(settings, on_warning=lambda text: print(text, file=sys.stderr)) as adapters:
         work = replace(
-            adapters.workplace("bench", Unwatched()), mirrors=MemoryMirrors(MemoryLake())
+            adapters.workplace("bench", SilentProgress()), mirrors=MemoryMirrors(MemoryLake())
         )
         with work.ledger.lock("bench", "benchmark", None) as lease:
             clock = process_time()

@@ -22,7 +22,7 @@ from benchmarks.floor import PLAIN
 from benchmarks.resident import highest_resident_size
 from demo.mysql_search import find_mysql
 from demo.mysqld import RunningMySql, mysql_server
-from lockstep.pipeline.run.context import Unwatched, Workplace
+from lockstep.pipeline.run.context import SilentProgress, Workplace
 from lockstep.pipeline.values.position import Coordinates
 from lockstep.resources.adapters import Adapters
 from lockstep.resources.config import load_settings
@@ -102,7 +102,7 @@ class Ground:
         project = self.project(name, tables)
         with Adapters(load_settings(project / "lockstep.toml"), on_warning=print) as adapters:
             mirrors = MemoryMirrors(MemoryLake())
-            yield replace(adapters.workplace("bench", Unwatched()), mirrors=mirrors), project
+            yield replace(adapters.workplace("bench", SilentProgress()), mirrors=mirrors), project
 
     def run(self, folder: Path) -> tuple[float, dict[str, Any]]:
         """Run `lockstep run` in a new process; return wall seconds and its report."""

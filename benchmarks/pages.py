@@ -146,6 +146,6 @@ def _merge(number: int) -> TableMerge:
         first_batch=1,
         last_batch=1,
         columns=_COLUMNS,
-        shows=1,
+        shown_version=1,
         size=MirrorSize(1_000, 2, 50_000),
     )

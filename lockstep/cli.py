@@ -53,25 +53,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
         log = JsonLog()
         try:
             parsed = parse(words)
-            file = getattr(parsed, "config", None) or os.environ.get("LOCKSTEP_CONFIG")
-            config = Path(file or "lockstep.toml").absolute()
-            as_json = getattr(parsed, "log_format", "text") == "json"
-            log.open(streams.people if as_json else None, getattr(parsed, "log_file", None))
+            path = getattr(parsed, "config", None) or os.environ.get("LOCKSTEP_CONFIG")
+            config = Path(path or "lockstep.toml").absolute()
+            logs_json = getattr(parsed, "log_format", "text") == "json"
+            log.open(streams.messages if logs_json else None, getattr(parsed, "log_file", None))
             context = CommandContext(config, streams, wants_json, signals.raise_if_caught, log)
             outcome = _perform(parsed, context)
         except LockstepError as error:
-            outcome = _refused(error, streams, log)
+            outcome = _report_refusal(error, streams, log)
         except KeyboardInterrupt:
-            outcome = _interrupted(signals.last, streams, log)
+            outcome = _report_interruption(signals.last_signal, streams, log)
         except (Exception, TableError) as error:  # noqa: BLE001 - the last line of defence
             from lockstep.resources.full_disk import disk_full_error
 
             state_folder = (config.parent if config else Path.cwd()) / ".lockstep"
-            full = disk_full_error(error, [state_folder, Path(tempfile.gettempdir())])
-            if full is not None:
-                outcome = _refused(full, streams, log)
+            disk_error = disk_full_error(error, [state_folder, Path(tempfile.gettempdir())])
+            if disk_error is not None:
+                outcome = _report_refusal(disk_error, streams, log)
             else:
-                outcome = _defect(error, words, config, streams, log)
+                outcome = _report_defect(error, words, config, streams, log)
         finally:
             log.close()
         if wants_json:
@@ -83,12 +83,12 @@ class CaughtSignals:
     """The last SIGINT or SIGTERM that this process received, or None."""
 
     def __init__(self) -> None:
-        self.last: signal.Signals | None = None
+        self.last_signal: signal.Signals | None = None
 
     def raise_if_caught(self) -> None:
         """Raise KeyboardInterrupt if a signal was caught: a library's callback may have
         swallowed the first KeyboardInterrupt."""
-        if self.last is not None:
+        if self.last_signal is not None:
             raise KeyboardInterrupt
 
 
@@ -102,7 +102,7 @@ def catch_signals() -> Iterator[CaughtSignals]:
         return
 
     def interrupt(number: int, _: FrameType | None) -> None:
-        caught.last = signal.Signals(number)
+        caught.last_signal = signal.Signals(number)
         raise KeyboardInterrupt
 
     # A shell starts jobs (`&`) with SIGINT ignored; Lockstep then ignores it, too.
@@ -139,31 +139,33 @@ def _perform(parsed: argparse.Namespace, context: CommandContext) -> Outcome:
     return Outcome(outcome.code, to_json(outcome.payload)) if context.wants_json else outcome
 
 
-def _refused(error: LockstepError, streams: Streams, log: JsonLog) -> Outcome:
+def _report_refusal(error: LockstepError, streams: Streams, log: JsonLog) -> Outcome:
     kind, code = type(error).__name__, error.recovery.exit_code
-    return _failed(streams, log, code, kind, error.message, error.hint)
+    return _report_failure(streams, log, code, kind, error.message, error.hint)
 
 
-def _interrupted(number: signal.Signals | None, streams: Streams, log: JsonLog) -> Outcome:
-    """Report the interruption. `number`: None if KeyboardInterrupt was raised without a
-    signal that we caught."""
-    terminated = number is signal.SIGTERM
-    kind = "Terminated" if terminated else "Interrupted"
-    code = exits.TERMINATED if terminated else exits.INTERRUPTED
+def _report_interruption(
+    last_signal: signal.Signals | None, streams: Streams, log: JsonLog
+) -> Outcome:
+    """Report the interruption. `last_signal`: None if KeyboardInterrupt was raised
+    without a signal that we caught."""
+    is_terminated = last_signal is signal.SIGTERM
+    kind = "Terminated" if is_terminated else "Interrupted"
+    code = exits.TERMINATED if is_terminated else exits.INTERRUPTED
     hint = "nothing is lost: the next run repairs what was begun"
-    return _failed(streams, log, code, kind, kind.lower(), hint)
+    return _report_failure(streams, log, code, kind, kind.lower(), hint)
 
 
-def _failed(
+def _report_failure(
     streams: Streams, log: JsonLog, code: int, kind: str, message: str, hint: str
 ) -> Outcome:
     log.write("error", message, kind=kind, hint=hint)
     if not log.replaces_text:
-        streams.people.write(f"{message}\nhint: {hint}\n")
+        streams.messages.write(f"{message}\nhint: {hint}\n")
     return Outcome(code, {"error": {"kind": kind, "message": message, "hint": hint}})
 
 
-def _defect(
+def _report_defect(
     error: BaseException,
     words: Sequence[str],
     config: Path | None,
@@ -178,10 +180,18 @@ def _defect(
     with suppress(OSError):
         report = write_report(folder, error, " ".join(words), _secrets(config), datetime.now(UTC))
         hint = f"send us {report}"
-    return _failed(streams, log, exits.DEFECT, "Defect", message, hint)
+    return _report_failure(streams, log, exits.DEFECT, "Defect", message, hint)
 
 
-_PACKAGES = ("lockstep", "dagster", "pyspark", "delta-spark", "deltalake", "pyarrow", "PyMySQL")
+_REPORTED_PACKAGES = (
+    "lockstep",
+    "dagster",
+    "pyspark",
+    "delta-spark",
+    "deltalake",
+    "pyarrow",
+    "PyMySQL",
+)
 
 
 def write_report(
@@ -196,7 +206,7 @@ def write_report(
         (
             f"`lockstep {command}`, {now:%Y-%m-%d %H:%M:%S} UTC",
             f"Python {platform.python_version()}, {platform.platform()}",
-            *(f"{name} {_version(name)}" for name in _PACKAGES),
+            *(f"{name} {_version(name)}" for name in _REPORTED_PACKAGES),
             "",
             "".join(traceback.format_exception(error)),
         )
@@ -225,8 +235,8 @@ def _secrets(config: Path | None) -> list[str]:
     secrets = []
     with suppress(LockstepError):
         settings = load_settings(config)
-        conf = settings.spark_conf()
-        secrets = [conf[key] for key in settings.sensitive_spark_keys()]
+        spark_conf = settings.spark_conf()
+        secrets = [spark_conf[key] for key in settings.sensitive_spark_keys()]
         if settings.ledger_dsn() != "embedded":
             secrets.append(settings.ledger_dsn())
         secrets += [source.password().reveal() for source in settings.sources]

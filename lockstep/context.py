@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from lockstep import exits
 from lockstep.grammar import UsageError
 from lockstep.pipeline.values.shown import shown
-from lockstep.streams import JsonLog, LiveProgress, ProgressLines, Streams, bars_on
+from lockstep.streams import JsonLog, LiveProgress, ProgressLines, Streams, progress_bars
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -52,14 +52,14 @@ class CommandContext:
     log: JsonLog = field(default_factory=JsonLog)
 
     @cached_property
-    def console(self) -> Console:
+    def message_console(self) -> Console:
         """Standard error, for progress and notes."""
-        return _console(self.streams.people)
+        return _make_console(self.streams.messages)
 
     @cached_property
-    def page(self) -> Console:
+    def answer_console(self) -> Console:
         """Standard output, for the answer."""
-        return _console(self.streams.answer)
+        return _make_console(self.streams.answer)
 
     @cached_property
     def settings(self) -> Settings:
@@ -82,7 +82,7 @@ class CommandContext:
             )
         return sources[0]
 
-    def source_of(self, adapters: Adapters, name: str | None, table: TableName) -> str:
+    def source_with_table(self, adapters: Adapters, name: str | None, table: TableName) -> str:
         """Return the one source that has captured the table. Raise `NothingMatches` if
         no source has, and `UsageError` if several have."""
         from lockstep.pipeline.run.status.schema_history import unknown_table
@@ -91,8 +91,8 @@ class CommandContext:
         states = {source.name: ledger.table_states(source.name) for source in self.sources(name)}
         sources = [source for source, tables in states.items() if table in tables]
         if not sources:
-            tables = [known for tables in states.values() for known in tables]
-            raise unknown_table(table, tables, "the lake")
+            captured_tables = [captured for tables in states.values() for captured in tables]
+            raise unknown_table(table, captured_tables, "the lake")
         if len(sources) > 1:
             raise UsageError(
                 f"Several sources have a table {table}: {', '.join(sources)}.",
@@ -127,15 +127,15 @@ class CommandContext:
         if not self.wants_json:
             if isinstance(renderable, str):
                 renderable = shown(renderable, keep="\n\t")
-            self.page.print(renderable, markup=False, width=width)
+            self.answer_console.print(renderable, markup=False, width=width)
 
     def note(self, sentence: str) -> None:
         """Print a warning on standard error, also with `--json`."""
         self.log.write("warning", sentence)
         if not self.log.replaces_text:
-            self.console.print(shown(sentence, keep="\n\t"), markup=False)
+            self.message_console.print(shown(sentence, keep="\n\t"), markup=False)
 
-    def refused(self, source: str, error: LockstepError) -> tuple[int, dict[str, Any]]:
+    def report_error(self, source: str, error: LockstepError) -> tuple[int, dict[str, Any]]:
         """Print the error of one source; return its exit code and its object in
         `--json`."""
         self.note(f"{source}: {error.message}\nhint: {error.hint}")
@@ -149,17 +149,17 @@ class CommandContext:
         if self.log.replaces_text:
             yield log_lines
             return
-        with bars_on(self.console) as bars:
+        with progress_bars(self.message_console) as bars:
             yield LiveProgress(bars, source, log_lines)
 
 
-def _console(stream: TextIO) -> Console:
+def _make_console(stream: TextIO) -> Console:
     from rich.console import Console
 
-    class Page(Console):
+    class PipeConsole(Console):
         def on_broken_pipe(self) -> None:
             """Print nothing more, but let the command finish: a reader such as `head`
             closed the pipe."""
             self.quiet = True
 
-    return Page(file=stream, highlight=False, soft_wrap=True)
+    return PipeConsole(file=stream, highlight=False, soft_wrap=True)

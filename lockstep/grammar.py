@@ -78,10 +78,10 @@ def _require_known_command(arguments: Sequence[str]) -> None:
 # A line declares an option: its name, its value, its text in `--help`. The value is
 # followed by `*`, `+` or `?` as in a regular expression if it can be repeated or left
 # out, and by `!` if the option is required. Options that begin with `|` exclude each
-# other. `@name` inserts the lines of `_SHARED`. Wherever a value is a PLACE, `--help`
-# ends with `_PLACES`.
+# other. `@name` inserts the lines of `_SHARED_OPTIONS`. Wherever a value is a PLACE,
+# `--help` ends with `_PLACES_HELP`.
 
-_GLOBAL: Final = """\
+_GLOBAL_OPTIONS: Final = """\
 --config FILE   the configuration file (default: $LOCKSTEP_CONFIG, else ./lockstep.toml)
 --json          print the answer as one JSON object on standard output
 --log-format {text,json}  print progress, notes and errors on standard error as text (default) or
@@ -90,7 +90,7 @@ _GLOBAL: Final = """\
 """
 """The options that stand before or after any command."""
 
-_PLACES: Final = """\
+_PLACES_HELP: Final = """\
 PLACE, a place in MySQL's log, is one of:
   2026-11-01T06:00:00Z                a moment, in UTC or with an offset (…T08:00:00+02:00)
   binlog.000012:4567                  a log file and an offset in it
@@ -100,7 +100,7 @@ PLACE, a place in MySQL's log, is one of:
   earliest, latest                    the beginning and the end of the log
 """
 
-_SHARED: Final = {
+_SHARED_OPTIONS: Final = {
     "source": "--source NAME  only this source (default: all sources)",
     "one-source": "--source NAME  the source; needed if there are several",
     "author": "--author NAME  who decides this (default: the name of your account)",
@@ -343,55 +343,58 @@ def _number_of_rows(text: str) -> int:
     return int(text)
 
 
-_LIST: Final = {"action": "extend", "default": []}
+_REPEATABLE: Final = {"action": "extend", "default": []}
 
-_SETTINGS: Final[Mapping[str, Mapping[str, Any]]] = {
+_FURTHER_ARGUMENTS: Final[Mapping[str, Mapping[str, Any]]] = {
     "--port": {"type": int, "default": 3306},
     "--lake": {"default": "lake"},
     "--ledger": {"default": "embedded"},
     "--back-to": {"type": int},
     "--sample": {"type": _number_of_rows},
-    "--tables": _LIST,
-    "--exclude": _LIST,
+    "--tables": _REPEATABLE,
+    "--exclude": _REPEATABLE,
     "--rename": {"action": "append", "default": []},
     "--with": {"action": "append", "default": [], "dest": "extra"},
-    "--from": {"dest": "since"},
-    "--to": {"dest": "until"},
+    "--from": {"dest": "from_"},
 }
 """Further arguments of `add_argument`, which the lines above cannot express."""
 
-_OPTION: Final = re.compile(r"(\| )?([\w-]+)(?: (?:\{(.+)\}|([\w=]+))([*+?!]?))? {2,}(.+)")
+_OPTION_LINE: Final = re.compile(r"(\| )?([\w-]+)(?: (?:\{(.+)\}|([\w=]+))([*+?!]?))? {2,}(.+)")
 
 
-def _add(parser: Any, text: str, **defaults: Any) -> None:
+def _add_options(parser: Any, text: str, **defaults: Any) -> None:
     """Add the options that the text declares to a parser, or to a group of one.
     `defaults`: further arguments of each `add_argument`."""
-    exclusive: Any = None
+    exclusive_group: Any = None
     for line in re.sub(r"\n +", " ", text).splitlines():
         if line.startswith("@"):
-            _add(parser, _SHARED[line.removeprefix("@")], **defaults)
+            _add_options(parser, _SHARED_OPTIONS[line.removeprefix("@")], **defaults)
             continue
-        match = _OPTION.fullmatch(line)
+        match = _OPTION_LINE.fullmatch(line)
         assert match, line
-        excludes, name, choices, metavar, sign, help_text = match.groups()
-        settings: dict[str, Any] = {"help": help_text, **_SETTINGS.get(name, {}), **defaults}
+        is_exclusive, name, choices, metavar, arity, help_text = match.groups()
+        settings: dict[str, Any] = {
+            "help": help_text,
+            **_FURTHER_ARGUMENTS.get(name, {}),
+            **defaults,
+        }
         if choices:
             settings["choices"] = tuple(choices.split(","))
         elif metavar:
             settings["metavar"] = metavar
         else:
             settings["action"] = "store_true"
-        if sign:
-            settings |= {"required": True} if sign == "!" else {"nargs": sign}
-        if excludes:
-            exclusive = exclusive or parser.add_mutually_exclusive_group()
-        (exclusive if excludes else parser).add_argument(name, **settings)
+        if arity:
+            settings |= {"required": True} if arity == "!" else {"nargs": arity}
+        if is_exclusive:
+            exclusive_group = exclusive_group or parser.add_mutually_exclusive_group()
+        (exclusive_group if is_exclusive else parser).add_argument(name, **settings)
 
 
 @cache
 def make_parser() -> argparse.ArgumentParser:
     """Return the parser of all commands. It is built once, before processes are forked."""
-    shared: dict[str, Any] = {
+    parser_settings: dict[str, Any] = {
         "parents": [_global_options()],
         "allow_abbrev": False,
         "formatter_class": argparse.RawDescriptionHelpFormatter,
@@ -400,18 +403,18 @@ def make_parser() -> argparse.ArgumentParser:
         prog="lockstep",
         description="Keeps Delta Lake tables equal to MySQL tables, in bounded runs.",
         epilog="Type lockstep COMMAND --help for a command's options.",
-        **shared,
+        **parser_settings,
     )
     parser.add_argument("--version", nargs=0, action=_Version, help="print the version and exit")
     commands = parser.add_subparsers(
         dest="command", title="commands", metavar="COMMAND", required=True
     )
     for name, (purpose, options) in _COMMANDS.items():
-        epilog = _PLACES if "PLACE" in options or "@until" in options else None
+        epilog = _PLACES_HELP if "PLACE" in options or "@until" in options else None
         description = f"{fill(purpose)}."
-        _add(
+        _add_options(
             commands.add_parser(
-                name, help=purpose, description=description, epilog=epilog, **shared
+                name, help=purpose, description=description, epilog=epilog, **parser_settings
             ),
             options,
         )
@@ -421,7 +424,7 @@ def make_parser() -> argparse.ArgumentParser:
 def _global_options() -> _Parser:
     parser = _Parser(add_help=False)
     group = parser.add_argument_group("options of every command")
-    _add(group, _GLOBAL, default=argparse.SUPPRESS)
+    _add_options(group, _GLOBAL_OPTIONS, default=argparse.SUPPRESS)
     return parser
 
 
@@ -444,7 +447,7 @@ def place_argument(text: str, option: str, command: str) -> Place:
         raise UsageError(f"{option}: {error}.", hint=f"`lockstep {command} --help`") from None
 
 
-def table_name(text: str) -> TableName:
+def parse_table_name(text: str) -> TableName:
     """Return a text such as `shop.orders` as a name, divided at the first dot. Raise
     `UsageError` if it has no dot."""
     database, _, name = text.partition(".")
@@ -453,14 +456,14 @@ def table_name(text: str) -> TableName:
     return TableName(database, name)
 
 
-def author(arguments: argparse.Namespace) -> str:
+def author_of(arguments: argparse.Namespace) -> str:
     """Return who gives an order that is recorded: `--author`, else the name of this
     account."""
     name: str | None = arguments.author
     return name or getpass.getuser()
 
 
-def reason(arguments: argparse.Namespace) -> str:
+def reason_of(arguments: argparse.Namespace) -> str:
     """Return `--reason`, or "" if it was left out. Raise `UsageError` if it is blank."""
     text: str | None = arguments.reason
     if text is not None and not text.strip():

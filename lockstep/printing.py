@@ -14,18 +14,18 @@ from lockstep.pipeline.values.shown import NAMED, listed, shown
 if TYPE_CHECKING:
     from lockstep.pipeline.mirror.merging import ChangelogOrigin
     from lockstep.pipeline.replay.rows import ReplayDifference
-    from lockstep.pipeline.run.reports import RowDifference, TableDifference
+    from lockstep.pipeline.run.reports import RowDifference, TableComparison
 
 
-def difference_lines(table: TableDifference) -> Iterator[str]:
+def difference_lines(table: TableComparison) -> Iterator[str]:
     """Yield lines with the first rows that differ between MySQL and the lake, and one
-    with the number of the others."""
-    count = table.differing
+    with the number of further rows."""
+    count = table.differing_rows
     sides = {"MySQL": "source", "the lake": "lake"}
-    yield from row_lines(table.rows, count, sides, prefix=f"{table.table}: ")
+    yield from differing_row_lines(table.rows, count, sides, prefix=f"{table.table}: ")
 
 
-def row_lines(
+def differing_row_lines(
     rows: Sequence[RowDifference] | Sequence[ReplayDifference],
     count: int,
     sides: Mapping[str, str],
@@ -34,10 +34,10 @@ def row_lines(
     indent: str = "  ",
 ) -> Iterator[str]:
     """Yield lines with the first of the rows that differ, and one with the number of
-    the others. `count`: the number of all rows that differ, which can be more than
-    `rows` has. `sides`: each side's name → the attribute of a row with that side's
+    further rows. `count`: the number of all rows that differ, of which `rows` may have
+    only the first. `sides`: each side's name → the attribute of a row with that side's
     values, which are None unless requested."""
-    for row in rows[:_ROWS]:
+    for row in rows[:_MAX_ROWS]:
         columns = f" ({', '.join(row.columns)})" if row.columns else ""
         yield f"{prefix}{row.kind}: {row.key}{columns}"
         for side, attribute in sides.items():
@@ -45,12 +45,12 @@ def row_lines(
             if values:
                 pairs = ", ".join(f"{name}={value}" for name, value in values.items())
                 yield f"{indent}{side}: {pairs}"
-    more = count - len(rows[:_ROWS])
+    more = count - len(rows[:_MAX_ROWS])
     if more > 0:
         yield f"{prefix}{more:,} more"
 
 
-def partial_lines(tables: Sequence[Extent]) -> Iterator[str]:
+def partial_table_lines(tables: Sequence[Extent]) -> Iterator[str]:
     """Yield lines about the missing rows of tables that are only partly in the lake.
     Tables with the same sentence share a line."""
     by_sentence: dict[str, list[Extent]] = {}
@@ -61,7 +61,7 @@ def partial_lines(tables: Sequence[Extent]) -> Iterator[str]:
         yield f"    hint: {extents[0].hint}"
 
 
-def show_stopped(context: CommandContext, tables: Sequence[StoppedTable]) -> None:
+def show_stopped_tables(context: CommandContext, tables: Sequence[StoppedTable]) -> None:
     """Print stopped tables. Tables that stopped at the same place for the same reason
     share a line."""
     groups: dict[tuple[str, str, str], list[StoppedTable]] = {}
@@ -69,21 +69,21 @@ def show_stopped(context: CommandContext, tables: Sequence[StoppedTable]) -> Non
         groups.setdefault((STOPPED_BY_WORDS[table.by], table.position, table.reason), []).append(
             table
         )
-    for (who, position, reason), quarantines in groups.items():
-        verb = "is" if len(quarantines) == 1 else "are"
-        table_names = listed([quarantine.table for quarantine in quarantines])
-        context.say(f"{table_names} {verb} stopped by {who} at {position}: {reason}")
-        hints = list(dict.fromkeys(quarantine.hint for quarantine in quarantines))
+    for (stopped_by, position, reason), group in groups.items():
+        verb = "is" if len(group) == 1 else "are"
+        table_names = listed([table.table for table in group])
+        context.say(f"{table_names} {verb} stopped by {stopped_by} at {position}: {reason}")
+        hints = list(dict.fromkeys(table.hint for table in group))
         if len(hints) > NAMED:
             hints[NAMED:] = [f"{len(hints) - NAMED} more: `lockstep status` shows all of them"]
         for hint in hints:
             context.say(f"  hint: {hint}")
 
 
-_ROWS = 20
+_MAX_ROWS = 20
 """Number of differing rows that are printed for each table; JSON has more of them."""
 
-_BETWEEN = 3
+_COLUMN_GAP = 3
 """Number of characters between two columns."""
 
 
@@ -108,10 +108,10 @@ def show_table(
         numeric = all(cell.replace(",", "").isdigit() for cell in cells)
         longest = max(cell_len(word) for cell in (head, *cells) for word in cell.split() or [""])
         table.add_column(head, justify="right" if numeric else "left", min_width=longest)
-        width += longest + _BETWEEN
+        width += longest + _COLUMN_GAP
     for row in rows:
         table.add_row(*map(Text, row))
-    context.show(table, width=max(context.page.width, width))
+    context.show(table, width=max(context.answer_console.width, width))
 
 
 def _cell(value: object) -> str:
@@ -120,10 +120,9 @@ def _cell(value: object) -> str:
     return "" if value is None else str(value)
 
 
-def counted(count: int, thing: str, things: str = "") -> str:
-    """Return `1 row` or `2,000 rows`. `things`: the plural, if it is not `thing` and an
-    s."""
-    return f"{count:,} {thing if count == 1 else things or f'{thing}s'}"
+def pluralize(count: int, singular: str, plural: str = "") -> str:
+    """Return `1 row` or `2,000 rows`. `plural`: if it is not the singular and an s."""
+    return f"{count:,} {singular if count == 1 else plural or f'{singular}s'}"
 
 
 def origin_values(origin: ChangelogOrigin) -> dict[str, Any]:
@@ -131,15 +130,15 @@ def origin_values(origin: ChangelogOrigin) -> dict[str, Any]:
     MySQL. `base`: the earlier version to which changes are applied, or None for an
     empty table. `batches`: the changelog's batches with these changes. `row_images`:
     the number of row images in them."""
-    names = "mirror", "delta_version", "last_batch as batch"
+    base_keys = "mirror", "delta_version", "last_batch as batch"
     return {
-        "base": origin.base and attributes(origin.base, *names),
+        "base": origin.base and attributes(origin.base, *base_keys),
         "batches": [part.batch for part in origin.parts],
         "row_images": origin.images,
     }
 
 
-def lines(pairs: Mapping[str, str]) -> str:
+def align_pairs(pairs: Mapping[str, str]) -> str:
     """Return one text with a line `name  value` for each pair, in which the values are
     aligned."""
     width = max(map(len, pairs), default=0)

@@ -19,7 +19,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from lockstep.grammar import table_name
+from lockstep.grammar import parse_table_name
 from lockstep.pipeline.mirror.delivered import (
     DeliveredTable,
     Generation,
@@ -209,7 +209,7 @@ def read_changelog(source: str, table: str, *, config: str | Path = CONFIG) -> W
     each change exactly once uses a consumer (`lockstep.consume`) instead.
     """
     with _open_site(source, config) as (adapters, lake):
-        return whole_changelog(adapters.ledger(), lake, source, table_name(table))
+        return whole_changelog(adapters.ledger(), lake, source, parse_table_name(table))
 
 
 def whole_changelog(
@@ -396,6 +396,6 @@ class ChangelogDelivery:
             self._site.ledger(),
             self._delivery,
             self._segments,
-            table_name(table),
+            parse_table_name(table),
             incomplete=incomplete,
         )

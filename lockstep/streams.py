@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Streams:
-    """`answer` is standard output, `people` is standard error."""
+    """`answer` is standard output, `messages` is standard error."""
 
-    people: TextIO
+    messages: TextIO
     answer: TextIO
 
     def write_json(self, payload: Mapping[str, Any]) -> None:
@@ -43,7 +43,7 @@ class Streams:
 
 
 @contextmanager
-def writing(subject: str, path: str | Path, option: str) -> Iterator[None]:
+def file_errors(subject: str, path: str | Path, option: str) -> Iterator[None]:
     """Raise `ConfigurationError` if the file that an option names cannot be written."""
     try:
         yield
@@ -61,22 +61,22 @@ def open_streams() -> Iterator[Streams]:
     the answer."""
     sys.stdout.flush()
     sys.stderr.flush()
-    stdout = os.dup(1)
-    with _opened(os.dup(1)) as answer, _opened(os.dup(2)) as people:
+    original_stdout = os.dup(1)
+    with _text_stream(os.dup(1)) as answer, _text_stream(os.dup(2)) as messages:
         os.dup2(2, 1)
         try:
             with redirect_stdout(sys.stderr):
-                yield Streams(people, answer)
+                yield Streams(messages, answer)
         finally:
             sys.stdout.flush()
-            os.dup2(stdout, 1)
-            os.close(stdout)
+            os.dup2(original_stdout, 1)
+            os.close(original_stdout)
 
 
 @contextmanager
-def _opened(descriptor: int) -> Iterator[TextIO]:
-    """Yield a line-buffered text stream. A reader such as `head` may close the pipe
-    early."""
+def _text_stream(descriptor: int) -> Iterator[TextIO]:
+    """Yield a line-buffered text stream. Its end ignores that the reader of the pipe,
+    such as `head`, has closed it."""
     stream = os.fdopen(descriptor, "w", 1, encoding="utf-8", errors="backslashreplace")
     try:
         yield stream
@@ -87,13 +87,13 @@ def _opened(descriptor: int) -> Iterator[TextIO]:
 
 # -- reports while a command works --------------------------------------------------------------
 
-_FILE_SIZE: Final = 10 << 20
+_LOG_FILE_BYTES: Final = 10 << 20
 """Size in bytes at which the log file is rotated."""
 
-_FILES: Final = 5
+_OLD_LOG_FILES: Final = 5
 """Number of older log files that are kept."""
 
-_SECONDS: Final = 10.0
+_PAUSE_SECONDS: Final = 10.0
 """Shortest time between two lines about the same step and table."""
 
 
@@ -115,10 +115,10 @@ class JsonLog:
         if file is not None:
             from logging.handlers import RotatingFileHandler
 
-            with writing("The log", file, "--log-file"):
+            with file_errors("The log", file, "--log-file"):
                 self._handlers.append(
                     RotatingFileHandler(
-                        file, maxBytes=_FILE_SIZE, backupCount=_FILES, encoding="utf-8"
+                        file, maxBytes=_LOG_FILE_BYTES, backupCount=_OLD_LOG_FILES, encoding="utf-8"
                     )
                 )
 
@@ -141,22 +141,22 @@ class ProgressLines:
 
     def __init__(self, log: JsonLog, source: str, clock: Callable[[], float] = monotonic) -> None:
         self._log, self._source, self._clock = log, source, clock
-        self._last_lines: dict[tuple[str, object], float] = {}
+        self._last_line_times: dict[tuple[str, object], float] = {}
 
     def tell(self, step: StepProgress) -> None:
         now, name = self._clock(), step.step
         message = "merged" if name == "merge" else name
         for figures in step.figures:
             subject = name, figures.get("table")
-            if now - self._last_lines.get(subject, float("-inf")) >= _SECONDS:
-                self._last_lines[subject] = now
+            if now - self._last_line_times.get(subject, float("-inf")) >= _PAUSE_SECONDS:
+                self._last_line_times[subject] = now
                 self._log.write("info", message, source=self._source, step=name, **figures)
 
     def note(self, sentence: str) -> None:
         self._log.write("warning", sentence, source=self._source)
 
 
-def bars_on(console: Console) -> Progress:
+def progress_bars(console: Console) -> Progress:
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
     return Progress(

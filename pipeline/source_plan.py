@@ -180,8 +180,8 @@ class SourcePlan:
         return Shaping(
             cache(self.shape_rules_of),
             key,
-            hides=self.shaped,
-            captured=self.patterns.matches,
+            has_rules=self.shaped,
+            is_captured=self.patterns.matches,
         )
 
     @property

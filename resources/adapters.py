@@ -182,10 +182,10 @@ class Adapters:
             changelog=lake.changelog,
             mirrors=lake.mirrors,
             claims=lake.claims,
-            requests=lake.requests_since_now(),
+            count_requests=lake.requests_since_now(),
             progress=progress,
             clock=lambda: datetime.now(UTC),
-            registry=self.registry,
+            open_registry=self.registry,
             shaping=plan.shaping(key),
         )
 

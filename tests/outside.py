@@ -17,8 +17,8 @@ from lockstep.pipeline.run.agreement.lake_logs import changed_mirrors as changed
 from lockstep.pipeline.run.agreement.lake_logs import foreign_mirrors as foreign_mirrors
 from lockstep.pipeline.run.agreement.lake_logs import moved_changelogs as moved_changelogs
 from lockstep.pipeline.run.capture import capture as capture
+from lockstep.pipeline.run.context import SilentProgress as SilentProgress
 from lockstep.pipeline.run.context import StepProgress as StepProgress
-from lockstep.pipeline.run.context import Unwatched as Unwatched
 from lockstep.pipeline.run.context import Workplace as Workplace
 from lockstep.pipeline.run.merge import merge as merge
 from lockstep.pipeline.run.proof.verify_rows import verify as verify

@@ -15,8 +15,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from lockstep import exits
 from lockstep.context import CommandContext, Outcome
-from lockstep.pipeline.check import Finding, KeptMirror, SourceEvidence, pause_from_now, preflight
-from lockstep.pipeline.run.context import Unwatched
+from lockstep.pipeline.check import (
+    Finding,
+    KeptMirror,
+    SourceEvidence,
+    longest_pause_from_now,
+    preflight,
+)
+from lockstep.pipeline.run.context import SilentProgress
 from lockstep.pipeline.run.reshaping import versions_to_check
 from lockstep.pipeline.values.errors import (
     CatalogRefused,
@@ -28,7 +34,7 @@ from lockstep.pipeline.values.errors import (
     OperatorNeeded,
 )
 from lockstep.pipeline.values.shown import listed, shown
-from lockstep.printing import counted
+from lockstep.printing import pluralize
 from lockstep.resources.lake.store.paths import LakePath, ObjectPath
 
 if TYPE_CHECKING:
@@ -38,13 +44,13 @@ if TYPE_CHECKING:
     from lockstep.resources.adapters import Adapters
     from lockstep.resources.config import Settings, SourceSettings
 
-_START = "the next start"
+_START_SUBJECT = "the next start"
 
-_WIDTH: Final = 100
+_LINE_WIDTH: Final = 100
 _INDENT: Final = " " * 11
-_MARK: Final = {"ok": "  ok       ", "warning": "  warning  ", "refusal": "  refusal  "}
+_LINE_STARTS: Final = {"ok": "  ok       ", "warning": "  warning  ", "refusal": "  refusal  "}
 _LEVELS: Final = ("refusal", "warning", "ok")
-_HINTS: Final = 5
+_MAX_HINTS: Final = 5
 """Largest number of hints that are printed for a finding that many tables share."""
 
 
@@ -53,12 +59,12 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     payload: dict[str, Any] = {}
     with context.adapters() as adapters:
         machine = machine_findings(adapters, context.settings)
-        _show(context, "this machine", machine)
-        codes = [_code(machine)]
+        _show_findings(context, "this machine", machine)
+        codes = [_exit_code(machine)]
         for source in context.sources(arguments.source):
             findings = source_findings(adapters, context.settings, source)
-            _show(context, source.name, findings)
-            codes.append(_code(findings))
+            _show_findings(context, source.name, findings)
+            codes.append(_exit_code(findings))
             payload[source.name] = {"findings": findings}
     return Outcome(
         exits.most_serious(codes), {"machine": {"findings": machine}, "sources": payload}
@@ -69,17 +75,21 @@ def machine_findings(adapters: Adapters, settings: Settings) -> list[Finding]:
     """Check what a run needs besides the sources: the lake, Java with Delta's jars or a
     Spark elsewhere, and the configured services."""
     lake = settings.lake_path()
-    findings = [_tried("lake", lambda: _lake(lake))]
+    findings = [_try_check("lake", lambda: _check_lake(lake))]
     if not settings.has_spark_server:
-        findings = [_tried("java", _java), _tried("delta", lambda: _jars(lake)), *findings]
+        findings = [
+            _try_check("java", _check_java),
+            _try_check("delta", lambda: _check_jars(lake)),
+            *findings,
+        ]
     if settings.has_spark_server or settings.has_spark_cluster:
-        findings.append(_tried("spark", lambda: _spark(adapters, settings)))
+        findings.append(_try_check("spark", lambda: _check_spark(adapters, settings)))
     if settings.file.lineage is not None:
-        findings.append(_tried("lineage", lambda: _lineage(settings)))
+        findings.append(_try_check("lineage", lambda: _check_lineage(settings)))
     if settings.notify_references:
-        findings.append(_tried("notify", lambda: _notify(settings)))
+        findings.append(_try_check("notify", lambda: _check_notify(settings)))
     if settings.file.catalog is not None:
-        findings.append(_catalog(adapters))
+        findings.append(_catalog_finding(adapters))
     return findings
 
 
@@ -89,41 +99,45 @@ def source_findings(
     """Check the server, then the ledger, the tables and the lake. If the server refuses
     the connection, nothing else is checked, and no ledger is created. If only a
     privilege or a setting is wrong, the rest of the server is still checked."""
-    server = _tried("server", lambda: _server(adapters, source.name))
-    if server.error is not None and not isinstance(server.error, OperatorNeeded):
-        return [server]
-    ledger = None if server.error else _tried("ledger", lambda: _ledger(adapters, settings))
-    has_ledger = ledger is not None and ledger.error is None
+    server_finding = _try_check("server", lambda: _check_server(adapters, source.name))
+    server_error = server_finding.error
+    if server_error is not None and not isinstance(server_error, OperatorNeeded):
+        return [server_finding]
+    ledger_findings: list[Finding] = []
+    if server_error is None:
+        ledger_findings = [_try_check("ledger", lambda: _check_ledger(adapters, settings))]
+    has_ledger = any(finding.error is None for finding in ledger_findings)
     try:
         findings = _preflight(adapters, settings, source, has_ledger=has_ledger)
         if has_ledger:
-            work = adapters.workplace(source.name, Unwatched())
-            _note_tables(settings, work)
+            work = adapters.workplace(source.name, SilentProgress())
+            _update_catalogue(settings, work)
             findings = (*_lake_findings(work), *findings)
             if not any(finding.error for finding in findings):
                 findings = (*findings, next_start_finding(work))
     except LockstepError as error:
-        findings = (_refusal("source", error),)
+        findings = (_refusal_finding("source", error),)
     errors = {type(finding.error) for finding in findings}
     # A rule's refusal of the same kind says more: it names the missing GRANT.
-    first = [] if server.error and type(server.error) in errors else [server]
-    return [*first, *([ledger] if ledger else []), *findings]
+    server_findings = [] if server_error and type(server_error) in errors else [server_finding]
+    return [*server_findings, *ledger_findings, *findings]
 
 
 def _preflight(
     adapters: Adapters, settings: Settings, source: SourceSettings, *, has_ledger: bool
 ) -> tuple[Finding, ...]:
     server = adapters.server(source.name)
-    states = adapters.ledger().table_states(source.name) if has_ledger else {}
-    partial = adapters.ledger().partial(source.name) if has_ledger else ()
+    ledger = adapters.ledger() if has_ledger else None
+    states = {} if ledger is None else ledger.table_states(source.name)
+    partial = () if ledger is None else ledger.partial(source.name)
     plan = source.plan()
-    hashes = versions_to_check(adapters.ledger(), source.name, plan.patterns) if has_ledger else ()
+    versions = () if ledger is None else versions_to_check(ledger, source.name, plan.patterns)
     evidence = SourceEvidence(
         server.survey(),
         plan.patterns,
-        pause=pause_from_now(source.schedule),
+        pause=longest_pause_from_now(source.schedule),
         partial=partial,
-        mirrors=list(_mirrors(adapters, states.values())),
+        mirrors=list(_readable_mirrors(adapters, states.values())),
         keep=settings.version_retention(),
         reading=plan.snapshot,
         passes=plan.allowed_statements,
@@ -132,13 +146,13 @@ def _preflight(
         known=set(states),
         names=plan.mirrors,
         shaping=plan.shaping(settings.privacy_key()),
-        shaped=[*hashes],
+        shaped=[*versions],
     )
     return preflight(server, evidence, states)
 
 
-def _mirrors(adapters: Adapters, states: Iterable[TableState]) -> Iterator[KeptMirror]:
-    """Yield the mirrors that can be read. Other checks report unreadable mirrors."""
+def _readable_mirrors(adapters: Adapters, states: Iterable[TableState]) -> Iterator[KeptMirror]:
+    """Yield the mirrors that can be read. Other checks report the unreadable ones."""
     mirrors = adapters.lake().mirrors
     for state in states:
         with suppress(LakeUnavailable, MirrorRefused):
@@ -155,7 +169,7 @@ def next_start_finding(work: Workplace) -> Finding:
     try:
         start = next_start(work)
     except LockstepError as error:
-        return _refusal(_START, error)
+        return _refusal_finding(_START_SUBJECT, error)
     if start.gap_tables:
         hint = (
             f"`lockstep plan --source {work.source.name}` shows more; `lockstep start-at PLACE "
@@ -163,39 +177,39 @@ def next_start_finding(work: Workplace) -> Finding:
         )
         tables = ", ".join(start.gap_tables)
         sentence = f"{start_line(start)}; changes of {tables} before it may be missing"
-        return Finding("warning", _START, sentence, hint, topic=_START)
-    return Finding("ok", _START, start_line(start), topic=_START)
+        return Finding("warning", _START_SUBJECT, sentence, hint, topic=_START_SUBJECT)
+    return Finding("ok", _START_SUBJECT, start_line(start), topic=_START_SUBJECT)
 
 
-def _tried(subject: str, ask: Callable[[], str]) -> Finding:
-    """Return the sentence of `ask` as a finding, or the error that it raises as a
-    refusal."""
+def _try_check(subject: str, check: Callable[[], str]) -> Finding:
+    """Return the sentence that `check` returns as a finding, or the error that it raises
+    as a refusal."""
     try:
-        return Finding("ok", subject, ask())
+        return Finding("ok", subject, check())
     except LockstepError as error:
-        return _refusal(subject, error)
+        return _refusal_finding(subject, error)
 
 
-def _refusal(subject: str, error: LockstepError) -> Finding:
+def _refusal_finding(subject: str, error: LockstepError) -> Finding:
     return Finding("refusal", subject, error.message, error.hint, error)
 
 
-def _java() -> str:
+def _check_java() -> str:
     from lockstep.resources.lake.spark.java import require_java
 
     java = require_java(os.environ)
     return f"Java {java.major}, {java.program}"
 
 
-def _jars(lake: LakePath) -> str:
+def _check_jars(lake: LakePath) -> str:
     from lockstep.resources.lake.spark.jars import DELTA, S3, class_path, jars_folder
 
-    lists = (DELTA, S3) if isinstance(lake, ObjectPath) else (DELTA,)
+    lock_lists = (DELTA, S3) if isinstance(lake, ObjectPath) else (DELTA,)
     folder = jars_folder(sys.prefix)
-    return f"{sum(len(class_path(folder, list_)) for list_ in lists)} jars are set up"
+    return f"{sum(len(class_path(folder, lock_list)) for lock_list in lock_lists)} jars are set up"
 
 
-def _spark(adapters: Adapters, settings: Settings) -> str:
+def _check_spark(adapters: Adapters, settings: Settings) -> str:
     sentence = (
         f"{adapters.lake().prove()}; it sees the lake, and refuses a second and an outdated commit"
     )
@@ -204,24 +218,24 @@ def _spark(adapters: Adapters, settings: Settings) -> str:
     return sentence
 
 
-def _catalog(adapters: Adapters) -> Finding:
-    """Check the catalog. If it is down, that is only a warning: runs register mirrors
-    later."""
+def _catalog_finding(adapters: Adapters) -> Finding:
+    """Check the catalog. It is only a warning if the catalog is down, because runs then
+    register mirrors later."""
 
-    def ask() -> str:
+    def check() -> str:
         registry = adapters.registry()
         assert registry is not None, "there is a [catalog]"
         return registry.catalog.require_ready()
 
-    finding = _tried("catalog", ask)
+    finding = _try_check("catalog", check)
     if isinstance(finding.error, CatalogUnavailable | CatalogRefused):
         return Finding("warning", "catalog", f"{finding.sentence}; runs go on", finding.hint)
     return finding
 
 
-def _lake(path: LakePath) -> str:
+def _check_lake(path: LakePath) -> str:
     """Check that an object store refuses conflicting writes, or that the folder of a
-    local lake can be written (or its nearest existing parent). Nothing is left in the
+    local lake (or its nearest existing parent) can be written. Nothing is left in the
     lake."""
     if isinstance(path, ObjectPath):
         from lockstep.resources.lake.trial import require_conditional_writes
@@ -241,7 +255,7 @@ def _lake(path: LakePath) -> str:
     return f"{path}; mirrors need Delta readers that support deletion vectors"
 
 
-def _notify(settings: Settings) -> str:
+def _check_notify(settings: Settings) -> str:
     """Check that apprise understands each address, without sending anything."""
     from lockstep.resources.apprise.sending import require_address
 
@@ -250,7 +264,7 @@ def _notify(settings: Settings) -> str:
     return f"what needs a person is sent to {', '.join(settings.notify_references)}"
 
 
-def _lineage(settings: Settings) -> str:
+def _check_lineage(settings: Settings) -> str:
     """Check the settings without asking the backend, because a run does not depend on
     it."""
     from lockstep.resources.openlineage.sending import open_client
@@ -259,18 +273,18 @@ def _lineage(settings: Settings) -> str:
     return f"OpenLineage events are sent by the client's transport {kind!r}"
 
 
-def _server(adapters: Adapters, source: str) -> str:
+def _check_server(adapters: Adapters, source: str) -> str:
     facts = adapters.server(source).facts()
     return f"{facts.flavour} {facts.version}, {facts.server_uuid}, log ends at {facts.head}"
 
 
-def _ledger(adapters: Adapters, settings: Settings) -> str:
+def _check_ledger(adapters: Adapters, settings: Settings) -> str:
     adapters.ledger().require_writable()
     embedded = settings.ledger_dsn() == "embedded"
     return f"embedded, {settings.state_folder / 'ledger'}" if embedded else "your Postgres"
 
 
-def _note_tables(settings: Settings, work: Workplace) -> None:
+def _update_catalogue(settings: Settings, work: Workplace) -> None:
     """Write the list of tables that Dagster declares when it next loads the
     definitions."""
     from lockstep.assets.catalogue import CatalogueEntry, update_catalogue
@@ -305,7 +319,7 @@ def _lake_findings(work: Workplace) -> tuple[Finding, ...]:
     from lockstep.pipeline.run.mirror_places import former_places, pending_moves
 
     if (error := lake_trouble(work)) is not None:
-        return (_refusal("lake", error),)
+        return (_refusal_finding("lake", error),)
     return (
         *(
             Finding(
@@ -320,7 +334,10 @@ def _lake_findings(work: Workplace) -> tuple[Finding, ...]:
             Finding("warning", str(changelog.table), changelog.why, changelog.hint)
             for changelog in moved_changelogs(work)
         ),
-        *(_move(work, table, name) for table, name in pending_moves(work).reloaded.items()),
+        *(
+            _move_finding(work, table, name)
+            for table, name in pending_moves(work).to_reload.items()
+        ),
         *(
             Finding("ok", "lake", f"{folder} is kept for its versions", topic="former mirrors")
             for folder in former_places(work.ledger, work.source.name)
@@ -328,7 +345,7 @@ def _lake_findings(work: Workplace) -> tuple[Finding, ...]:
     )
 
 
-def _move(work: Workplace, table: TableName, name: TableName) -> Finding:
+def _move_finding(work: Workplace, table: TableName, name: TableName) -> Finding:
     from lockstep.commands.plan import price_words
     from lockstep.pipeline.run.table_plans import estimates_of, origin_of
 
@@ -347,7 +364,7 @@ def _move(work: Workplace, table: TableName, name: TableName) -> Finding:
     )
 
 
-def _code(findings: Iterable[Finding]) -> int:
+def _exit_code(findings: Iterable[Finding]) -> int:
     return exits.most_serious(
         finding.error.recovery.exit_code if finding.error else exits.OPERATOR
         for finding in findings
@@ -355,7 +372,7 @@ def _code(findings: Iterable[Finding]) -> int:
     )
 
 
-def _show(context: CommandContext, subject: str, findings: Sequence[Finding]) -> None:
+def _show_findings(context: CommandContext, subject: str, findings: Sequence[Finding]) -> None:
     context.say(subject)
     context.say(*finding_lines(findings))
 
@@ -367,7 +384,7 @@ def finding_lines(findings: Sequence[Finding]) -> Iterator[str]:
     """Yield refusals and warnings with their hints, what is ok with one line for each
     topic, and the number of findings of each level."""
     for level in ("refusal", "warning"):
-        for group in _alike(finding for finding in findings if finding.level == level):
+        for group in _groups_by_sentence(finding for finding in findings if finding.level == level):
             yield from _problem_lines(group)
     yield from _ok_lines([finding for finding in findings if finding.level == "ok"])
     yield f"  {level_counts(findings)}"
@@ -377,13 +394,13 @@ def level_counts(findings: Iterable[Finding]) -> str:
     """Return `1 refusal, 3 warnings, 40 ok`, without levels that have no finding."""
     counts = Counter(finding.level for finding in findings)
     return ", ".join(
-        counted(counts[level], level, "ok" if level == "ok" else "")
+        pluralize(counts[level], level, "ok" if level == "ok" else "")
         for level in _LEVELS
         if counts[level]
     )
 
 
-def _alike(findings: Iterable[Finding]) -> Iterable[list[Finding]]:
+def _groups_by_sentence(findings: Iterable[Finding]) -> Iterable[list[Finding]]:
     """Return groups of findings that have the same sentence about different tables."""
     groups: dict[tuple[str, str], list[Finding]] = {}
     for finding in findings:
@@ -394,12 +411,12 @@ def _alike(findings: Iterable[Finding]) -> Iterable[list[Finding]]:
 def _problem_lines(group: list[Finding]) -> Iterator[str]:
     first = group[0]
     subjects = listed([finding.subject for finding in group])
-    yield f"{_MARK[first.level]}{shown(subjects)}: {shown(first.sentence)}"
+    yield f"{_LINE_STARTS[first.level]}{shown(subjects)}: {shown(first.sentence)}"
     hints = list(dict.fromkeys(finding.hint for finding in group if finding.hint))
-    for hint in hints[:_HINTS]:
+    for hint in hints[:_MAX_HINTS]:
         yield f"{_INDENT}hint: {shown(hint)}"
-    if len(hints) > _HINTS:
-        yield f"{_INDENT}      and {len(hints) - _HINTS} more hints; --json has all of them"
+    if len(hints) > _MAX_HINTS:
+        yield f"{_INDENT}      and {len(hints) - _MAX_HINTS} more hints; --json has all of them"
 
 
 def _ok_lines(findings: Sequence[Finding]) -> Iterator[str]:
@@ -410,8 +427,8 @@ def _ok_lines(findings: Sequence[Finding]) -> Iterator[str]:
         text = f"{topic}: {'; '.join(dict.fromkeys(sentences))}"
         yield from textwrap.wrap(
             text,
-            _WIDTH,
-            initial_indent=_MARK["ok"],
+            _LINE_WIDTH,
+            initial_indent=_LINE_STARTS["ok"],
             subsequent_indent=_INDENT,
             break_long_words=False,
             break_on_hyphens=False,

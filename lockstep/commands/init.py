@@ -14,23 +14,24 @@ from lockstep.pipeline.model.json_values import attributes
 from lockstep.pipeline.values.errors import ConfigurationError
 from lockstep.pipeline.values.survey import is_loopback
 from lockstep.resources.config.example import default_password, text_of_new_file
-from lockstep.streams import writing
+from lockstep.streams import file_errors
 
-Ask = Callable[[str, str], str]
+AskPerson = Callable[[str, str], str]
+"""A function that asks a question, which has a default, and returns the answer."""
 
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
-    """Write the file only if all of it is valid. An existing file is never replaced."""
+    """Write the file if all of it is valid. An existing file is never replaced."""
     from lockstep.resources.config.load import parse_settings
 
     if context.config.exists():
         raise ConfigurationError(
             f"{context.config} exists already.", hint="edit it, or name another file with --config"
         )
-    ask = _asker(context) if sys.stdin is not None and sys.stdin.isatty() else None
-    text = configuration(arguments, ask)
+    ask = _make_ask(context) if sys.stdin is not None and sys.stdin.isatty() else None
+    text = configuration_text(arguments, ask)
     parse_settings(text, context.config)
-    with writing("The configuration", context.config, "--config"):
+    with file_errors("The configuration", context.config, "--config"):
         context.config.parent.mkdir(parents=True, exist_ok=True)
         with context.config.open("x", encoding="utf-8") as file:
             file.write(text)
@@ -43,29 +44,29 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     return Outcome(outcome.code, {"wrote": str(context.config), **outcome.payload})
 
 
-def configuration(arguments: argparse.Namespace, ask: Ask | None) -> str:
+def configuration_text(arguments: argparse.Namespace, ask: AskPerson | None) -> str:
     """Return the file's text, from the options and, for those that were left out, from
     `ask(question, default)`. Without `ask`, `UsageError` names a missing option."""
 
-    def chosen(option: str, question: str, default: str) -> str:
-        given: str | None = getattr(arguments, option)
-        if given is not None:
-            return given
+    def choose(option: str, question: str, default: str) -> str:
+        value: str | None = getattr(arguments, option)
+        if value is not None:
+            return value
         if ask is not None:
             return ask(question, default)
         if not default:
             raise UsageError(f"--{option} must be given.", hint="`lockstep init --help`")
         return default
 
-    name = chosen("name", "Name of the source?", "shop")
-    host = chosen("host", "Host of the MySQL server?", "" if ask is None else "127.0.0.1")
-    user = chosen("user", "MySQL account that reads the log?", "" if ask is None else "lockstep")
-    password = chosen(
+    name = choose("name", "Name of the source?", "shop")
+    host = choose("host", "Host of the MySQL server?", "" if ask is None else "127.0.0.1")
+    user = choose("user", "MySQL account that reads the log?", "" if ask is None else "lockstep")
+    password = choose(
         "password", "Where is its password (env:NAME or file:PATH)?", default_password(name)
     )
     # MySQL's own certificate is self-signed and cannot be verified; loopback needs no
     # TLS.
-    tls = chosen("tls", "TLS (verify, required, off)?", "off" if is_loopback(host) else "verify")
+    tls = choose("tls", "TLS (verify, required, off)?", "off" if is_loopback(host) else "verify")
     tables = arguments.tables or (
         ask("Which tables (patterns, separated by spaces)?", f"{name}.*").split() if ask else []
     )
@@ -82,10 +83,10 @@ def configuration(arguments: argparse.Namespace, ask: Ask | None) -> str:
     )
 
 
-def _asker(context: CommandContext) -> Ask:
+def _make_ask(context: CommandContext) -> AskPerson:
     def ask(question: str, default: str) -> str:
-        context.streams.people.write(f"{question} [{default}] ")
-        context.streams.people.flush()
+        context.streams.messages.write(f"{question} [{default}] ")
+        context.streams.messages.flush()
         return sys.stdin.readline().strip() or default
 
     return ask

@@ -35,7 +35,7 @@ from lockstep.pipeline.status.verdict import State, Verdict
 from lockstep.pipeline.values.errors import LockstepError, SpanRefused, StoppedBy
 from lockstep.resources.adapters import Adapters
 from lockstep.resources.config import SourceSettings
-from lockstep.streams import writing
+from lockstep.streams import file_errors
 
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
@@ -83,7 +83,7 @@ def _files(mirrors: Mirrors, states: Iterable[TableState]) -> int:
 def _replace(path: Path, text: str) -> None:
     """Replace the file atomically, so that a collector never reads a part of the text."""
     new_file = path.with_name(f".{path.name}.new")
-    with writing("The metrics", path, "--output"):
+    with file_errors("The metrics", path, "--output"):
         new_file.write_text(text, encoding="utf-8")
         new_file.replace(path)
 
@@ -144,7 +144,7 @@ def _samples(figures: SourceFigures, now: datetime) -> Iterator[Sample]:
     """Yield the samples of one source, except those whose value is unknown now."""
     standing = figures.standing
     yield "measured_timestamp_seconds", "when this was measured", {}, now.timestamp()
-    yield "server_up", "1 if the server answered", {}, float(standing.trouble is None)
+    yield "server_up", "1 if the server answered", {}, float(standing.server_error is None)
     for state in State:
         description = "1 for the state that `lockstep status` shows"
         yield "state", description, {"state": state.value}, float(state is figures.verdict.state)
@@ -171,7 +171,7 @@ def _distance(standing: Standing) -> Iterator[Sample]:
         yield "lag_transactions", "transactions not in the lake", {}, lag.transactions
     if room is not None:
         description = "1 if the log at the cursor is purged"
-        yield "log_purged", description, {}, float(room.gone)
+        yield "log_purged", description, {}, float(room.is_purged)
         if room.remaining is not None:
             description = "time until the log at the cursor may be purged"
             yield "headroom_seconds", description, {}, room.remaining.total_seconds()
@@ -187,17 +187,17 @@ def _waiting(standing: Standing) -> Iterator[Sample]:
     running = standing.lease is not None and standing.lease.live
     yield "running", "1 while a run holds the source's lock", {}, float(running)
     yield "failures", "runs that failed since the last successful one", {}, failed
-    yield "batches_waiting", "batches that are not acknowledged", {}, len(standing.waiting)
+    yield "batches_waiting", "batches that are not acknowledged", {}, len(standing.waiting_batches)
     gaps = sum(1 for gap in standing.gaps if gap.open_tables)
     yield "gaps_open", "parts of the log that were never read for some tables", {}, gaps
-    partial = len(standing.partial)
+    partial = len(standing.extents)
     yield "tables_partial", "tables that the lake has only a part of", {}, partial
 
 
 def _proofs(standing: Standing, now: datetime) -> Iterator[Sample]:
     differing = len(open_differences(standing.proofs))
     yield "tables_differing", "tables that differed when compared", {}, differing
-    moments = proven_since(standing.proofs, standing.stopped).values()
+    moments = proven_since(standing.proofs, standing.stopped_names).values()
     description = "tables that were proven equal and follow the source"
     yield "tables_proven", description, {}, len(moments)
     if moments:

@@ -11,10 +11,10 @@ from typing import Any
 
 from lockstep import exits
 from lockstep.context import CommandContext, Outcome
-from lockstep.grammar import UsageError, author, place_argument, reason, table_name
+from lockstep.grammar import UsageError, author_of, parse_table_name, place_argument, reason_of
 from lockstep.pipeline.model.json_values import attributes
 from lockstep.pipeline.model.table_state import OrderKind
-from lockstep.pipeline.run.context import Unwatched
+from lockstep.pipeline.run.context import SilentProgress
 from lockstep.pipeline.run.status.plan import Choice, choose_start
 from lockstep.pipeline.run.status.table_commands import (
     OrderRequest,
@@ -29,48 +29,48 @@ from lockstep.resources.holders import holder_name
 
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
-    order = _choose_start if arguments.command == "start-at" else _order
-    return order(arguments, context)
+    carry_out = _choose_start if arguments.command == "start-at" else _record_order
+    return carry_out(arguments, context)
 
 
-def _order(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
+def _record_order(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     """Record an order about a table. The exit code is 5 if it does not fit the table's
     state, 2 if the given structure or names are invalid. An order that no run could
     carry out is not recorded."""
-    kind, asked = OrderKind(arguments.command), _asked(arguments)
+    kind, request = OrderKind(arguments.command), _request_from(arguments)
     with context.adapters() as adapters:
-        source = context.source_of(adapters, arguments.source, asked.table)
-        work = adapters.workplace(source, Unwatched())
+        source = context.source_with_table(adapters, arguments.source, request.table)
+        work = adapters.workplace(source, SilentProgress())
         if kind is OrderKind.RESUME and arguments.dry_run:
-            forecast = plan_resume(work, asked)
+            forecast = plan_resume(work, request)
             context.say(f"{source}: {forecast.next}\n  nothing is recorded (--dry-run)")
-            return Outcome(exits.DONE, {"source": source, **_values(forecast), "order": None})
+            return Outcome(exits.DONE, {"source": source, **_order_values(forecast), "order": None})
         with work.ledger.lock(source, holder_name(kind), None) as lease:
-            ordered = give_order(
-                work, lease, kind, asked, lambda sentence: context.say(f"{source}: {sentence}")
+            order = give_order(
+                work, lease, kind, request, lambda sentence: context.say(f"{source}: {sentence}")
             )
-    why = f": {asked.reason}" if asked.reason else ""
-    recorded = f"{source}: recorded: {kind} {asked.table} ({asked.author}{why})"
-    context.say(recorded if kind is OrderKind.RESUME else f"{recorded}\n  {ordered.next}")
-    return Outcome(exits.DONE, {"source": source, **_values(ordered)})
+    reason = f": {request.reason}" if request.reason else ""
+    sentence = f"{source}: recorded: {kind} {request.table} ({request.author}{reason})"
+    context.say(sentence if kind is OrderKind.RESUME else f"{sentence}\n  {order.next}")
+    return Outcome(exits.DONE, {"source": source, **_order_values(order)})
 
 
-def _asked(arguments: argparse.Namespace) -> OrderRequest:
+def _request_from(arguments: argparse.Namespace) -> OrderRequest:
     statement: str | None = None
     renames: tuple[tuple[str, str], ...] = ()
     if arguments.command == OrderKind.RESUME:  # pause has neither --schema nor --rename
-        statement = _read(Path(arguments.schema)) if arguments.schema else None
-        renames = _renames(arguments.rename)
+        statement = _read_text(Path(arguments.schema)) if arguments.schema else None
+        renames = _parse_renames(arguments.rename)
         if renames and statement is None:
             raise UsageError(
                 "--rename needs --schema, whose columns it renames.",
                 hint="add --schema FILE, with what `show create table` prints",
             )
-    table, text = table_name(arguments.table), reason(arguments)
-    return OrderRequest(table, author(arguments), text, statement, renames)
+    table, reason = parse_table_name(arguments.table), reason_of(arguments)
+    return OrderRequest(table, author_of(arguments), reason, statement, renames)
 
 
-def _read(path: Path) -> str:
+def _read_text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -80,15 +80,15 @@ def _read(path: Path) -> str:
         ) from error
 
 
-def _renames(words: Sequence[str]) -> tuple[tuple[str, str], ...]:
+def _parse_renames(options: Sequence[str]) -> tuple[tuple[str, str], ...]:
     """Return the old and the new name of each OLD=NEW, which may be in backticks as in
     SQL."""
     renames = []
-    for word in words:
-        old, sign, new = (part.strip().strip("`") for part in word.partition("="))
-        if not (old and sign and new):
+    for option in options:
+        old, equals_sign, new = (part.strip().strip("`") for part in option.partition("="))
+        if not (old and equals_sign and new):
             raise UsageError(
-                f"--rename {word} does not name two columns.",
+                f"--rename {option} does not name two columns.",
                 hint="write --rename OLD=NEW: the column's name when the table stopped, and its "
                 "present name",
             )
@@ -96,15 +96,15 @@ def _renames(words: Sequence[str]) -> tuple[tuple[str, str], ...]:
     return tuple(renames)
 
 
-def _values(ordered: RecordedOrder) -> dict[str, Any]:
-    order = ordered.order
+def _order_values(recorded: RecordedOrder) -> dict[str, Any]:
+    order = recorded.order
     return {
         "order": {
             **attributes(order, "id", "table", "kind", "author", "reason", "ordered_at"),
             "schema": order.schema and schema_to_json(order.schema),
             "renames": dict(order.renames),
         },
-        **attributes(ordered, "order.stopped.at as stopped", "next"),
+        **attributes(recorded, "order.stopped.at as stopped", "next"),
     }
 
 
@@ -115,17 +115,17 @@ def _choose_start(arguments: argparse.Namespace, context: CommandContext) -> Out
     """Record where the next run starts. Only that run uses the choice. A choice that no
     run could carry out is refused, and is not recorded."""
     place = place_argument(arguments.place, "PLACE", "start-at")
-    text = reason(arguments)
+    reason = reason_of(arguments)
     source = context.one_source(arguments.source).name
     try:
         with (
             context.work_on(source) as (_, work),
             work.ledger.lock(source, holder_name("start-at"), None) as lease,
         ):
-            choice = choose_start(work, lease, place, text, author(arguments))
+            choice = choose_start(work, lease, place, reason, author_of(arguments))
     except LockstepError as error:
-        return Outcome.of_sources({source: context.refused(source, error)})
-    context.say(*_start_lines(source, choice))
+        return Outcome.of_sources({source: context.report_error(source, error)})
+    context.say(*_choice_lines(source, choice))
     next_start = choice.position and attributes(  # None if the server could not be asked
         choice, "position as start, follows, continuity, gap_tables, abandoned as abandons"
     )
@@ -133,7 +133,7 @@ def _choose_start(arguments: argparse.Namespace, context: CommandContext) -> Out
     return Outcome.of_sources({source: (exits.DONE, values)})
 
 
-def _start_lines(source: str, choice: Choice) -> Iterator[str]:
+def _choice_lines(source: str, choice: Choice) -> Iterator[str]:
     override = choice.override
     yield f"{source}: recorded: start at {override.place} ({override.author}: {override.reason})"
     if choice.trouble is not None:

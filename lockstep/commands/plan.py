@@ -15,7 +15,7 @@ from lockstep.pipeline.model.table_state import OrderKind, TableOrder
 from lockstep.pipeline.run.status.plan import PlannedShape, PlannedStart, RunPlan, make_plan
 from lockstep.pipeline.run.status.plan_reading import PlannedReading
 from lockstep.pipeline.run.table_plans import TablePlans
-from lockstep.pipeline.status.verdict import clock
+from lockstep.pipeline.status.verdict import utc_text
 from lockstep.pipeline.supply.plan import (
     ColumnsRead,
     FromChangelog,
@@ -30,25 +30,25 @@ from lockstep.pipeline.supply.plan import (
 from lockstep.pipeline.values.errors import LockstepError, LogStops
 from lockstep.pipeline.values.places import Place
 from lockstep.pipeline.values.table import TableName
-from lockstep.printing import counted, origin_values, show_stopped, show_table
+from lockstep.printing import origin_values, pluralize, show_stopped_tables, show_table
 from lockstep.resources.adapters import Adapters
 
-_GTIDS: Final = 120
+_MAX_GTID_CHARACTERS: Final = 120
 """Largest number of characters of a GTID set that are printed."""
 
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
-    """Show the plan of each source. The exit code is the one that a run would have. A
-    source that fails does not stop the others."""
+    """Show the plan of each source. The exit code is the one that a run would have. If
+    a source fails, the other sources are planned all the same."""
     sources = context.sources(arguments.source)
     until = place_option(arguments, "--until")
     with context.adapters() as adapters:
         return Outcome.of_sources(
-            {source.name: _plan(adapters, context, source.name, until) for source in sources}
+            {source.name: _plan_source(adapters, context, source.name, until) for source in sources}
         )
 
 
-def _plan(
+def _plan_source(
     adapters: Adapters, context: CommandContext, source: str, until: Place | None
 ) -> tuple[int, dict[str, Any]]:
     try:
@@ -57,7 +57,7 @@ def _plan(
             work = replace(work, source=replace(work.source, until=until))
             plan = make_plan(work)
     except LockstepError as error:
-        return context.refused(source, error)
+        return context.report_error(source, error)
     show_plan(context, source, plan)
     if plan.refusal is not None:
         return plan.refusal.recovery.exit_code, plan_values(plan)
@@ -73,7 +73,7 @@ def plan_values(plan: RunPlan) -> dict[str, Any]:
     that `lockstep run` would print."""
     return {
         **attributes(plan, "abandoned", "waiting"),
-        "supplies": supplies(plan.tables),
+        "supplies": supply_values(plan.tables),
         **attributes(plan, "loads_take", "start", "seconds"),
         **(_reading_values(plan.reading) if plan.reading else {"end": None}),
         **attributes(plan, "quarantined as already_quarantined", "busy.holder as busy"),
@@ -83,23 +83,23 @@ def plan_values(plan: RunPlan) -> dict[str, Any]:
     }
 
 
-def supplies(plans: TablePlans) -> list[dict[str, Any]]:
-    """Return, for each table that is behind the others, the steps that catch it up.
-    `from`: the place where it stopped; `to`: the place that the others have reached;
-    `steps`: each with its supplier, reason and price; `waits`: the reason why no step
-    is taken now, or null."""
-    stopped = {order.table: order for order in plans.orders}
+def supply_values(plans: TablePlans) -> list[dict[str, Any]]:
+    """Return, for each table that is behind the other tables, the steps that catch it
+    up. `from`: the place where it stopped; `to`: the place that the other tables have
+    reached; `steps`: each with its supplier, reason and price; `waits`: the reason why
+    no step is taken now, or null."""
+    orders = {order.table: order for order in plans.orders}
     return [
         {
             "table": table,
-            **attributes(stopped.get(table), "stopped.at as from"),
+            **attributes(orders.get(table), "stopped.at as from"),
             "to": plans.cursor and plans.cursor.position.at,
             "steps": [
                 {
-                    "from": _SUPPLIES[type(step.supply)],
+                    "from": _SUPPLIER_NAMES[type(step.supply)],
                     **attributes(step, "reason"),
                     **attributes(step.price, "rows", "bytes", "log_bytes"),
-                    **_origin(step.supply),
+                    **_origin_values(step.supply),
                 }
                 for step in plan.steps
             ],
@@ -109,11 +109,11 @@ def supplies(plans: TablePlans) -> list[dict[str, Any]]:
     ]
 
 
-def _origin(supply: Supply) -> dict[str, Any]:
+def _origin_values(supply: Supply) -> dict[str, Any]:
     return origin_values(supply.origin) if isinstance(supply, FromChangelog) else {}
 
 
-_SUPPLIES: Final[Mapping[type[Supply], str]] = {
+_SUPPLIER_NAMES: Final[Mapping[type[Supply], str]] = {
     FromLog: "log",
     FromPast: "log",
     FromChangelog: "changelog",
@@ -146,7 +146,7 @@ def _reading_values(reading: PlannedReading) -> dict[str, Any]:
 
 
 def show_plan(context: CommandContext, source: str, plan: RunPlan) -> None:
-    context.say(*_lines(source, plan))
+    context.say(*_plan_lines(source, plan))
     reading = plan.reading
     if reading is None:
         return
@@ -157,37 +157,37 @@ def show_plan(context: CommandContext, source: str, plan: RunPlan) -> None:
         context.say(f"  {table} {sentence}")
     if reading.foreign:
         context.say(
-            f"  not captured: {counted(reading.foreign, 'transaction')} without rows of captured "
+            f"  not captured: {pluralize(reading.foreign, 'transaction')} without rows of captured "
             f"tables, {reading.foreign_bytes:,} bytes of log"
         )
     for statement in reading.statements:
         context.say(f"  {statement.position}  {statement.text}\n    {statement.effect}")
     if reading.more_statements:
-        context.say(f"  and {counted(reading.more_statements, 'more statement')}")
+        context.say(f"  and {pluralize(reading.more_statements, 'more statement')}")
     for line in reading.passed:
         context.say(f"  {line}")
-    for table, why in reading.rereads.items():
-        context.say(f"  {table} is read from the source: {why}")
+    for table, reason in reading.rereads.items():
+        context.say(f"  {table} is read from the source: {reason}")
     if reading.quarantined:
         context.say("  would be quarantined:")
-        show_stopped(context, reading.quarantined)
+        show_stopped_tables(context, reading.quarantined)
 
 
-def _lines(source: str, plan: RunPlan) -> Iterator[str]:
+def _plan_lines(source: str, plan: RunPlan) -> Iterator[str]:
     if plan.refusal is not None:
-        before = plan.refusal.transaction_end if isinstance(plan.refusal, LogStops) else ""
-        result = f"capture all up to {before} and end there" if before else "be refused"
+        last_place = plan.refusal.transaction_end if isinstance(plan.refusal, LogStops) else ""
+        result = f"capture all up to {last_place} and end there" if last_place else "be refused"
         yield f"{source}: the next run would {result}: {plan.refusal.message}"
         yield f"  hint: {plan.refusal.hint}"
     elif plan.reading is not None:
-        gap = plan.start is not None and bool(plan.start.gap_tables)
-        nothing = not (plan.reading.transactions or gap or plan.tables or plan.shapes)
-        result = "find nothing new" if nothing else "go through"
-        if nothing and plan.reading.end_is_behind:
+        has_gap = plan.start is not None and bool(plan.start.gap_tables)
+        is_idle = not (plan.reading.transactions or has_gap or plan.tables or plan.shapes)
+        result = "find nothing new" if is_idle else "go through"
+        if is_idle and plan.reading.end_is_behind:
             result = f"read nothing: its end, {plan.reading.why}, is not after its start"
         yield f"{source}: the next run would {result}"
     if plan.busy is not None:
-        yield f"  a run is going on: {plan.busy.holder}, since {clock(plan.busy.taken_at)}"
+        yield f"  a run is going on: {plan.busy.holder}, since {utc_text(plan.busy.taken_at)}"
     for sentence in plan.abandoned:
         yield f"  repair  {sentence}"
     for batch, tables in plan.waiting.items():
@@ -225,12 +225,12 @@ def _shape_lines(table: TableName, shape: PlannedShape) -> Iterator[str]:
 
 
 def supply_lines(plans: TablePlans) -> Iterator[str]:
-    """Yield a line for each step that catches a table up with the others, and one for
-    each table that waits for its step."""
+    """Yield a line for each step that catches a table up with the other tables, and a
+    line for each table that waits for its step."""
     end = "" if plans.cursor is None else str(plans.cursor.position.at)
-    stopped = {order.table: order for order in plans.orders}
+    orders = {order.table: order for order in plans.orders}
     for table, plan in sorted(plans.plans.items()):
-        order = stopped.get(table)
+        order = orders.get(table)
         if plan.waits is not None:
             yield f"  waits   {table}: {plans.waits_for(table)}"
         elif order is not None and order.stopped is not None and plan.goes_on:
@@ -240,9 +240,9 @@ def supply_lines(plans: TablePlans) -> Iterator[str]:
 
 
 def _step_line(table: TableName, step: Step, order: TableOrder | None, end: str) -> str:
-    moved = ""
+    order_reason = ""
     if order is not None and order.author == "lockstep" and order.kind is OrderKind.RELOAD:
-        moved = f": {order.reason}"
+        order_reason = f": {order.reason}"
     price = price_words(step.price)
     match step.supply:
         case FromLog(span):
@@ -257,16 +257,16 @@ def _step_line(table: TableName, step: Step, order: TableOrder | None, end: str)
             )
         case FromChangelog(origin):
             return (
-                f"back    the mirror of {table} is rewritten {step.reason}: {origin.size}{moved}; "
-                "no row is read from the source"
+                f"back    the mirror of {table} is rewritten {step.reason}: {origin.size}"
+                f"{order_reason}; no row is read from the source"
             )
         case RowsRead(load):
-            read = (
+            progress = (
                 f", {load.row_count:,} of them are read"
                 if load is not None and load.row_count
                 else ""
             )
-            return f"read    {table} from the source: {step.reason}{moved}{price}{read}"
+            return f"read    {table} from the source: {step.reason}{order_reason}{price}{progress}"
         case SomeRowsRead(condition):
             return f"read    rows of {table} where {condition.text}: {step.reason}{price}"
         case ColumnsRead(columns):
@@ -281,20 +281,20 @@ def start_line(start: PlannedStart) -> str:
     if start.position is None:
         return decision
     gtids = start.position.gtid_set
-    gtid_words = f" ({gtids.shortened(_GTIDS)})" if gtids else ""
+    gtid_words = f" ({gtids.shortened(_MAX_GTID_CHARACTERS)})" if gtids else ""
     return f"{start.position}{gtid_words}, {decision}"
 
 
 def _reading_lines(reading: PlannedReading, seconds: float | None) -> Iterator[str]:
     runs = f"; {reading.runs:,} such runs reach the end" if reading.runs > 1 else ""
     yield f"  end     {reading.end}, {reading.why}{runs}"
-    rows = sum(table.counts.total for table in reading.tables.values())
-    time = "" if seconds is None else f", about {seconds:,.0f} s to capture"
+    rows = sum(tally.counts.total for tally in reading.tables.values())
+    duration = "" if seconds is None else f", about {seconds:,.0f} s to capture"
     yield (
-        f"  reads   {counted(reading.transactions, 'transaction')}, {counted(rows, 'row')}, "
-        f"{reading.log_bytes:,} bytes of log{time}"
+        f"  reads   {pluralize(reading.transactions, 'transaction')}, {pluralize(rows, 'row')}, "
+        f"{reading.log_bytes:,} bytes of log{duration}"
     )
     if reading.largest is not None and reading.transactions > 1:
         largest = reading.largest
-        size = f"{largest.bytes:,} bytes, {counted(largest.rows, 'row')}"
+        size = f"{largest.bytes:,} bytes, {pluralize(largest.rows, 'row')}"
         yield f"  largest {size}, at {largest.position}"

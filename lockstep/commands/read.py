@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from lockstep import exits
 from lockstep.context import CommandContext, Outcome
-from lockstep.grammar import UsageError, place_option, table_name
+from lockstep.grammar import UsageError, parse_table_name, place_option
 from lockstep.pipeline.values.errors import LakeUnavailable, NothingMatches, VersionSetUnknown
 from lockstep.pipeline.values.table import TableName
 from lockstep.resources.config.secrets import is_reference
@@ -32,7 +32,7 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     (`--changes`)."""
     if arguments.dbt:
         return _as_dbt_sources(arguments, context)
-    table = table_name(arguments.table)
+    table = parse_table_name(arguments.table)
     if arguments.at and arguments.changes:
         raise UsageError(
             "--at applies to a mirror; a changelog has every change with its place.",
@@ -95,7 +95,7 @@ def _as_dbt_sources(arguments: argparse.Namespace, context: CommandContext) -> O
         raise UsageError(
             "--dbt declares mirrors as they are now.", hint="leave --at and --changes out"
         )
-    only = table_name(arguments.table) if arguments.table else None
+    only = parse_table_name(arguments.table) if arguments.table else None
     sources = [source.name for source in context.sources(arguments.source)]
     with context.adapters() as adapters:
         text = sources_yaml(context, adapters, sources, only)

@@ -10,12 +10,12 @@ from typing import Any
 
 from lockstep import exits
 from lockstep.context import CommandContext, Outcome
-from lockstep.grammar import UsageError, place_argument, table_name
+from lockstep.grammar import UsageError, parse_table_name, place_argument
 from lockstep.pipeline.mirror.layout import rebuilt_path
 from lockstep.pipeline.model.json_values import attributes
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.rebuild import RebuildOrigin, RebuildReport, origin_at, rebuild_as_of
-from lockstep.printing import counted, origin_values
+from lockstep.printing import origin_values, pluralize
 from lockstep.resources.lake.store.paths import LakePath, is_url
 
 
@@ -23,10 +23,10 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     """Write the table to a folder outside the lake. With `--dry-run`, only show the
     Delta version and the changes that it would be made from. The exit code is 2 if the
     lake does not have them."""
-    table = table_name(arguments.table)
+    table = parse_table_name(arguments.table)
     place = place_argument(arguments.as_of, "--as-of", "rebuild")
     with context.adapters() as adapters:
-        source = context.source_of(adapters, arguments.source, table)
+        source = context.source_with_table(adapters, arguments.source, table)
         with context.watch(source) as progress:
             work = adapters.workplace(source, progress)
             origin = origin_at(work, table, place)
@@ -68,7 +68,7 @@ def _require_outside(chosen: Path, lake: Path) -> None:
 
 
 def _lines(report: RebuildReport, *, planned: bool) -> Iterator[str]:
-    rows = "" if report.rows is None else f", {counted(report.rows, 'row')}"
+    rows = "" if report.rows is None else f", {pluralize(report.rows, 'row')}"
     verb = "would be made in" if planned else "is in"
     yield f"{report.table} as of {report.cut} {verb} {report.into}{rows}"
     yield f"made from {_made_from(report)}"
@@ -78,10 +78,10 @@ def _lines(report: RebuildReport, *, planned: bool) -> Iterator[str]:
 
 def _made_from(report: RebuildReport) -> str:
     base, batches = report.origin.changes.base, report.origin.changes.parts
-    changes = f"{counted(len(batches), 'batch', 'batches')} of its changelog"
+    changes = f"{pluralize(len(batches), 'batch', 'batches')} of its changelog"
     if batches:
         changes += f", {batches[0].batch} to {batches[-1].batch}"
-        changes += f" ({counted(report.origin.changes.images, 'row image')})"
+        changes += f" ({pluralize(report.origin.changes.images, 'row image')})"
     if base is None:
         return changes
     version = f"{base}, as of batch {base.last_batch}"

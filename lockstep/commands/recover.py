@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from lockstep import exits
-from lockstep.commands.plan import supplies, supply_lines
+from lockstep.commands.plan import supply_lines, supply_values
 from lockstep.context import CommandContext, Outcome
-from lockstep.grammar import author, reason
+from lockstep.grammar import author_of, reason_of
 from lockstep.pipeline.model.json_values import attributes
 from lockstep.pipeline.ports.ledger import Ledger
 from lockstep.pipeline.recovery import Case, RecoveryPlan
@@ -35,7 +35,7 @@ from lockstep.pipeline.run.status.plan import loads_take
 from lockstep.pipeline.supply.plan import RowsRead
 from lockstep.pipeline.values.consumers import Consumer
 from lockstep.pipeline.values.errors import ConfigurationError, LockstepError
-from lockstep.printing import counted
+from lockstep.printing import pluralize
 from lockstep.resources.holders import holder_name
 from lockstep.resources.postgres.embedded import move_away
 
@@ -48,7 +48,7 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
 def _recover(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     source = context.one_source(arguments.source).name
     after_batch, start_over = arguments.back_to, arguments.start_over
-    text, name = reason(arguments), author(arguments)
+    text, name = reason_of(arguments), author_of(arguments)
     with context.work_on(source) as (adapters, work):
         if arguments.yes:
             with work.ledger.lock(source, holder_name("recover"), None) as lease:
@@ -174,7 +174,7 @@ def recovery_values(outcome: RecoveryOutcome) -> dict[str, Any]:
     """Return the values in `--json`: the place at which the ledger continues, and its
     tables."""
     plan, tables = outcome.plan, outcome.tables
-    then = {"read_again": tables.supplied(RowsRead), "supplies": supplies(tables)}
+    then = {"read_again": tables.supplied(RowsRead), "supplies": supply_values(tables)}
     if plan is None:
         return {"position": None, "tables": {}, **then, "cut": (), "doubts": ()}
     adopted = {
@@ -207,7 +207,7 @@ def recovery_lines(
     if plan.batch > plan.lake_end.batch:
         first = plan.lake_end.batch + 1
         yield f"  batches {first} to {plan.batch} are undone; the log is read again"
-    yield f"  {counted(len(plan.adopted), 'table continues', 'tables continue')} with the mirrors"
+    yield f"  {pluralize(len(plan.adopted), 'table continues', 'tables continue')} with the mirrors"
     for adoption in plan.adopted:
         if adoption.restored:
             yield (
@@ -291,7 +291,7 @@ def _carry_out(
         context.work_on(source) as (_, work),
         work.ledger.lock(source, holder_name("undo"), None) as lease,
     ):
-        recover(work, lease, author=author(arguments), after_batch=undone.before)
+        recover(work, lease, author=author_of(arguments), after_batch=undone.before)
     context.say(f"  done. Next: `lockstep run --source {source}`, then `lockstep verify`")
     return former
 

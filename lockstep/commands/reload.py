@@ -10,10 +10,10 @@ from typing import Any
 from lockstep import exits
 from lockstep.commands.run import run_sources
 from lockstep.context import CommandContext, Outcome
-from lockstep.grammar import UsageError, author, reason, table_name
+from lockstep.grammar import UsageError, author_of, parse_table_name, reason_of
 from lockstep.pipeline.model.json_values import attributes
 from lockstep.pipeline.model.table_state import Supplier, TableCondition
-from lockstep.pipeline.run.context import Unwatched, Workplace
+from lockstep.pipeline.run.context import SilentProgress, Workplace
 from lockstep.pipeline.run.dump.logged_statements import dialect_of
 from lockstep.pipeline.run.load.part import refusal_by_condition
 from lockstep.pipeline.run.status.plan import loads_take
@@ -30,7 +30,7 @@ from lockstep.pipeline.source_plan import RereadRows
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.errors import NothingMatches
 from lockstep.pipeline.values.table import TableName, TablePatterns
-from lockstep.printing import counted, origin_values
+from lockstep.printing import origin_values, pluralize
 from lockstep.resources.adapters import Adapters
 from lockstep.resources.holders import holder_name
 
@@ -45,7 +45,7 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
         source = _source(arguments, context, adapters)
         if arguments.where is not None:
             return _some_rows(arguments, context, adapters, source)
-        work = adapters.workplace(source, Unwatched())
+        work = adapters.workplace(source, SilentProgress())
         if arguments.dry_run:
             reloads = _foreseen(arguments, context, work)
             show_foreseen(context, work, reloads)
@@ -96,7 +96,9 @@ def _source(arguments: argparse.Namespace, context: CommandContext, adapters: Ad
     sources = set[str]()
     for named in filter(_is_name, arguments.tables):
         with suppress(NothingMatches):
-            sources.add(context.source_of(adapters, arguments.source, table_name(named)))
+            sources.add(
+                context.source_with_table(adapters, arguments.source, parse_table_name(named))
+            )
     return sources.pop() if len(sources) == 1 else context.one_source(arguments.source).name
 
 
@@ -109,7 +111,7 @@ def _foreseen(
 ) -> list[Reload]:
     """Return a planned reload for each chosen table. A stopped table waits for a
     person, so it is left out unless it is named without wildcards."""
-    supplier = None if arguments.since is None else Supplier(arguments.since)
+    supplier = None if arguments.from_ is None else Supplier(arguments.from_)
     tables, named = _chosen(work, arguments.tables), {*filter(_is_name, arguments.tables)}
     states, chosen = work.ledger.table_states(work.source.name), list[TableName]()
     for table in tables:
@@ -121,7 +123,7 @@ def _foreseen(
             )
         else:
             chosen.append(table)
-    facts, by = Reloading(work, chosen), (author(arguments), reason(arguments))
+    facts, by = Reloading(work, chosen), (author_of(arguments), reason_of(arguments))
     return [plan_reload(work, OrderRequest(table, *by), supplier, facts) for table in chosen]
 
 
@@ -169,7 +171,7 @@ def _costs(work: Workplace, reloads: Sequence[Reload]) -> list[str]:
 
 
 def _require_one_table(arguments: argparse.Namespace) -> None:
-    if len(arguments.tables) != 1 or arguments.since not in (None, Supplier.SOURCE):
+    if len(arguments.tables) != 1 or arguments.from_ not in (None, Supplier.SOURCE):
         raise UsageError(
             "--where reads rows of one table from MySQL.",
             hint="name one table, database.table, without --from changelog or log",
@@ -182,7 +184,7 @@ def _some_rows(
     """Read the rows of the condition again: first an ordinary run captures the log up
     to its end, then another run reads the rows. With `--dry-run`, only show what would
     be read."""
-    work = adapters.workplace(source, Unwatched())
+    work = adapters.workplace(source, SilentProgress())
     order = _order(work, arguments)
     if (refused := refusal_by_condition(work, order.table)) is not None:
         raise refused
@@ -222,10 +224,10 @@ def _order(work: Workplace, arguments: argparse.Namespace) -> RereadRows:
     """Return the order to read the rows of `--where`."""
     condition = read_condition(arguments.where, dialect_of(work.server.facts()))
     return RereadRows(
-        table_name(arguments.tables[0]),
+        parse_table_name(arguments.tables[0]),
         condition,
-        author(arguments),
-        reason(arguments),
+        author_of(arguments),
+        reason_of(arguments),
     )
 
 
@@ -234,7 +236,7 @@ def _tell_refreshed(context: CommandContext, order: RereadRows, values: dict[str
     stopped = {quarantine.table for quarantine in values["stopped"]}
     if refreshed is not None and order.table not in stopped:
         context.say(
-            f"{order.table}: {counted(refreshed.read, 'row')} read again, "
-            f"{counted(refreshed.gone, 'row')} deleted from the mirror because the source no "
+            f"{order.table}: {pluralize(refreshed.read, 'row')} read again, "
+            f"{pluralize(refreshed.gone, 'row')} deleted from the mirror because the source no "
             "longer has them"
         )

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from lockstep import exits
 from lockstep.context import CommandContext, Outcome
-from lockstep.grammar import UsageError, place_argument, table_name
+from lockstep.grammar import UsageError, parse_table_name, place_argument
 from lockstep.pipeline.model.json_values import attributes
 from lockstep.pipeline.replay.spans import Span
 from lockstep.pipeline.run.replay.heal import MirrorCorrection
@@ -18,7 +18,7 @@ from lockstep.pipeline.run.replay.replay import ReplayReport, plan_replay, repla
 from lockstep.pipeline.run.replay.segment_comparison import SegmentResult, SegmentStanding
 from lockstep.pipeline.run.replay.waiting import wait_for_lock
 from lockstep.pipeline.values.table import TableName
-from lockstep.printing import counted, row_lines
+from lockstep.printing import differing_row_lines, pluralize
 from lockstep.resources.holders import holder_name
 
 _SIDES: Final = {"the log says": "told", "the lake has": "shown"}
@@ -32,9 +32,9 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
             "--show-values needs --compare: a replay that writes shows no rows.",
             hint="add --compare, or leave --show-values out",
         )
-    since = place_argument(arguments.since, "--from", "replay")
-    until = place_argument(arguments.until, "--to", "replay")
-    only = frozenset(map(table_name, arguments.tables)) or None
+    since = place_argument(arguments.from_, "--from", "replay")
+    until = place_argument(arguments.to, "--to", "replay")
+    only = frozenset(map(parse_table_name, arguments.tables)) or None
     source = context.one_source(arguments.source)
     with context.work_on(source.name) as (_, work):
         if arguments.dry_run:
@@ -77,7 +77,7 @@ def replay_lines(report: ReplayReport, *, planned: bool) -> Iterator[str]:
         yield f"no batch overlaps {report.span}: nothing is replayed"
         return
     first, last = batches[0].batch, batches[-1].batch
-    count = counted(len(batches), "batch", "batches")
+    count = pluralize(len(batches), "batch", "batches")
     yield f"{count}, {first.id} to {last.id}: {first.start} to {last.end}"
     if report.early is not None:
         yield f"the span ends after the lake, which ends at {report.early}"
@@ -93,11 +93,13 @@ def replay_lines(report: ReplayReport, *, planned: bool) -> Iterator[str]:
     for segment in report.segments:
         if segment.standing in (SegmentStanding.DIFFERENT, SegmentStanding.DAMAGED):
             yield _segment_line(segment, committed=report.committed)
-            yield from row_lines(segment.rows, segment.wrong, _SIDES, prefix="  ", indent="    ")
+            yield from differing_row_lines(
+                segment.rows, segment.wrong, _SIDES, prefix="  ", indent="    "
+            )
     for healed in report.mirrors:
         yield _mirror_line(healed, committed=report.committed)
         wrong = healed.wrong if healed.rows else 0
-        yield from row_lines(healed.rows, wrong, _SIDES, prefix="  ", indent="    ")
+        yield from differing_row_lines(healed.rows, wrong, _SIDES, prefix="  ", indent="    ")
     if not report.committed:
         yield "nothing was written (--compare)"
 
@@ -123,8 +125,8 @@ def _mirror_line(healed: MirrorCorrection, *, committed: bool) -> str:
     if healed.not_compared is not None:
         return f"{table}: its mirror was not compared: {healed.not_compared}; {healed.hint}"
     if not healed.wrong:
-        return f"{table}: {counted(healed.keys, 'key')}, all as the changelog says"
-    keys = f"{table}: {healed.wrong:,} of {counted(healed.keys, 'key')}"
+        return f"{table}: {pluralize(healed.keys, 'key')}, all as the changelog says"
+    keys = f"{table}: {healed.wrong:,} of {pluralize(healed.keys, 'key')}"
     if healed.delta_version is None:
         return f"{keys} differ from the changelog"
     return f"{keys} corrected, version {healed.delta_version}" if committed else keys

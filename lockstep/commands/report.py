@@ -17,9 +17,9 @@ from lockstep.pipeline.model.batch import Batch
 from lockstep.pipeline.model.json_values import attributes
 from lockstep.pipeline.replay.spans import Span
 from lockstep.pipeline.run.status.span_report import SpanReport, report_of_run, report_of_span
-from lockstep.printing import counted
+from lockstep.printing import pluralize
 from lockstep.resources.lake.store.paths import LakePath
-from lockstep.streams import writing
+from lockstep.streams import file_errors
 
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
@@ -42,7 +42,7 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
             )
             default = page_path(context.settings.state_folder, name, report.about)
             path = Path(arguments.output).absolute() if arguments.output else default
-            with writing("The page", path, "--output"):
+            with file_errors("The page", path, "--output"):
                 if path == default:
                     keep_page(path, page(report, lake))
                 else:
@@ -53,7 +53,7 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
 
 
 def _span(arguments: argparse.Namespace) -> Span | None:
-    if arguments.since is None and arguments.until is None:
+    if arguments.from_ is None and arguments.to is None:
         return None
     if arguments.run is not None:
         raise UsageError(
@@ -61,8 +61,8 @@ def _span(arguments: argparse.Namespace) -> Span | None:
             hint="leave RUN out, or --from and --to",
         )
     return Span(
-        place_argument(arguments.since or "earliest", "--from", "report"),
-        place_argument(arguments.until or "latest", "--to", "report"),
+        place_argument(arguments.from_ or "earliest", "--from", "report"),
+        place_argument(arguments.to or "latest", "--to", "report"),
     )
 
 
@@ -70,9 +70,9 @@ def _lines(report: SpanReport, page: Path) -> Iterator[str]:
     counts = report.counts
     transactions = sum(batch.transactions for batch in report.batches)
     yield (
-        f"{report.source}: {report.about}: {counted(transactions, 'transaction')}, "
+        f"{report.source}: {report.about}: {pluralize(transactions, 'transaction')}, "
         f"+{counts.inserted:,} ~{counts.updated:,} -{counts.deleted:,} rows of "
-        f"{counted(len(report.totals), 'table')}"
+        f"{pluralize(len(report.totals), 'table')}"
     )
     if report.requests is not None:
         yield f"  requests to the store: {report.requests}"

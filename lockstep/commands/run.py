@@ -18,10 +18,10 @@ from lockstep.pipeline.values.errors import LockstepError
 from lockstep.pipeline.values.segment import RowCounts
 from lockstep.pipeline.values.shown import NAMED
 from lockstep.printing import (
-    counted,
     difference_lines,
-    partial_lines,
-    show_stopped,
+    partial_table_lines,
+    pluralize,
+    show_stopped_tables,
     show_table,
 )
 from lockstep.resources.holders import holder_name
@@ -51,7 +51,7 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
             try:
                 adapters.server(source.name)
             except LockstepError as error:
-                outcomes[source.name] = context.refused(source.name, error)
+                outcomes[source.name] = context.report_error(source.name, error)
         ready = [source.name for source in sources if source.name not in outcomes]
         if ready:
             outcomes |= run_sources(ready, adapters, until, context)
@@ -123,8 +123,8 @@ def run_source(
         on_lease=on_lease,
         record=record,
         until=until,
-        part=part,
-        refusal=lambda error: disk_full_error(error, [Path(tempfile.gettempdir())]),
+        reread=part,
+        translate_error=lambda error: disk_full_error(error, [Path(tempfile.gettempdir())]),
         on_captured=lambda: None if events is None else events.captured(),
     )
     try:
@@ -144,13 +144,13 @@ def _update_pages(
     from lockstep.assets.catalogue import entries_of, update_catalogue
     from lockstep.assets.run_page import keep_page_of_run
 
-    if record.captured is None:
+    if record.capture_report is None:
         return
     try:
         work = site.workplace(record.source, progress)
         entries = entries_of(work.ledger.table_states(record.source))
         update_catalogue(settings.state_folder, record.source, entries, complete=False)
-        if record.acknowledged is not None and record.acknowledged.acknowledged:
+        if record.acknowledge_report is not None and record.acknowledge_report.acknowledged_batches:
             keep_page_of_run(settings, work, run_id)
     except LockstepError as error:
         progress.note(f"The run's page was not written: {error.message}")
@@ -164,56 +164,56 @@ def _report(record: RunRecord, context: CommandContext) -> tuple[int, dict[str, 
     values = _values(record, str(context.settings.lake_path()))
     _show(context, record)
     if record.error is not None:
-        code, refusal = context.refused(record.source, record.error)
+        code, refusal = context.report_error(record.source, record.error)
         return code, {**values, **refusal}
-    if record.registered is not None:
-        context.say(*(f"  catalog: {line}" for line in record.registered.lines()))
-        if record.registered.trouble is not None:
-            context.say(f"    hint: {record.registered.trouble.hint}")
-    done = record.acknowledged
+    if record.catalog_report is not None:
+        context.say(*(f"  catalog: {line}" for line in record.catalog_report.lines()))
+        if record.catalog_report.trouble is not None:
+            context.say(f"    hint: {record.catalog_report.trouble.hint}")
+    done = record.acknowledge_report
     quarantined = exits.QUARANTINED if done is not None and done.quarantined else exits.DONE
-    if done is None or done.sampled is None:
+    if done is None or done.sample_report is None:
         return quarantined, values
-    context.say(*_sample_lines(record.source, done.sampled))
-    compared = exits.DIFFERENCES if done.sampled.differs else exits.DONE
-    values["compared"] = {table.table: table for table in done.sampled.tables}
+    context.say(*_sample_lines(record.source, done.sample_report))
+    compared = exits.DIFFERENCES if done.sample_report.differs else exits.DONE
+    values["compared"] = {table.table: table for table in done.sample_report.tables}
     return exits.most_serious([quarantined, compared]), values
 
 
 _COUNTS: Final = (
-    "captured.transactions as transactions, captured.rows as rows, captured.log_bytes as bytes, "
-    "captured.passed as passed_statements"
+    "capture_report.transactions as transactions, capture_report.rows as rows, "
+    "capture_report.log_bytes as bytes, "
+    "capture_report.passed_statements as passed_statements"
 )
 _SECONDS: Final = (
-    "captured.start_seconds as start, captured.capture_seconds as capture, "
-    "merged.publish_seconds as publish, merged.merge_seconds as merge, "
-    "acknowledged.seconds as acknowledge"
+    "capture_report.start_seconds as start, capture_report.capture_seconds as capture, "
+    "merge_report.publish_seconds as publish, merge_report.merge_seconds as merge, "
+    "acknowledge_report.seconds as acknowledge"
 )
 
 
 def _values(record: RunRecord, lake: str) -> dict[str, Any]:
     """Return the run's values in `--json`. Values of steps that were not reached are
     null or empty."""
-    captured, merged, done = record.captured, record.merged, record.acknowledged
-    loading, loaded = (captured.loading, captured.loaded) if captured else ((), ())
-    refreshed = captured.refreshed if captured else None
+    captured, merged, done = record.capture_report, record.merge_report, record.acknowledge_report
+    loading, loaded = (captured.unfinished_loads, captured.finished_loads) if captured else ((), ())
+    refreshed = captured.reread_counts if captured else None
     return {
-        **attributes(
-            record, "captured.batch as batch, captured.start as start, captured.end as end"
-        ),
-        **attributes(record, "acknowledged.position as acknowledged"),
+        **attributes(record, "capture_report.batch as batch, capture_report.start as start"),
+        **attributes(record, "capture_report.end as end"),
+        **attributes(record, "acknowledge_report.position as acknowledged"),
         **{name: count or 0 for name, count in attributes(record, _COUNTS).items()},
-        "requests": record.requests,
+        "requests": record.request_counts,
         "seconds": attributes(record, _SECONDS),
         "tables": _table_values(merged, lake) if merged else {},
         "stopped": done.quarantined if done else (),
-        "partial": done.partial if done else (),
+        "partial": done.partial_tables if done else (),
         "reading": {str(progress.table): progress for progress in loading},
         "loaded": {str(progress.table): progress.rows for progress in loaded},
         "refreshed": {} if refreshed is None else {str(refreshed.table): refreshed},
-        "softened": captured.softened if captured else {},
-        "held": done.held if done else {},
-        "catalog": record.registered,
+        "softened": captured.softened_counts if captured else {},
+        "held": done.waiting_tables if done else {},
+        "catalog": record.catalog_report,
     }
 
 
@@ -227,7 +227,7 @@ def _table_values(merged: MergeReport, lake: str) -> dict[str, dict[str, Any]]:
         }
         for last, counts in _by_table(merged)
     }
-    for quarantine in merged.failed:
+    for quarantine in merged.quarantined:
         tables.setdefault(str(quarantine.table), {})["state"] = "stopped"
     return tables
 
@@ -235,60 +235,63 @@ def _table_values(merged: MergeReport, lake: str) -> dict[str, dict[str, Any]]:
 def _by_table(merged: MergeReport) -> list[tuple[TableMerge, RowCounts]]:
     """Return each table's last merge of the run, and the rows of all its merges."""
     tables: dict[TableName, tuple[TableMerge, RowCounts]] = {}
-    for merge in merged.merged:
+    for merge in merged.merges:
         counts = tables[merge.table][1] if merge.table in tables else RowCounts()
         tables[merge.table] = merge, counts + merge.counts
     return list(tables.values())
 
 
 def _show(context: CommandContext, record: RunRecord) -> None:
-    captured, merged, done = record.captured, record.merged, record.acknowledged
+    captured, merged, done = record.capture_report, record.merge_report, record.acknowledge_report
     if captured is None or merged is None or done is None:
         return
     seconds = captured.start_seconds + captured.capture_seconds + merged.publish_seconds
     seconds += merged.merge_seconds + done.seconds
-    if captured.batch is None and not merged.merged:
-        nothing = captured.reason if captured.end_is_behind else f"nothing new at {captured.end}"
+    if captured.batch is None and not merged.merges:
+        nothing = captured.reason if captured.is_end_passed else f"nothing new at {captured.end}"
         context.say(f"{record.source}: {nothing}")
     else:
-        read = [merge.read for merge in merged.merged if merge.read]
-        tables_read = counted(len(read), "table")
-        rows_read = f" and {counted(sum(read), 'row')} read from {tables_read}" if read else ""
+        read = [merge.rows_read for merge in merged.merges if merge.rows_read]
+        tables_read = pluralize(len(read), "table")
+        rows_read = f" and {pluralize(sum(read), 'row')} read from {tables_read}" if read else ""
         context.say(
             f"{record.source}: {captured.start} → {done.position or captured.end}: "
-            f"{counted(captured.transactions, 'transaction')}, {counted(captured.rows, 'row')}"
+            f"{pluralize(captured.transactions, 'transaction')}, {pluralize(captured.rows, 'row')}"
             f"{rows_read}, {seconds:.1f} s"
         )
-    if record.requests is not None:
-        context.say(f"  requests to the store: {record.requests}")
-    loaded = {progress.table for progress in captured.loaded}
+    if record.request_counts is not None:
+        context.say(f"  requests to the store: {record.request_counts}")
+    loaded = {progress.table for progress in captured.finished_loads}
     rows = [
         (last.table, counts.inserted, counts.updated, counts.deleted, last.delta_version)
         for last, counts in _by_table(merged)
         if last.table not in loaded or counts.total
     ]
     show_table(context, ("table", "inserted", "updated", "deleted", "version"), rows)
-    for batch, tables in done.held.items():
+    for batch, tables in done.waiting_tables.items():
         context.say(f"batch {batch} is not acknowledged: waits for {', '.join(map(str, tables))}")
-    if len(captured.loaded) > NAMED:
-        number = sum(load.rows for load in captured.loaded)
+    if len(captured.finished_loads) > NAMED:
+        number = sum(load.rows for load in captured.finished_loads)
         context.say(
-            f"all {number:,} rows of {len(captured.loaded)} tables were read from the source"
+            f"all {number:,} rows of {len(captured.finished_loads)} tables "
+            "were read from the source"
         )
     else:
-        context.say(*(f"{load.sentence()} were read from the source" for load in captured.loaded))
-    for load in captured.loading:
+        context.say(
+            *(f"{load.sentence()} were read from the source" for load in captured.finished_loads)
+        )
+    for load in captured.unfinished_loads:
         context.say(f"{load.sentence()}: the next run continues reading")
-    show_stopped(context, done.quarantined)
-    context.say(*partial_lines(done.partial))
+    show_stopped_tables(context, done.quarantined)
+    context.say(*partial_table_lines(done.partial_tables))
 
 
 def _sample_lines(source: str, report: VerifyReport) -> Iterator[str]:
     rows = sum(difference.compared or 0 for difference in report.tables)
     differing = [difference for difference in report.tables if not difference.equal]
-    tables = counted(len(differing), "table DIFFERS", "tables DIFFER")
+    tables = pluralize(len(differing), "table DIFFERS", "tables DIFFER")
     result = f"{tables} from MySQL" if differing else "all equal to MySQL"
-    yield f"{source}: {counted(rows, 'row')} compared at {report.position}: {result}"
+    yield f"{source}: {pluralize(rows, 'row')} compared at {report.position}: {result}"
     for difference in differing:
         yield from difference_lines(difference)
         yield f"  `lockstep verify {difference.table}` finds all of them"

@@ -9,9 +9,9 @@ from typing import Any
 
 from lockstep import exits
 from lockstep.context import CommandContext, Outcome
-from lockstep.grammar import UsageError, place_option, table_name
+from lockstep.grammar import UsageError, parse_table_name, place_option
 from lockstep.pipeline.model.json_values import attributes
-from lockstep.pipeline.run.context import Unwatched, Workplace
+from lockstep.pipeline.run.context import SilentProgress, Workplace
 from lockstep.pipeline.run.proof.verify_schema import SchemaVerification, verify_schema
 from lockstep.pipeline.run.status.schema_history import (
     ShownSchema,
@@ -21,7 +21,7 @@ from lockstep.pipeline.run.status.schema_history import (
 )
 from lockstep.pipeline.schema.compare import (
     further_properties,
-    keys_of,
+    key_kinds,
     written_default,
     written_key,
     written_options,
@@ -31,17 +31,17 @@ from lockstep.pipeline.schema.compare import (
 from lockstep.pipeline.schema.history import Knowledge, SchemaVersion, VersionOrigin
 from lockstep.pipeline.schema.model import TableSchema, schema_to_json
 from lockstep.pipeline.schema.refold import Disagreement
-from lockstep.pipeline.status.verdict import clock
+from lockstep.pipeline.status.verdict import utc_text
 from lockstep.pipeline.values.errors import NothingMatches
 from lockstep.pipeline.values.places import Place
 from lockstep.pipeline.values.shown import first_words, listed
 from lockstep.pipeline.values.table import TableName
-from lockstep.printing import counted, show_table
+from lockstep.printing import pluralize, show_table
 from lockstep.resources.adapters import Adapters
 
 VERIFY = "verify"
-_SHAPE = "row_condition as rows, key_fingerprint as key"
-_ORIGINS = {
+_SHAPE_KEYS = "row_condition as rows, key_fingerprint as key"
+_ORIGIN_WORDS = {
     VersionOrigin.BASELINE: "read from the server",
     VersionOrigin.STATEMENT: "made by a statement",
     VersionOrigin.TABLE_MAP: "read from the log, where it precedes the rows",
@@ -51,50 +51,50 @@ _ORIGINS = {
 
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
-    """Show one table, or verify all. `verify` has the exit code 4 if something differs,
+    """Show one table, or verify all. The exit code of `verify` is 4 if something differs,
     3 if the source changed too often meanwhile."""
-    verifies = arguments.table == VERIFY
-    if verifies and arguments.at:
+    is_verification = arguments.table == VERIFY
+    if is_verification and arguments.at:
         raise UsageError(
             "`lockstep schema verify` compares with the server as it is now.",
             hint="leave --at out",
         )
-    table = None if verifies else table_name(arguments.table)
+    table = None if is_verification else parse_table_name(arguments.table)
     place = place_option(arguments, "--at")
     with context.adapters() as adapters:
         if table is None:
-            return _verify(adapters, context, arguments.source)
-        return _show(adapters, context, arguments.source, table, place)
+            return _verify_all(adapters, context, arguments.source)
+        return _show_one_table(adapters, context, arguments.source, table, place)
 
 
-def _show(
+def _show_one_table(
     adapters: Adapters,
     context: CommandContext,
     source_name: str | None,
     table: TableName,
     place: Place | None,
 ) -> Outcome:
-    """Show the table of the first source that has it. MySQL is only asked if the ledger
+    """Show the table of the first source that has it. MySQL is asked only if the ledger
     does not have the structure."""
-    tables: list[TableName] = []
+    known_tables: list[TableName] = []
     for source in context.sources(source_name):
         name = source.name
 
-        def work(name: str = name) -> Workplace:
-            return adapters.workplace(name, Unwatched())
+        def open_workplace(name: str = name) -> Workplace:
+            return adapters.workplace(name, SilentProgress())
 
         try:
-            shown = show_schema(adapters.ledger(), name, table, place, work)
+            view = show_schema(adapters.ledger(), name, table, place, open_workplace)
         except NothingMatches:
-            tables += adapters.ledger().last_versions(name)
+            known_tables += adapters.ledger().last_versions(name)
             continue
         at = str(place) if place is not None else None
-        show_schema_of(context, name, shown, at)
-        return Outcome(exits.DONE, schema_values(name, shown, at))
-    raise unknown_table(table, tables, "the history")
+        print_schema(context, name, view, at)
+        return Outcome(exits.DONE, schema_values(name, view, at))
+    raise unknown_table(table, known_tables, "the history")
 
 
-def _verify(adapters: Adapters, context: CommandContext, source_name: str | None) -> Outcome:
+def _verify_all(adapters: Adapters, context: CommandContext, source_name: str | None) -> Outcome:
     answers: dict[str, tuple[int, dict[str, Any]]] = {}
     for source in context.sources(source_name):
         with context.watch(source.name) as progress:
@@ -108,27 +108,27 @@ def _verify(adapters: Adapters, context: CommandContext, source_name: str | None
 # -- one table -----------------------------------------------------------------------------
 
 
-def schema_values(source: str, shown: ShownSchema, at: str | None) -> dict[str, Any]:
+def schema_values(source: str, view: ShownSchema, at: str | None) -> dict[str, Any]:
     """Return the values in `--json`. `at` is null for the present structure; `schema`
     and `columns` are null if the table is dropped or its structure is not known."""
-    version = shown.shown.version
+    version = view.shown.version
     schema, shown_as = version.schema, version.shown_as
     return {
         "source": source,
-        "table": shown.table,
+        "table": view.table,
         "at": at,
-        **_version_values(shown.shown, shown.table),
-        "columns": schema and _columns(version, schema),
+        **_version_values(view.shown, view.table),
+        "columns": schema and _column_values(version, schema),
         "schema": schema and schema_to_json(schema),
-        # Which rows the lake has, and the fingerprint of the key that values are hashed
-        # with.
-        **({} if shown_as is None else attributes(shown_as, _SHAPE)),
-        "versions": [_version_values(each, shown.table) for each in shown.versions],
+        # The condition for rows that the lake has, and the fingerprint of the key with
+        # which values are hashed.
+        **({} if shown_as is None else attributes(shown_as, _SHAPE_KEYS)),
+        "versions": [_version_values(version_view, view.table) for version_view in view.versions],
     }
 
 
-def _version_values(shown: ShownVersion, table: TableName) -> dict[str, Any]:
-    version, statement = shown.version, shown.statement
+def _version_values(view: ShownVersion, table: TableName) -> dict[str, Any]:
+    version, statement = view.version, view.statement
     return {
         **attributes(
             version, "version", "since", "knowledge as state", "reason", "origin", "batch"
@@ -140,38 +140,37 @@ def _version_values(shown: ShownVersion, table: TableName) -> dict[str, Any]:
             **attributes(statement, "gtid", "committed_at", "outcome"),
             "effects": statement.effects_on(table),
         },
-        "changes": shown.changes,
+        "changes": view.changes,
     }
 
 
-def show_schema_of(
-    context: CommandContext, source: str, shown: ShownSchema, at: str | None
-) -> None:
-    context.say(*_heading(source, shown, at))
-    schema = shown.shown.version.schema
+def print_schema(context: CommandContext, source: str, view: ShownSchema, at: str | None) -> None:
+    context.say(*_heading_lines(source, view, at))
+    schema = view.shown.version.schema
     if schema is not None:
-        _show_columns(context, shown.shown.version, schema)
-    context.say(f"  {counted(len(shown.versions), 'version')}:")
-    for version in shown.versions:
-        context.say(*_version_lines(version, marked=version is shown.shown))
+        _print_columns(context, view.shown.version, schema)
+    context.say(f"  {pluralize(len(view.versions), 'version')}:")
+    for version_view in view.versions:
+        is_shown = version_view is view.shown
+        context.say(*_version_lines(version_view, is_marked=is_shown))
 
 
-def _heading(source: str, shown: ShownSchema, at: str | None) -> Iterator[str]:
-    version, statement = shown.shown.version, shown.shown.statement
+def _heading_lines(source: str, view: ShownSchema, at: str | None) -> Iterator[str]:
+    version, statement = view.shown.version, view.shown.statement
     place = f" at {at}" if at else ""
-    yield f"{source}: {shown.table}{place}: version {version.version}, since {version.since}"
+    yield f"{source}: {view.table}{place}: version {version.version}, since {version.since}"
     if statement is None:
-        yield f"  {_ORIGINS[version.origin]}"
+        yield f"  {_ORIGIN_WORDS[version.origin]}"
     else:
-        when = f"{clock(statement.committed_at)}  " if statement.committed_at else ""
+        when = f"{utc_text(statement.committed_at)}  " if statement.committed_at else ""
         yield f"  {when}{first_words(statement.text)}"
-        for effect in statement.effects_on(shown.table):
+        for effect in statement.effects_on(view.table):
             yield f"    {effect}"
     if version.knowledge is not Knowledge.KNOWN:
-        yield f"  {_state(shown.shown)}"
+        yield f"  {_state(view.shown)}"
 
 
-def _columns(version: SchemaVersion, schema: TableSchema) -> list[dict[str, Any]]:
+def _column_values(version: SchemaVersion, schema: TableSchema) -> list[dict[str, Any]]:
     """Return the columns' values. `shown`: how the settings hide or change the column
     in the lake, if they do."""
     treatments = version.treatments_in_words
@@ -181,7 +180,7 @@ def _columns(version: SchemaVersion, schema: TableSchema) -> list[dict[str, Any]
             "type": written_type(column),
             "nullable": column.nullable,
             "default": written_default(column),
-            "keys": keys_of(column, schema),
+            "keys": key_kinds(column, schema),
             "more": further_properties(column, schema),
             **({"shown": treatments[column.name]} if column.name in treatments else {}),
         }
@@ -189,11 +188,11 @@ def _columns(version: SchemaVersion, schema: TableSchema) -> list[dict[str, Any]
     ]
 
 
-def _show_columns(context: CommandContext, version: SchemaVersion, schema: TableSchema) -> None:
+def _print_columns(context: CommandContext, version: SchemaVersion, schema: TableSchema) -> None:
     treatments = version.treatments_in_words
     heads = ("column", "type", "null", "default", "key", "", "in the lake")
     rows = []
-    for column in _columns(version, schema):
+    for column in _column_values(version, schema):
         name, kind, nullable, default, keys, more = list(column.values())[:6]
         row = (name, kind, "yes" if nullable else "no", default, ", ".join(keys), more)
         rows.append((*row, treatments.get(name, "")) if treatments else row)
@@ -210,21 +209,21 @@ def _show_columns(context: CommandContext, version: SchemaVersion, schema: Table
     context.say(f"  {written_options(schema)}\n")
 
 
-def _version_lines(shown: ShownVersion, *, marked: bool) -> Iterator[str]:
-    version, statement = shown.version, shown.statement
-    mark = "→" if marked else " "
-    origin = _ORIGINS[version.origin] if statement is None else first_words(statement.text)
+def _version_lines(view: ShownVersion, *, is_marked: bool) -> Iterator[str]:
+    version, statement = view.version, view.statement
+    mark = "→" if is_marked else " "
+    origin = _ORIGIN_WORDS[version.origin] if statement is None else first_words(statement.text)
     yield f"  {mark} {version.version:>3}  {version.since}  {origin}"
     if version.knowledge is not Knowledge.KNOWN:
-        yield f"         {_state(shown)}"
-    for change in shown.changes:
+        yield f"         {_state(view)}"
+    for change in view.changes:
         yield f"         {change}"
 
 
-def _state(version: ShownVersion) -> str:
-    if version.version.knowledge is Knowledge.DROPPED:
+def _state(view: ShownVersion) -> str:
+    if view.version.knowledge is Knowledge.DROPPED:
         return "dropped"
-    return f"its structure is not known from here on: {version.version.reason}"
+    return f"its structure is not known from here on: {view.version.reason}"
 
 
 # -- the whole history ---------------------------------------------------------------------
@@ -244,19 +243,19 @@ def verification_values(verification: SchemaVerification) -> dict[str, Any]:
 def verification_lines(source: str, verification: SchemaVerification) -> Iterator[str]:
     result = "differs from" if verification.folded else "equals"
     yield (
-        f"{source}: the history ({counted(verification.statements, 'statement')}, "
-        f"{counted(verification.versions, 'version')}) {result} what its statements make"
+        f"{source}: the history ({pluralize(verification.statements, 'statement')}, "
+        f"{pluralize(verification.versions, 'version')}) {result} what its statements make"
     )
     for disagreement in verification.folded:
-        yield from _disagreement(disagreement, "recorded, applied again")
+        yield from _disagreement_lines(disagreement, "recorded, applied again")
     equal = verification.compared - len(verification.differing) - len(verification.unknown)
     yield (
-        f"{source} at {verification.at}: {equal} of {counted(verification.compared, 'table')} "
+        f"{source} at {verification.at}: {equal} of {pluralize(verification.compared, 'table')} "
         f"{'is' if equal == 1 else 'are'} on the server as in the history, "
         f"{verification.seconds:.1f} s"
     )
     for disagreement in verification.differing:
-        yield from _disagreement(disagreement, "history, server")
+        yield from _disagreement_lines(disagreement, "history, server")
     if verification.differing:
         yield (
             "  hint: either a statement is missing in the log (sql_log_bin=0, another server), or "
@@ -271,9 +270,9 @@ def verification_lines(source: str, verification: SchemaVerification) -> Iterato
         yield f"  not captured, and not visible to this account: {listed(verification.unseen)}"
 
 
-def _disagreement(disagreement: Disagreement, sides: str) -> Iterator[str]:
+def _disagreement_lines(disagreement: Disagreement, compared: str) -> Iterator[str]:
     subject = str(disagreement.table) if disagreement.table is not None else "a statement"
     number = f", version {disagreement.version}" if disagreement.version is not None else ""
-    yield f"  {subject}{number}, at {disagreement.position} ({sides}):"
+    yield f"  {subject}{number}, at {disagreement.position} ({compared}):"
     for sentence in disagreement.differences:
         yield f"    {sentence}"

@@ -26,17 +26,17 @@ def _setup(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     from lockstep.pipeline.binlog.arrays.compiled import cache_folder
     from lockstep.resources.mysql.rehearsal import rehearse
 
-    spark = {} if arguments.no_java else _prepare_spark(arguments, context)
+    java_values = {} if arguments.no_java else _prepare_java(arguments, context)
     context.say("the engine (binlog decoding): compiled once, which takes half a minute")
     begin = perf_counter()
     rehearse()
     folder = cache_folder()
-    result = f"kept in {folder}" if folder else "compiled at every start, as no folder can keep it"
-    context.say(f"the engine: ready after {perf_counter() - begin:.1f} s, {result}")
-    return Outcome(exits.DONE, {**spark, "compiled": folder})
+    storage = f"kept in {folder}" if folder else "compiled at every start, as no folder can keep it"
+    context.say(f"the engine: ready after {perf_counter() - begin:.1f} s, {storage}")
+    return Outcome(exits.DONE, {**java_values, "compiled": folder})
 
 
-def _prepare_spark(arguments: argparse.Namespace, context: CommandContext) -> dict[str, Any]:
+def _prepare_java(arguments: argparse.Namespace, context: CommandContext) -> dict[str, Any]:
     from lockstep.resources.lake.spark.jars import DELTA, S3, class_path, download_jars, jars_folder
     from lockstep.resources.lake.spark.java import make_archive, require_java
     from lockstep.resources.lake.spark.log_store import log_store_jar
@@ -48,14 +48,16 @@ def _prepare_spark(arguments: argparse.Namespace, context: CommandContext) -> di
         raise JavaMissing(error.message, hint=f"{error.hint}; {without_java}") from error
     context.say(f"Java {java.major}: {java.program}")
     folder = jars_folder(sys.prefix)
-    settings = None if arguments.ivy_settings is None else Path(arguments.ivy_settings)
+    ivy_settings = None if arguments.ivy_settings is None else Path(arguments.ivy_settings)
     locks = (DELTA, S3) if arguments.extra else (DELTA,)
-    fetched = download_jars(folder, *locks, java=java.program, settings=settings)
-    context.say(f"jars of Delta Lake{' and for s3' if S3 in locks else ''}: {len(fetched)} fetched")
-    archived = make_archive(folder, (*class_path(folder), log_store_jar()), java)
-    state = "made" if archived else "exists"
+    downloaded_jars = download_jars(folder, *locks, java=java.program, settings=ivy_settings)
+    context.say(
+        f"jars of Delta Lake{' and for s3' if S3 in locks else ''}: {len(downloaded_jars)} fetched"
+    )
+    is_new = make_archive(folder, (*class_path(folder), log_store_jar()), java)
+    state = "made" if is_new else "exists"
     context.say(f"the class-data archive, with which Spark starts faster: {state}")
-    return {"java": str(java.program), "fetched": [jar.file_name for jar in fetched]}
+    return {"java": str(java.program), "fetched": [jar.file_name for jar in downloaded_jars]}
 
 
 def _serve(arguments: argparse.Namespace, context: CommandContext) -> Outcome:

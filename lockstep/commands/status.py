@@ -12,7 +12,7 @@ from typing import Any, Final
 from lockstep import exits
 from lockstep.assets.notices import look_at
 from lockstep.context import CommandContext, Outcome
-from lockstep.pipeline.check import pause_from_now
+from lockstep.pipeline.check import longest_pause_from_now
 from lockstep.pipeline.check.log import spoken
 from lockstep.pipeline.model.batch import Cursor
 from lockstep.pipeline.model.json_values import attributes, to_json
@@ -22,21 +22,21 @@ from lockstep.pipeline.run.catalog import CatalogStanding
 from lockstep.pipeline.run.catalog import stand as registered
 from lockstep.pipeline.run.table_plans import only_server_supplies
 from lockstep.pipeline.source_plan import settings_in_words
-from lockstep.pipeline.status.facts import Headroom, Standing, why_not_by_gtid
-from lockstep.pipeline.status.verdict import State, Verdict, clock, verdict
+from lockstep.pipeline.status.facts import Headroom, Standing, reason_not_by_gtid
+from lockstep.pipeline.status.verdict import State, Verdict, utc_text, verdict
 from lockstep.pipeline.values.consumers import Consumer
 from lockstep.pipeline.values.decisions import RecordedDecision
 from lockstep.pipeline.values.errors import LockstepError, Recovery
 from lockstep.pipeline.values.mirror_names import MirrorNames
 from lockstep.pipeline.values.shown import listed
 from lockstep.pipeline.values.table import TableName
-from lockstep.printing import counted, lines, partial_lines
+from lockstep.printing import align_pairs, partial_table_lines, pluralize
 from lockstep.resources.adapters import Adapters
 
-_BATCHES: Final = 20
+_MAX_BATCHES: Final = 20
 """Largest number of batches in the answer."""
 
-_GTIDS: Final = 100
+_MAX_GTID_CHARACTERS: Final = 100
 """Largest number of characters of a GTID set that are printed."""
 
 
@@ -49,28 +49,30 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
         for source in context.sources(arguments.source):
             now, ledger = datetime.now(UTC), adapters.ledger()
             plan = source.plan()
-            standing, judged = look_at(adapters, source, now)
+            standing, source_verdict = look_at(adapters, source, now)
             states, orders = ledger.table_states(source.name), ledger.open_orders(source.name)
-            tables = inactive(states, orders)
+            tables = inactive_tables(states, orders)
             decisions = ledger.decisions(source.name)
-            code = exit_code(standing, now, pause_from_now(source.schedule))
+            code = exit_code(standing, now, longest_pause_from_now(source.schedule))
             catalog = catalog_standing(adapters, source.mirror_names())
             consumers = adapters.consumers().consumers(source.name)
             settings = settings_in_words(filter(plan.patterns.matches, states), plan.tables)
             values = {
-                **status_values(standing, judged, now, decisions),
+                **status_values(standing, source_verdict, now, decisions),
                 "tables": inactive_values(tables),
-                "consumers": [attributes(consumer, _CONSUMER) for consumer in consumers],
+                "consumers": [attributes(consumer, _CONSUMER_KEYS) for consumer in consumers],
                 "catalog": catalog,
                 **({"settings": settings} if settings else {}),
             }
             answers[source.name] = code, values
-            context.say(*status_lines(standing, judged, now, decisions, inactive_lines(tables)))
+            context.say(
+                *status_lines(standing, source_verdict, now, decisions, inactive_lines(tables))
+            )
             context.say(*(f"  {table}: {words}" for table, words in settings.items()))
             if catalog is not None:
                 context.say(_catalog_line(catalog))
             if consumers:
-                context.say(lines(consumer_pairs(consumers)))
+                context.say(align_pairs(consumer_pairs(consumers)))
     return Outcome.of_sources(answers)
 
 
@@ -88,29 +90,34 @@ def catalog_standing(adapters: Adapters, mirrors: MirrorNames) -> CatalogStandin
 def exit_code(standing: Standing, now: datetime, pause: timedelta | None) -> int:
     """Return 0 if nothing waits for a person or for a run. While a run is going on,
     work that waits for a run does not count."""
-    judged = verdict(standing, now, pause)
-    if judged.state is State.BUSY and judged.recovery is None:
+    source_verdict = verdict(standing, now, pause)
+    if source_verdict.state is State.BUSY and source_verdict.recovery is None:
         code = exit_code(replace(standing, lease=None), now, pause)
         return exits.DONE if code == exits.TRY_AGAIN else code
-    if judged.recovery is not None:
-        return judged.recovery.exit_code
-    return exits.DONE if judged.state is State.FINE else exits.QUARANTINED
+    if source_verdict.recovery is not None:
+        return source_verdict.recovery.exit_code
+    return exits.DONE if source_verdict.state is State.FINE else exits.QUARANTINED
 
 
 # -- the answer to a program ---------------------------------------------------------------
 
 
-_CONSUMER: Final = "name, cursor, behind as batches_behind, changes as changes_behind, out, made_at"
-_SERVER: Final = "server_uuid as uuid, version, gtid_mode, head"
-_HEADROOM: Final = "gone, remaining as seconds, kept as kept_seconds, bytes_per_day"
-_DECISION: Final = (
+_CONSUMER_KEYS: Final = (
+    "name, cursor, behind as batches_behind, changes as changes_behind, out, made_at"
+)
+_SERVER_KEYS: Final = "server_uuid as uuid, version, gtid_mode, head"
+_HEADROOM_KEYS: Final = (
+    "is_purged as gone, remaining as seconds, retention as kept_seconds, bytes_per_day"
+)
+_FAILURE_KEYS: Final = "count, first_at as first, last_attempt.hint as hint"
+_DECISION_KEYS: Final = (
     "decided_at as at, decision.kind as kind, decision.rule as rule, decision.reason as reason, "
     "decision.author as author"
 )
-_PROVEN: Final = (
+_PROVEN_KEYS: Final = (
     "proven.proof as proof, proven.rows as rows, proven.at as position, proven.gtid_set as gtid_set"
 )
-_UNCLEARED: Final = (
+_UNCLEARED_KEYS: Final = (
     "table, tightening.columns as columns, tightening.rows as rows, "
     "tightening.rehashed as rehashed, tightening.through as through_batch, noted_at, "
     "has_begun as begun, holders, kept_because, hint as until"
@@ -118,30 +125,34 @@ _UNCLEARED: Final = (
 
 
 def status_values(
-    standing: Standing, judged: Verdict, now: datetime, decisions: Iterable[RecordedDecision]
+    standing: Standing,
+    source_verdict: Verdict,
+    now: datetime,
+    decisions: Iterable[RecordedDecision],
 ) -> dict[str, Any]:
     """Return the values in `--json`, null if not known. `decisions`: the latest, newest
     first."""
     facts, room, lease = standing.facts, standing.headroom, standing.lease
     failures = standing.failures
     return {
-        **attributes(judged, "state", "sentence", "hint"),
+        **attributes(source_verdict, "state", "sentence", "hint"),
         "captured": _cursor_values(standing, standing.captured),
         "acknowledged": _cursor_values(standing, standing.acknowledged),
         "lag": attributes(standing.lag, "seconds", "log_bytes as bytes", "transactions"),
-        "headroom": room and attributes(room, _HEADROOM),
+        "headroom": room and attributes(room, _HEADROOM_KEYS),
         "server": facts
         and {
-            **attributes(facts, _SERVER),
-            "another_than_read_last": standing.other_server,
+            **attributes(facts, _SERVER_KEYS),
+            "another_than_read_last": standing.is_other_server,
             "standby": facts.standby,
         },
         "lineage": standing.lineage,
         "open_batches": [
-            {**to_json(batch.batch), "waits_for": batch.tables} for batch in standing.waiting
+            {**to_json(batch.batch), "waits_for": batch.tables}
+            for batch in standing.waiting_batches
         ],
-        "batches": standing.batches[:_BATCHES],
-        "failures": failures and attributes(failures, "count", "first", "last.hint as hint"),
+        "batches": standing.batches[:_MAX_BATCHES],
+        "failures": failures and attributes(failures, _FAILURE_KEYS),
         "lease": lease if lease is not None and lease.live else None,
         "override": standing.override,
         "gaps": [
@@ -153,14 +164,14 @@ def status_values(
             }
             for gap in standing.gaps
         ],
-        **attributes(standing, "overlaps", "quarantined as stopped", "partial"),
-        "reading": {progress.table: progress for progress in standing.loading},
+        **attributes(standing, "overlaps", "stopped_tables as stopped", "extents as partial"),
+        "reading": {progress.table: progress for progress in standing.loads},
         "proofs": proof_values(standing.proofs, now),
         "unproven": standing.unproven,
-        "in_clear": [attributes(note, _UNCLEARED) for note in standing.uncleared_values],
-        "former_mirrors": standing.former,
-        "decisions": [attributes(recorded, _DECISION) for recorded in decisions],
-        "trouble": standing.trouble,
+        "in_clear": [attributes(note, _UNCLEARED_KEYS) for note in standing.uncleared_values],
+        "former_mirrors": standing.former_folders,
+        "decisions": [attributes(recorded, _DECISION_KEYS) for recorded in decisions],
+        "trouble": standing.server_error,
     }
 
 
@@ -170,7 +181,7 @@ def _cursor_values(standing: Standing, cursor: Cursor | None) -> dict[str, Any] 
     return {
         **to_json(cursor.position),
         **attributes(cursor, "batch", "position.server_uuid as server_uuid", "by_gtid"),
-        "why_not_by_gtid": why_not_by_gtid(cursor, standing.facts),
+        "why_not_by_gtid": reason_not_by_gtid(cursor, standing.facts),
     }
 
 
@@ -181,7 +192,7 @@ def proof_values(proofs: Iterable[TableProof], now: datetime) -> list[dict[str, 
         {
             **attributes(proof, "table", "whole", "compared_at", "differing", "proven_at"),
             "age_seconds": proof.proven_at and now - proof.proven_at,
-            **attributes(proof, _PROVEN),
+            **attributes(proof, _PROVEN_KEYS),
         }
         for proof in proofs
     ]
@@ -192,93 +203,96 @@ def proof_values(proofs: Iterable[TableProof], now: datetime) -> list[dict[str, 
 
 def status_lines(
     standing: Standing,
-    judged: Verdict,
+    source_verdict: Verdict,
     now: datetime,
     decisions: Iterable[RecordedDecision] = (),
-    tables: Iterable[str] = (),
+    table_lines: Iterable[str] = (),
 ) -> Iterator[str]:
     """Yield the verdict on the source and its hint, then all details. `decisions`: the
-    latest, newest first; `tables`: the lines about tables that are not followed now."""
-    yield f"{standing.source}: {judged.state}: {judged.sentence}"
-    if judged.hint:
-        yield f"  hint: {judged.hint}"
+    latest, newest first; `table_lines`: the lines about tables that are not followed
+    now."""
+    yield f"{standing.source}: {source_verdict.state}: {source_verdict.sentence}"
+    if source_verdict.hint:
+        yield f"  hint: {source_verdict.hint}"
     pairs = {
-        "captured": _place(standing.captured),
-        "acknowledged": _place(standing.acknowledged),
-        "lag": _lag(standing),
-        **_server(standing),
+        "captured": _cursor_words(standing.captured),
+        "acknowledged": _cursor_words(standing.acknowledged),
+        "lag": _lag_words(standing),
+        **_server_pairs(standing),
     }
-    for batch in standing.waiting:
+    for batch in standing.waiting_batches:
         tables_left = ", ".join(map(str, batch.tables))
         waits = f", waits for {tables_left}" if tables_left else ""
         state = batch.batch.state.value
         pairs[f"batch {batch.batch.id}"] = f"{state}, from {batch.batch.start}{waits}"
     if (lease := standing.lease) is not None and lease.live:
-        beat = f", last sign of life {clock(lease.beat_at)}" if lease.beat_at else ""
-        pairs["being run by"] = f"{lease.holder}, since {clock(lease.taken_at)}{beat}"
+        beat = f", last sign of life {utc_text(lease.beat_at)}" if lease.beat_at else ""
+        pairs["being run by"] = f"{lease.holder}, since {utc_text(lease.taken_at)}{beat}"
     if (choice := standing.override) is not None:
         pairs["next start"] = f"{choice.place}, chosen by {choice.author}: {choice.reason}"
-    yield lines(pairs)
+    yield align_pairs(pairs)
     yield from _gap_lines(standing)
-    for table in standing.loading:
+    for table in standing.loads:
         yield f"  following, reading rows: {table.sentence()}"
-    yield from partial_lines(standing.partial)
-    yield from proof_lines(standing.proofs, standing.stopped, now)
+    yield from partial_table_lines(standing.extents)
+    yield from proof_lines(standing.proofs, standing.stopped_names, now)
     if standing.unproven is not None:
         names = ", ".join(map(str, sorted(standing.unproven.tables)))
-        since = clock(standing.unproven.since)
+        since = utc_text(standing.unproven.since)
         yield f"  not compared with the server: the structures of {names}, since {since}"
     for note in standing.uncleared_values:
         yield f"  {note.table}: {note.full_sentence}"
-    for folder in standing.former:
+    for folder in standing.former_folders:
         yield f"  {folder}: the former place of a mirror; `lockstep upkeep` deletes it later"
-    yield from tables
+    yield from table_lines
     for recorded in decisions:
         decision = recorded.decision
-        yield f"  {clock(recorded.decided_at)}  {decision.rule}: {decision.reason}"
+        yield f"  {utc_text(recorded.decided_at)}  {decision.rule}: {decision.reason}"
 
 
 def _gap_lines(standing: Standing) -> Iterator[str]:
     """Yield the parts of the log that were never read, or read twice."""
     for gap in standing.gaps:
         if gap.is_open:
-            again = f"; right again: {', '.join(gap.closed)}" if gap.closed else ""
+            closed = f"; right again: {', '.join(gap.closed)}" if gap.closed else ""
             yield (
                 f"  gap: {gap.begin} to {gap.end} was never read ({gap.reason}); rows of "
-                f"{', '.join(gap.open_tables)} may be wrong{again}"
+                f"{', '.join(gap.open_tables)} may be wrong{closed}"
             )
     for overlap in standing.overlaps:
-        until = f" committed up to {clock(overlap.until)}" if overlap.until else ""
+        until = f" committed up to {utc_text(overlap.until)}" if overlap.until else ""
         yield (
             f"  read twice: rows with _batch = {overlap.batch}{until} may be in the changelogs "
             f"with _batch <= {overlap.after} as well; mirrors are exact"
         )
 
 
-def _server(standing: Standing) -> dict[str, str]:
+def _server_pairs(standing: Standing) -> dict[str, str]:
     facts, cursor = standing.facts, standing.captured
     pairs = {}
     if facts is not None:
-        other = ", not the one that was read last" if standing.other_server else ""
-        standby = ", the standby" if facts.standby else ""
-        pairs["server"] = f"{facts.server_uuid}{standby}{other}, its log ends at {facts.head}"
-    elif standing.trouble is not None:
-        asked = standing.trouble.recovery is not Recovery.CONFIGURATION
-        answer = "does not answer" if asked else "was not asked"
-        pairs["server"] = f"{answer}: {standing.trouble.message}"
+        change = ", not the one that was read last" if standing.is_other_server else ""
+        role = ", the standby" if facts.standby else ""
+        pairs["server"] = f"{facts.server_uuid}{role}{change}, its log ends at {facts.head}"
+    elif standing.server_error is not None:
+        was_asked = standing.server_error.recovery is not Recovery.CONFIGURATION
+        answer = "does not answer" if was_asked else "was not asked"
+        pairs["server"] = f"{answer}: {standing.server_error.message}"
     if len(standing.lineage) > 1:
         pairs["read from"] = ", then ".join(map(str, standing.lineage))
     if cursor is not None:
-        why = why_not_by_gtid(cursor, facts)
-        pairs["failover"] = f"would be refused: {why}" if why else "could be followed by GTIDs"
+        refusal = reason_not_by_gtid(cursor, facts)
+        pairs["failover"] = (
+            f"would be refused: {refusal}" if refusal else "could be followed by GTIDs"
+        )
     if standing.headroom is not None:
-        pairs["headroom"] = _headroom(standing.headroom)
+        pairs["headroom"] = _headroom_words(standing.headroom)
     return pairs
 
 
-def _headroom(room: Headroom) -> str:
+def _headroom_words(room: Headroom) -> str:
     rate = f"; {room.bytes_per_day / 1e6:,.1f} MB of log a day" if room.bytes_per_day else ""
-    if room.gone:
+    if room.is_purged:
         return f"the log at the cursor is already gone{rate}"
     if room.remaining is None:
         return f"logs are kept until somebody purges them{rate}"
@@ -287,25 +301,27 @@ def _headroom(room: Headroom) -> str:
     return f"{spoken(room.remaining)} until the log at the cursor may be purged{rate}"
 
 
-def _lag(standing: Standing) -> str:
+def _lag_words(standing: Standing) -> str:
     lag = standing.lag
-    parts = []
+    clauses = []
     if lag.seconds is not None:
-        parts.append("none" if not lag.seconds else spoken(timedelta(seconds=lag.seconds)))
+        clauses.append("none" if not lag.seconds else spoken(timedelta(seconds=lag.seconds)))
     if lag.transactions is not None:
-        parts.append(counted(lag.transactions, "transaction"))
+        clauses.append(pluralize(lag.transactions, "transaction"))
     if lag.log_bytes is not None:
-        parts.append(f"{lag.log_bytes:,} bytes of log")
-    return ", ".join(parts) or "unknown"
+        clauses.append(f"{lag.log_bytes:,} bytes of log")
+    return ", ".join(clauses) or "unknown"
 
 
-def _place(cursor: Cursor | None) -> str:
+def _cursor_words(cursor: Cursor | None) -> str:
     if cursor is None:
         return "nothing yet"
-    at = cursor.position
-    committed = f", committed {clock(at.committed_at)}" if at.committed_at else ""
-    gtids = f", GTIDs {at.gtid_set.shortened(_GTIDS)}" if at.gtid_set else ""
-    return f"{at}{committed}{gtids}"
+    position = cursor.position
+    committed = f", committed {utc_text(position.committed_at)}" if position.committed_at else ""
+    gtids = (
+        f", GTIDs {position.gtid_set.shortened(_MAX_GTID_CHARACTERS)}" if position.gtid_set else ""
+    )
+    return f"{position}{committed}{gtids}"
 
 
 def proof_lines(
@@ -314,31 +330,31 @@ def proof_lines(
     """Yield the tables that differed in their last comparison, then the age of the
     oldest proof of tables that follow the source."""
     for table, proof in open_differences(proofs).items():
-        rows, when = counted(proof.differing, "row"), clock(proof.compared_at)
+        rows, when = pluralize(proof.differing, "row"), utc_text(proof.compared_at)
         yield f"  {table} differs from MySQL: {rows} when compared {when}"
         yield f"    hint: `lockstep verify {table}` shows which rows, `--repair` corrects them"
     proven = proven_since(proofs, stopped).values()
     if proven:
         oldest = spoken(max(now - min(proven), now - now))
-        tables = counted(len(proven), "table")
+        tables = pluralize(len(proven), "table")
         yield f"  proven equal to MySQL: {tables}, the oldest proof {oldest} ago"
     if stopped and proofs:
-        yield f"  not proven: {counted(len(stopped), 'table')} that stopped"
+        yield f"  not proven: {pluralize(len(stopped), 'table')} that stopped"
 
 
 # -- tables that are not followed just now ----------------------------------------------------
 
-_ORDERED = {
+_ORDER_WORDS = {
     OrderKind.RESUME: "resumed",
     OrderKind.RELOAD: "to be reloaded",
 }
 
 
-Inactive = tuple[TableState, TableOrder | None]
-"""A table that is not followed, and the open order that brings it back."""
+InactiveTable = tuple[TableState, TableOrder | None]
+"""A table that is not followed, and the open order that brings it back, if there is one."""
 
 
-def _way(state: TableState, order: TableOrder) -> str:
+def _return_clause(state: TableState, order: TableOrder) -> str:
     """Return a clause that says how the next run brings the table back. Only `lockstep
     plan` checks whether the server still has the log."""
     if order.kind is OrderKind.RELOAD:
@@ -348,19 +364,19 @@ def _way(state: TableState, order: TableOrder) -> str:
     return f"catches it up through the log from {state.stopped.at}"
 
 
-def inactive(
+def inactive_tables(
     states: Mapping[TableName, TableState], orders: Iterable[TableOrder]
-) -> tuple[Inactive, ...]:
-    """Return the tables that are not followed, by name, each with its open order."""
-    of = {order.table: order for order in orders}
+) -> tuple[InactiveTable, ...]:
+    """Return the tables that are not followed, sorted by name, each with its open order."""
+    orders_by_table = {order.table: order for order in orders}
     return tuple(
-        (state, of.get(table))
+        (state, orders_by_table.get(table))
         for table, state in sorted(states.items())
         if state.condition is not TableCondition.FOLLOWING
     )
 
 
-def inactive_values(tables: Iterable[Inactive]) -> list[dict[str, Any]]:
+def inactive_values(tables: Iterable[InactiveTable]) -> list[dict[str, Any]]:
     """Return the values in `--json`. `order`: null if nobody has ordered the table
     back."""
     return [
@@ -378,17 +394,17 @@ def inactive_values(tables: Iterable[Inactive]) -> list[dict[str, Any]]:
     ]
 
 
-def inactive_lines(tables: Iterable[Inactive]) -> Iterator[str]:
+def inactive_lines(tables: Iterable[InactiveTable]) -> Iterator[str]:
     for state, order in tables:
-        at = f" at {state.place}" if state.place else ""
-        why = f": {state.reason}" if state.reason else ""
+        place = f" at {state.place}" if state.place else ""
+        reason = f": {state.reason}" if state.reason else ""
         source = " at the source" if state.condition is TableCondition.DROPPED else ""
-        yield f"  {state.table} was {state.in_words}{source}{at}{why}"
+        yield f"  {state.table} was {state.in_words}{source}{place}{reason}"
         if order is not None:
-            reason = f": {order.reason}" if order.reason else ""
+            order_reason = f": {order.reason}" if order.reason else ""
             yield (
-                f"    {_ORDERED[order.kind]} by {order.author}, {clock(order.ordered_at)}{reason}; "
-                f"the next run {_way(state, order)}"
+                f"    {_ORDER_WORDS[order.kind]} by {order.author}, {utc_text(order.ordered_at)}"
+                f"{order_reason}; the next run {_return_clause(state, order)}"
             )
         elif state.hint:
             yield f"    hint: {state.hint}"
@@ -405,16 +421,18 @@ def _consumer_sentence(consumer: Consumer) -> str:
     place = f"after batch {consumer.cursor}"
     if consumer.cursor is None:
         place = "before the first batch"
-    behind = "nothing behind"
+    backlog = "nothing behind"
     if consumer.behind:
-        batches = counted(consumer.behind, "batch", "batches")
-        behind = f"{batches} behind ({counted(consumer.changes, 'change')})"
-    out = f", {counted(consumer.out, 'delivery', 'deliveries')} out" if consumer.out else ""
-    return f"{place}, {behind}{out}"
+        batches = pluralize(consumer.behind, "batch", "batches")
+        backlog = f"{batches} behind ({pluralize(consumer.changes, 'change')})"
+    deliveries = (
+        f", {pluralize(consumer.out, 'delivery', 'deliveries')} out" if consumer.out else ""
+    )
+    return f"{place}, {backlog}{deliveries}"
 
 
 def _catalog_line(standing: CatalogStanding) -> str:
-    line = f"  catalog: {counted(standing.registered, 'table')} registered"
+    line = f"  catalog: {pluralize(standing.registered, 'table')} registered"
     if standing.waiting:
         line += f"; waiting for the next run: {listed(standing.waiting)}"
     if standing.left:

@@ -10,7 +10,7 @@ from typing import Any, Final
 from lockstep import exits
 from lockstep.assets.run_page import size
 from lockstep.context import CommandContext, Outcome
-from lockstep.grammar import table_name
+from lockstep.grammar import parse_table_name
 from lockstep.pipeline.model.json_values import attributes
 from lockstep.pipeline.run.clear import clearable
 from lockstep.pipeline.run.upkeep.changes import plan_changes
@@ -25,7 +25,7 @@ from lockstep.pipeline.run.upkeep.upkeep import (
 from lockstep.pipeline.upkeep.changes import ChangesPlan
 from lockstep.pipeline.upkeep.decide import FileTotal, StepKind
 from lockstep.pipeline.values.table import TableName
-from lockstep.printing import counted
+from lockstep.printing import pluralize
 from lockstep.resources.adapters import Adapters
 from lockstep.resources.holders import holder_name
 
@@ -33,7 +33,7 @@ from lockstep.resources.holders import holder_name
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     """Carry out or plan the upkeep of each source. The exit code is 0 even if a table
     is left to the next upkeep; the answer names the table."""
-    only = frozenset(map(table_name, arguments.tables)) or None
+    only = frozenset(map(parse_table_name, arguments.tables)) or None
     payload: dict[str, Any] = {}
     with context.adapters() as adapters:
         for source in context.sources(arguments.source):
@@ -86,7 +86,7 @@ def _lines(report: UpkeepReport, *, planned: bool) -> Iterator[str]:
         idle += not lines
         yield from lines
     if idle:
-        yield f"{counted(idle, 'table has', 'tables have')} nothing to do"
+        yield f"{pluralize(idle, 'table has', 'tables have')} nothing to do"
     elif not report.tables:
         yield "no table has a mirror yet"
     if planned:
@@ -104,7 +104,7 @@ def _changes_lines(changes: ChangesPlan, *, planned: bool) -> Iterator[str]:
     if changes.deleted.count:
         yield f"changes: {_total(changes.deleted)} {would_be}deleted"
     if changes.ledger_rows:
-        yield f"ledger: {counted(changes.ledger_rows, 'row')} about them deleted"
+        yield f"ledger: {pluralize(changes.ledger_rows, 'row')} about them deleted"
 
 
 def _table_lines(upkeep: TableUpkeep, *, planned: bool) -> Iterator[str]:
@@ -124,7 +124,7 @@ def _table_lines(upkeep: TableUpkeep, *, planned: bool) -> Iterator[str]:
 
 
 def _total(total: FileTotal) -> str:
-    return f"{counted(total.count, 'file')} ({size(total.bytes)})"
+    return f"{pluralize(total.count, 'file')} ({size(total.bytes)})"
 
 
 _CHANGES: Final = (

@@ -11,18 +11,18 @@ from typing import Any, Final
 from lockstep import exits
 from lockstep.commands.reload import read_parts, record_reloads, reload_values, show_foreseen
 from lockstep.context import CommandContext, Outcome
-from lockstep.grammar import UsageError, table_name
+from lockstep.grammar import UsageError, parse_table_name
 from lockstep.pipeline.model.json_values import attributes
 from lockstep.pipeline.model.table_state import Supplier
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.dump.table_extents import now_whole, record_whole
 from lockstep.pipeline.run.proof.verify_rows import record_proofs, verify
 from lockstep.pipeline.run.proof.verify_sample import verify_sample
-from lockstep.pipeline.run.reports import TableDifference, VerifyReport
+from lockstep.pipeline.run.reports import TableComparison, VerifyReport
 from lockstep.pipeline.run.status.reloads import Reloading, plan_reload, plan_repairs
 from lockstep.pipeline.values.errors import SourceBusy
 from lockstep.pipeline.values.table import TableName
-from lockstep.printing import counted, difference_lines, show_stopped, show_table
+from lockstep.printing import difference_lines, pluralize, show_stopped_tables, show_table
 from lockstep.resources.adapters import Adapters
 from lockstep.resources.config import SourceSettings
 from lockstep.resources.holders import holder_name
@@ -35,7 +35,7 @@ _COLUMNS: Final = "table, source_rows, lake_rows, only_in_source, only_in_lake, 
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     """Compare each source, and with `--repair` have the differing tables read again."""
-    tables = [table_name(text) for text in arguments.tables]
+    tables = [parse_table_name(text) for text in arguments.tables]
     answers: dict[str, tuple[int, dict[str, Any]]] = {}
     with context.adapters() as adapters:
         for source, chosen in _chosen(context.sources(arguments.source), tables):
@@ -80,10 +80,9 @@ def show_verify(context: CommandContext, source: str, report: VerifyReport) -> N
     compared."""
     equal = sum(difference.equal for difference in report.tables)
     count = len(report.tables) + len(report.not_compared) + len(report.not_proven)
-    context.say(
-        f"{source} at {report.position}: {equal} of {counted(count, 'table is', 'tables are')} "
-        f"equal, {report.seconds:.1f} s"
-    )
+    tables = pluralize(count, "table is", "tables are")
+    summary = f"{equal} of {tables} equal, {report.seconds:.1f} s"
+    context.say(f"{source} at {report.position}: {summary}")
     if gtids := report.position.gtid_set:
         context.say(f"  GTIDs: {gtids.shortened(_GTIDS)}")
     show_table(
@@ -93,19 +92,19 @@ def show_verify(context: CommandContext, source: str, report: VerifyReport) -> N
     )
     for difference in report.tables:
         if difference.kept:
+            rows = pluralize(difference.kept, "row")
             context.say(
-                f"{difference.table} keeps {counted(difference.kept, 'row')} that MySQL no longer "
-                "has, as its policies say"
+                f"{difference.table} keeps {rows} that MySQL no longer has, as its policies say"
             )
         context.say(*difference_lines(difference))
     for table in report.not_compared:
         context.say(f"{table.table} was not compared: {table.reason}\n  {table.hint}")
     for table in report.not_proven:
         context.say(f"{table.table} is not proven: {table.reason}\n  {table.hint}")
-    show_stopped(context, report.quarantined)
+    show_stopped_tables(context, report.quarantined)
 
 
-def _proven(difference: TableDifference) -> str:
+def _proven(difference: TableComparison) -> str:
     if not difference.equal:
         return "-"
     rows = "" if difference.compared is None else f"{difference.compared:,} rows, "

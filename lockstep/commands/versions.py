@@ -14,7 +14,7 @@ from lockstep.grammar import UsageError, place_option
 from lockstep.pipeline.model.json_values import attributes
 from lockstep.pipeline.run.status.version_sets import ShownVersions, newest_sets, version_set_at
 from lockstep.pipeline.values.gtid import GtidSet
-from lockstep.printing import lines, show_table
+from lockstep.printing import align_pairs, show_table
 from lockstep.resources.lake.store.paths import LakePath
 
 LISTED: Final = 20
@@ -80,7 +80,7 @@ def _lines(shown: ShownVersions, lake: LakePath) -> Iterator[str]:
     gtids = shown.position.gtid_set
     if gtids != GtidSet():
         yield f"  executed: {gtids.shortened()}"
-    yield lines(
+    yield align_pairs(
         {
             str(entry.table): f"{entry.delta_version}  {lake / entry.mirror}"
             for entry in shown.entries
@@ -88,7 +88,7 @@ def _lines(shown: ShownVersions, lake: LakePath) -> Iterator[str]:
     )
     if shown.missing:
         yield "missing:"
-        yield lines({str(gap.table): f"{gap.reason}; {gap.hint}" for gap in shown.missing})
+        yield align_pairs({str(gap.table): f"{gap.reason}; {gap.hint}" for gap in shown.missing})
 
 
 def _moment(shown: ShownVersions) -> str:

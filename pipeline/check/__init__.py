@@ -22,7 +22,7 @@ from lockstep.pipeline.check.findings import (
     SourceEvidence,
     judged,
 )
-from lockstep.pipeline.check.log import pause_from_now
+from lockstep.pipeline.check.log import longest_pause_from_now
 from lockstep.pipeline.model.table_state import TableState
 from lockstep.pipeline.ports.ledger import Ledger
 from lockstep.pipeline.ports.source import SourceServer
@@ -36,7 +36,7 @@ __all__ = [
     "KeptMirror",
     "SourceEvidence",
     "check_findings",
-    "pause_from_now",
+    "longest_pause_from_now",
     "preflight",
     "require_ready",
     "run_findings",

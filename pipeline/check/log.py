@@ -374,7 +374,7 @@ def spoken(span: timedelta) -> str:
     return f"{seconds:.0f} seconds"
 
 
-def pause_from_now(cron: str | None) -> timedelta | None:
+def longest_pause_from_now(cron: str | None) -> timedelta | None:
     """Return the `longest_pause` from the current hour on; None without a schedule."""
     hour = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
     return None if cron is None else _pause(cron, hour)

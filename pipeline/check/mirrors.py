@@ -319,7 +319,7 @@ def _shapes(evidence: SourceEvidence) -> Iterator[Verdict]:
             for error in faults:
                 yield Fault(error.reason, str(schema.name), error.hint)
         else:
-            words = evidence.shaping.in_words(schema)
+            words = evidence.shaping.describe(schema)
             yield Fine(words or "is shown as it is", str(schema.name))
 
 

@@ -37,7 +37,7 @@ def acknowledge(work: Workplace, lease: Lease) -> AcknowledgeReport:
     for batch in work.ledger.unfinished(source):
         if batch.state is BatchState.MERGED and not waiting:
             end_dropped(work, lease, batch.id)
-            total = work.requests()
+            total = work.count_requests()
             since = total - counted if total is not None and counted is not None else total
             work.ledger.acknowledge(lease, batch.id, since)
             counted = total
@@ -53,12 +53,12 @@ def acknowledge(work: Workplace, lease: Lease) -> AcknowledgeReport:
     remove_dropped(work, lease)
     cursor = work.ledger.cursors(source).acknowledged
     return AcknowledgeReport(
-        acknowledged=tuple(acknowledged),
+        acknowledged_batches=tuple(acknowledged),
         position=cursor.position if cursor else None,
-        held=waiting,
+        waiting_tables=waiting,
         quarantined=stopped_tables(work.ledger.table_states(work.source.name)),
         seconds=perf_counter() - clock,
-        partial=partial_tables(work.ledger, source, work.source.patterns),
+        partial_tables=partial_tables(work.ledger, source, work.source.patterns),
     )
 
 

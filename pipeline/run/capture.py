@@ -43,8 +43,8 @@ from lockstep.pipeline.run.load.loads import (
 from lockstep.pipeline.run.load.part import AGAIN, PartRead, findings, read_part
 from lockstep.pipeline.run.mirror_places import collisions
 from lockstep.pipeline.run.repair import abandon, repair
-from lockstep.pipeline.run.reports import CaptureReport, Refreshed, softened_lines
-from lockstep.pipeline.run.reshaping import reshape
+from lockstep.pipeline.run.reports import CaptureReport, RereadCounts, softened_lines
+from lockstep.pipeline.run.reshaping import stop_reshaped_tables
 from lockstep.pipeline.run.stop_errors import collision_error, engine_hint
 from lockstep.pipeline.run.table_plans import TablePlans, open_orders, plan_readings, plan_returns
 from lockstep.pipeline.schema.model import TableSchema
@@ -97,7 +97,7 @@ def _up_to_stop(work: Workplace, lease: Lease, error: LogStops) -> CaptureReport
     if before is not None and (at is None or at.file != before.file or at < before):
         end = replace(work.source, until=AtCoordinates(before))
         report = _capture_once(replace(work, source=end), lease)
-        return replace(report, stopped=error)
+        return replace(report, stop_error=error)
     states = {batch.state for batch in work.ledger.unfinished(work.source.name)}
     if cursor is None or not states & {BatchState.CAPTURED, BatchState.MERGED}:
         raise error
@@ -107,8 +107,8 @@ def _up_to_stop(work: Workplace, lease: Lease, error: LogStops) -> CaptureReport
         reason="what was captured before is merged first",
         start=cursor.position,
         end=cursor.position,
-        short=True,
-        stopped=error,
+        ended_early=True,
+        stop_error=error,
     )
 
 
@@ -129,8 +129,8 @@ def _with_part(work: Workplace, lease: Lease, order: RereadRows) -> CaptureRepor
         report = _capture_once(plain, lease, part)
         for line in findings(part):
             work.progress.note(line)
-        refreshed = Refreshed(part.table, part.rows.rows, part.gone.rows, part.left)
-    report = replace(report, refreshed=refreshed)
+        refreshed = RereadCounts(part.table, part.rows.rows, part.gone.rows, part.left)
+    report = replace(report, reread_counts=refreshed)
     return report if before is None else before.followed_by(report, ())
 
 
@@ -171,7 +171,7 @@ def _capture_once(work: Workplace, lease: Lease, part: PartRead | None = None) -
         # The first run of a source fails here instead, before it writes anything.
         work.mirrors.require_ready()
     require_ready(work.server, work.ledger, work.source)
-    reshape(work, lease)
+    stop_reshaped_tables(work, lease)
     past = follow_pasts(work, lease)
     returns = plan_returns(work, open_orders(work, lease))
     for table in returns.waits:
@@ -257,10 +257,10 @@ def _idle(
         reason=reason,
         start=run_start.start,
         end=run_start.start,
-        repaired=repaired,
+        repairs=repaired,
         start_seconds=seconds,
-        end_is_behind=until is not None and bounds.end < facts.head,
-        short=until is not None,
+        is_end_passed=until is not None and bounds.end < facts.head,
+        ended_early=until is not None,
     )
 
 

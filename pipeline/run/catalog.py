@@ -298,7 +298,7 @@ def register_after(work: Workplace, lease: Lease) -> CatalogReport | None:
     """Register mirrors at the end of a run, if a catalog is configured. An error is
     reported and does not end the run."""
     try:
-        registry = work.registry()
+        registry = work.open_registry()
     except LockstepError as error:
         report = CatalogReport("The catalog", trouble=error)
     else:

@@ -18,7 +18,7 @@ the batch of the tightening is cleared, in five steps:
 
 A repeated step does nothing, so an interrupted clearing begins again with the first
 step. Files are deleted at once, without waiting for the retention of versions: hiding
-the values takes precedence.
+the values takes tables_by_precedence.
 """
 
 from __future__ import annotations
@@ -41,19 +41,19 @@ from lockstep.pipeline.model.foreign_commits import AllExpected
 from lockstep.pipeline.model.table_state import TableState
 from lockstep.pipeline.run.agreement.changelog_files import changelogs_of
 from lockstep.pipeline.run.agreement.lake_logs import judged_mirror
-from lockstep.pipeline.run.commit_records import (
-    cleared_metadata,
-    forgotten_metadata,
-    upkept_metadata,
+from lockstep.pipeline.run.commit_metadata import (
+    clearing_metadata,
+    deletion_metadata,
+    upkeep_metadata,
 )
 from lockstep.pipeline.run.context import Workplace
-from lockstep.pipeline.run.mirror_places import delete_former, former_places, owner_of
-from lockstep.pipeline.run.reshaping import keep_clear, note_keep_clear
+from lockstep.pipeline.run.mirror_places import delete_former_places, former_places, table_of_folder
+from lockstep.pipeline.run.reshaping import keep_clear_reason, record_keep_clear
 from lockstep.pipeline.schema.history import REDACTED_TEXT, SchemaStatement
 from lockstep.pipeline.schema.model import TableSchema
 from lockstep.pipeline.schema.refold import read_stored_context
-from lockstep.pipeline.shape.redaction import REDACTED, redacted
-from lockstep.pipeline.shape.shaping import redacted as redacted_schema
+from lockstep.pipeline.shape.redaction import REDACTED, redact_statement
+from lockstep.pipeline.shape.shaping import redact_schema
 from lockstep.pipeline.upkeep.clearing import ClearedFile, ClearedLedgerRows, UnclearedValues
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.errors import LeaseLost, LockstepError, TableError
@@ -74,7 +74,7 @@ def clear(work: Workplace, lease: Lease) -> tuple[UnclearedValues, ...]:
     completely cleared."""
     # `keep_clear` may have changed since the last run, and upkeep comes here without a
     # run.
-    note_keep_clear(work, lease)
+    record_keep_clear(work, lease)
     cleared = []
     for note in clearable(work):
         try:
@@ -99,7 +99,7 @@ def clearable(work: Workplace) -> Iterator[UnclearedValues]:
     Nothing is written."""
     for note in work.ledger.uncleared_values(work.source.name):
         if not note.has_begun:
-            tightening = replace(note.tightening, kept_because=keep_clear(work, note.table))
+            tightening = replace(note.tightening, kept_because=keep_clear_reason(work, note.table))
             note = replace(note, tightening=tightening)
         folder = note.dropped_mirror
         if note.is_needed or (folder is not None and work.mirrors.version(folder) is not None):
@@ -139,7 +139,7 @@ def _clear_changes(work: Workplace, lease: Lease, note: UnclearedValues) -> None
                 schema=_NO_COLUMNS,
                 removed=old_paths,
                 files=(),
-                user_metadata=forgotten_metadata(work, note.table, 0, through),
+                user_metadata=deletion_metadata(work, note.table, 0, through),
                 require_held=require_held,
             )
         work.segments.purge(changelog.folder, through, require_held=require_held)
@@ -208,7 +208,7 @@ def upkeep_target(
             written_version in (commit.delta_version, commit.repeated_version)
             and commit.user_metadata is not None
         ):
-            metadata = upkept_metadata(write, commit.user_metadata)
+            metadata = upkeep_metadata(write, commit.user_metadata)
             is_repeat = (
                 commit.delta_version == version and commit.repeated_version == written_version
             )
@@ -225,11 +225,11 @@ def upkeep_target(
 
 
 def _clear_former_folders(work: Workplace, lease: Lease, note: UnclearedValues) -> None:
-    # `owner_of` reads the folder's Delta log: a ledger that was recovered from the lake
+    # `table_of_folder` reads the folder's Delta log: a ledger that was recovered from the lake
     # does not know which table's mirror the folder had.
     folders = former_places(work.ledger, work.source.name)
-    delete_former(
-        work, lease, [folder for folder in folders if owner_of(work, folder) == note.table]
+    delete_former_places(
+        work, lease, [folder for folder in folders if table_of_folder(work, folder) == note.table]
     )
 
 
@@ -264,7 +264,7 @@ def _redacted_statement(statement: SchemaStatement) -> SchemaStatement:
     whole, because it is not known which of them are values."""
     if statement.context.get(REDACTED_TEXT):
         return statement
-    text = redacted(statement.text, read_stored_context(statement.context))
+    text = redact_statement(statement.text, read_stored_context(statement.context))
     effects = tuple(replace(effect, words=REDACTED) for effect in statement.effects)
     context = {**statement.context, REDACTED_TEXT: True}
     return replace(statement, text=text, effects=effects, context=context)
@@ -295,7 +295,7 @@ def _clear_texts(
             schema=SYSTEM_TABLE_SCHEMAS[system_table],
             removed=[file.before for file in cleared],
             files=[file.after for file in cleared],
-            user_metadata=cleared_metadata(work, system_table, through),
+            user_metadata=clearing_metadata(work, system_table, through),
             require_held=require_held,
         )
         work.ledger.clear_files(lease, cleared)
@@ -400,7 +400,7 @@ def _clear_structures(work: Workplace, note: UnclearedValues) -> None:
     def cleared(schema: TableSchema) -> TableSchema:
         if schema.name != note.table or (newest is not None and schema == newest.schema):
             return schema
-        return redacted_schema(schema, _columns_to_redact(note, schema))
+        return redact_schema(schema, _columns_to_redact(note, schema))
 
     work.claims.clear_structures(work.source.name, cleared)
 
@@ -412,14 +412,16 @@ def _redacted_ledger_rows(
     versions = [
         version
         if version.schema is None
-        else work.shaping.cleared(version, _columns_to_redact(note, version.schema))
+        else work.shaping.cleared_version(version, _columns_to_redact(note, version.schema))
         for version in work.ledger.schema_versions(source, note.table)
         if version.batch <= note.tightening.through
     ]
     loads = [
         (
             load,
-            redacted_schema(schema, work.shaping.hidden(schema) | _columns_to_redact(note, schema)),
+            redact_schema(
+                schema, work.shaping.hidden_columns(schema) | _columns_to_redact(note, schema)
+            ),
         )
         for load, schema in work.ledger.ended_loads(source, note.table)
     ]

@@ -38,7 +38,7 @@ class StepProgress:
     figures: tuple[Mapping[str, object], ...]
 
 
-def captured_until_now(
+def capture_progress(
     *, transactions: int, rows: int, log_bytes: int, total_bytes: int
 ) -> StepProgress:
     """Return the progress of a capture. `total_bytes`: bytes of the log from the
@@ -53,13 +53,13 @@ def captured_until_now(
     return StepProgress("capture", min(log_bytes, total_bytes), total_bytes, words, (figures,))
 
 
-def searched(read: int, total: int) -> StepProgress:
+def search_progress(read: int, total: int) -> StepProgress:
     """Return the progress of a search in the log. `read`, `total`: bytes of the log."""
     figures = {"log_bytes": read, "total_bytes": total}
     return StepProgress("search", read, total, f"{read / 1e6:,.1f} MB of the log", (figures,))
 
 
-def loaded_until_now(tables: Sequence[LoadProgress]) -> StepProgress:
+def load_progress(tables: Sequence[LoadProgress]) -> StepProgress:
     """Return the progress of reading tables from the source."""
     done = sum(table.rows for table in tables)
     total = sum(max(table.rows, table.estimated_rows or 0) for table in tables)
@@ -72,7 +72,7 @@ def loaded_until_now(tables: Sequence[LoadProgress]) -> StepProgress:
     return StepProgress("load", done, total, words, figures)
 
 
-def tables_done(step: str, done: int, total: int, table: TableName) -> StepProgress:
+def table_progress(step: str, done: int, total: int, table: TableName) -> StepProgress:
     """Return the progress of merging or comparing tables. `table`: the last one that
     ended."""
     figures = {"table": str(table), "done": done, "total": total}
@@ -83,17 +83,17 @@ def tables_done(step: str, done: int, total: int, table: TableName) -> StepProgr
 class Progress(Protocol):
     """The receiver of a step's progress and messages."""
 
-    def tell(self, step: StepProgress) -> None:
+    def tell(self, progress: StepProgress) -> None:
         """Show the progress of a step. It is called at most a few times a second."""
 
     def note(self, sentence: str) -> None:
         """Show a person one sentence, such as that a table was quarantined."""
 
 
-class Unwatched:
+class SilentProgress:
     """A `Progress` that shows nothing."""
 
-    def tell(self, step: StepProgress) -> None: ...
+    def tell(self, progress: StepProgress) -> None: ...
 
     def note(self, sentence: str) -> None: ...
 
@@ -106,7 +106,7 @@ class Workplace:
     - `changelog`: Delta tables with all changes. `mirrors`: Delta tables with the current rows.
     - `claims`: records in the lake of the ledger that owns a source's folder, and of structures.
     - `clock`: returns the present moment. `pause`: waits a number of seconds.
-    - `registry`: returns the catalog in which mirrors are registered, or None. Raises
+    - `open_registry`: returns the catalog in which mirrors are registered, or None. Raises
       `ConfigurationError` if its settings are wrong.
     """
 
@@ -120,16 +120,16 @@ class Workplace:
     claims: Claims
     progress: Progress
     clock: Callable[[], datetime]
-    requests: Callable[[], RequestCounts | None] = lambda: None
+    count_requests: Callable[[], RequestCounts | None] = lambda: None
     """Returns the number of requests to the lake's object store so far; None if the
     lake is a folder."""
     pause: Callable[[float], None] = sleep
-    registry: Callable[[], Registry | None] = lambda: None
+    open_registry: Callable[[], Registry | None] = lambda: None
     shaping: Shaping = field(default_factory=Shaping)
     """The settings that hide or change columns and rows of the source's tables in the
     lake."""
 
-    def quarantine(self, quarantined: StoppedTable) -> None:
+    def report_quarantine(self, quarantined: StoppedTable) -> None:
         """Report a quarantine while the run continues."""
         self.progress.note(
             f"{quarantined.table} was quarantined at {quarantined.position}: {quarantined.reason}"

@@ -24,7 +24,7 @@ from lockstep.pipeline.binlog.search.moments import (
 from lockstep.pipeline.binlog.search.places import find_boundary, find_end_of
 from lockstep.pipeline.binlog.stream.framing import FIRST_OFFSET
 from lockstep.pipeline.ports.source import ServerFacts
-from lockstep.pipeline.run.context import Workplace, searched
+from lockstep.pipeline.run.context import Workplace, search_progress
 from lockstep.pipeline.run.unpruned_batches import RUNS, no_such_run
 from lockstep.pipeline.start.question import ReachedPlace, Since, Where
 from lockstep.pipeline.values.errors import (
@@ -117,7 +117,7 @@ def _warn(work: Workplace, moment: datetime, place: MomentPlace) -> None:
 
 def progress_of_search(work: Workplace) -> ReportProgress:
     """Return the callback that reports the progress of a search."""
-    return lambda read, total: work.progress.tell(searched(read, total))
+    return lambda read, total: work.progress.tell(search_progress(read, total))
 
 
 @dataclass(frozen=True, slots=True)

@@ -164,7 +164,7 @@ class Scan:
         """Do nothing, since no table of a scan waits for a place."""
 
     def changed(self, logged: LoggedStatement, followed: FollowedStatement) -> None:
-        treated = self._shaping.treated
+        treated = self._shaping.treatments_in_words
         by_table = consequences(followed, self._source.policies_of, logged, treated)
         for table in self.pasts.keys() & by_table.keys():
             before = self.pasts[table]
@@ -444,7 +444,7 @@ def _begin_loads(
         try:
             if not chunk_key(version.schema):
                 raise reread_error(load.reason)
-            shape = work.shaping.fingerprint(version.schema)
+            shape = work.shaping.shape_fingerprint(version.schema)
             uuid = cursor.position.server_uuid
             reading = LoadBegin(version.schema, uuid, at, estimates.get(table), shape)
             begun = load if load.begin is not None else replace(load, begin=reading)

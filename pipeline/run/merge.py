@@ -31,9 +31,9 @@ from lockstep.pipeline.model.table_state import StoppedTable, TableState
 from lockstep.pipeline.ports.mirrors import MirrorSize
 from lockstep.pipeline.run.agreement.claim import require_claim
 from lockstep.pipeline.run.agreement.lake_logs import judge_mirror, moved_mirrors
-from lockstep.pipeline.run.context import Workplace, tables_done
+from lockstep.pipeline.run.context import Workplace, table_progress
 from lockstep.pipeline.run.expected_log import waiting_log
-from lockstep.pipeline.run.mirror_places import REWRITES_ALL, give_new_mirror, why_elsewhere
+from lockstep.pipeline.run.mirror_places import FULL_REWRITE_EVENTS, move_reason, replace_mirror
 from lockstep.pipeline.run.publish import publish
 from lockstep.pipeline.run.replay.settle import settle_replays
 from lockstep.pipeline.run.reports import MergeReport, TableMerge
@@ -99,10 +99,10 @@ def merge(
     batches_merged = work.ledger.mark_merged(lease) if unfinished else []
     waiting = tuple(sorted(work.ledger.pending(work.source.name)))
     return MergeReport(
-        merged=tuple(sorted(merging.merged, key=lambda report: (report.table, report.first_batch))),
-        failed=tuple(merging.failed),
-        waiting=waiting,
-        batches_merged=tuple(batches_merged),
+        merges=tuple(sorted(merging.merged, key=lambda report: (report.table, report.first_batch))),
+        quarantined=tuple(merging.failed),
+        waiting_tables=waiting,
+        merged_batches=tuple(batches_merged),
         publish_seconds=published - clock,
         merge_seconds=perf_counter() - published,
     )
@@ -239,7 +239,7 @@ class _Merging:
             return False
         name = self.work.source.misplaced_mirror(state)
         try:
-            reason = why_other_readers(self.work, state) if name is None else why_elsewhere(name)
+            reason = why_other_readers(self.work, state) if name is None else move_reason(name)
         except MirrorRefused as error:
             reason = error.reason
         if reason is not None:
@@ -295,7 +295,7 @@ class _Merging:
                 else:
                     self._settle(job.task, written, list(job.lineage.schema), seconds, size)
                 table = job.task.intent.table
-                self.work.progress.tell(tables_done("merge", done, len(jobs), table))
+                self.work.progress.tell(table_progress("merge", done, len(jobs), table))
         if errors:
             raise errors[0]
 
@@ -358,9 +358,9 @@ class _Merging:
             first_batch=task.intent.first_batch,
             last_batch=task.intent.last_batch,
             columns=tuple((field.name, field.type) for field in columns),
-            shows=task.plan.final,
+            shown_version=task.plan.final,
             reason=written.reason,
-            read=task.rows_read,
+            rows_read=task.rows_read,
             size=size,
         )
         self.merged.append(report)
@@ -381,7 +381,7 @@ class _Merging:
             self._quarantine(table, batch, error)
 
     def _renew(self, table: TableName, reason: str) -> None:
-        give_new_mirror(self.work, self.lease, table, reason)
+        replace_mirror(self.work, self.lease, table, reason)
         self.renewed.add(table)
 
     def _quarantine(self, table: TableName, batch: int, error: TableError) -> None:
@@ -424,7 +424,8 @@ def rewritten_tables(
         table
         for table, own in records.items()
         for part in own.parts
-        if (table, part.batch) in lacks and any(event.kind in REWRITES_ALL for event in part.events)
+        if (table, part.batch) in lacks
+        and any(event.kind in FULL_REWRITE_EVENTS for event in part.events)
     )
 
 

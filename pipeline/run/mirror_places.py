@@ -23,7 +23,9 @@ from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.errors import TableError
 from lockstep.pipeline.values.table import TableName
 
-REWRITES_ALL = frozenset({TableEventKind.REBUILT, TableEventKind.COPIED, TableEventKind.REREAD})
+FULL_REWRITE_EVENTS = frozenset(
+    {TableEventKind.REBUILT, TableEventKind.COPIED, TableEventKind.REREAD}
+)
 """Events of a table after which the next write to its mirror has all of its rows."""
 
 
@@ -32,11 +34,11 @@ def collisions(
 ) -> dict[TableName, TableName]:
     """Return the tables that must not be captured because another table's mirror has
     the place of their mirror, each with that other table. `tables`: as for
-    `precedence`."""
-    return work.source.mirrors.collisions(precedence(work, states, tables))
+    `tables_by_precedence`."""
+    return work.source.mirrors.collisions(tables_by_precedence(work, states, tables))
 
 
-def precedence(
+def tables_by_precedence(
     work: Workplace, states: Mapping[TableName, TableState], tables: Iterable[TableName] = ()
 ) -> list[TableName]:
     """Return tables in the order of their right to a place that the settings give to
@@ -46,19 +48,21 @@ def precedence(
     plan = work.source
     if not plan.mirrors.rules:
         return []
-    away = {table for table, state in states.items() if plan.misplaced_mirror(state) is not None}
+    misplaced = {
+        table for table, state in states.items() if plan.misplaced_mirror(state) is not None
+    }
     new = sorted(table for table in tables if table not in states)
-    return [*sorted(states.keys() - away), *sorted(away), *new]
+    return [*sorted(states.keys() - misplaced), *sorted(misplaced), *new]
 
 
 @dataclass(frozen=True, slots=True)
 class Moves:
-    """Tables whose mirrors have to move, each with the mirror's new name. `empty`:
-    tables whose mirrors were never written. `reloaded`: tables whose mirrors have to be
-    written again."""
+    """Tables whose mirrors have to move, each with the mirror's new name. `unwritten`:
+    their mirrors were never written. `to_reload`: their mirrors have to be written
+    again."""
 
-    empty: Mapping[TableName, TableName]
-    reloaded: Mapping[TableName, TableName]
+    unwritten: Mapping[TableName, TableName]
+    to_reload: Mapping[TableName, TableName]
 
 
 def pending_moves(work: Workplace, states: Mapping[TableName, TableState] | None = None) -> Moves:
@@ -67,30 +71,31 @@ def pending_moves(work: Workplace, states: Mapping[TableName, TableState] | None
     source. `states`: the states of all tables; if None, as the ledger has them."""
     if states is None:
         states = work.ledger.table_states(work.source.name)
-    away = {
+    misplaced = {
         table: name
         for table, state in states.items()
         if state.condition is TableCondition.FOLLOWING
         and work.source.patterns.matches(table)
         and (name := work.source.misplaced_mirror(state)) is not None
     }
-    colliding = collisions(work, states) if away else {}
-    empty, reloaded = dict[TableName, TableName](), dict[TableName, TableName]()
-    for table in away.keys() - colliding.keys():
+    colliding = collisions(work, states) if misplaced else {}
+    unwritten, to_reload = dict[TableName, TableName](), dict[TableName, TableName]()
+    for table in misplaced.keys() - colliding.keys():
         state = states[table]
         if state.mirror_version is None:
-            empty[table] = away[table]
+            unwritten[table] = misplaced[table]
         elif state.is_complete and not _is_rewritten_next(work, table):
-            reloaded[table] = away[table]
-    return Moves(dict(sorted(empty.items())), dict(sorted(reloaded.items())))
+            to_reload[table] = misplaced[table]
+    return Moves(dict(sorted(unwritten.items())), dict(sorted(to_reload.items())))
 
 
-def why_elsewhere(name: TableName) -> str:
+def move_reason(name: TableName) -> str:
+    """Return why a mirror moves. `name`: its new name."""
     return f"its mirror is called {name} now"
 
 
 def former_places(ledger: Ledger, source: str) -> list[str]:
-    """Return the folders of the source that mirrors had before and that are not deleted
+    """Return the folders that mirrors of the source had before and that are not deleted
     yet."""
     mirrors = {state.mirror for state in ledger.table_states(source).values()}
     folders = sorted(ledger.examined_versions(source).keys() - mirrors)
@@ -102,7 +107,7 @@ _COMMITS: Final = 50
 table."""
 
 
-def owner_of(work: Workplace, folder: str) -> TableName | None:
+def table_of_folder(work: Workplace, folder: str) -> TableName | None:
     """Return the table whose mirror is or was in a folder; None if the folder's Delta
     log does not name it. The log is read because a recovered ledger does not know
     former folders' tables."""
@@ -119,17 +124,17 @@ def blocked_folders(work: Workplace) -> list[str]:
     there again if the ledger was set back to a time before the table began."""
     source = work.source
 
-    def own(folder: str) -> bool:
+    def is_own(folder: str) -> bool:
         try:
-            owner = owner_of(work, folder)
+            table = table_of_folder(work, folder)
         except TableError:  # its log cannot be read
             return False
-        return owner is not None and folder == mirror_path(source.name, source.mirror_name(owner))
+        return table is not None and folder == mirror_path(source.name, source.mirror_name(table))
 
-    return [folder for folder in former_places(work.ledger, source.name) if not own(folder)]
+    return [folder for folder in former_places(work.ledger, source.name) if not is_own(folder)]
 
 
-def delete_former(work: Workplace, lease: Lease, folders: Iterable[str]) -> list[str]:
+def delete_former_places(work: Workplace, lease: Lease, folders: Iterable[str]) -> list[str]:
     """Delete those of the folders that are former places of mirrors, with all versions,
     and return them."""
     source = work.source.name
@@ -148,28 +153,29 @@ def _is_rewritten_next(work: Workplace, table: TableName) -> bool:
         return False
     contents = work.ledger.contents(source, min(waiting), max(waiting), [table])
     return any(
-        event.table == table and event.kind in REWRITES_ALL
+        event.table == table and event.kind in FULL_REWRITE_EVENTS
         for content in contents
         for event in content.events
     )
 
 
-def give_new_mirror(work: Workplace, lease: Lease, table: TableName, why: str) -> None:
+def replace_mirror(work: Workplace, lease: Lease, table: TableName, reason: str) -> None:
     """Give the table a new mirror in a new folder. The former one stays as it is."""
     ledger, plan = work.ledger, work.source
     states = ledger.table_states(plan.name)
-    state, taken = states[table], {other.mirror for other in states.values()}
-    taken |= ledger.examined_versions(plan.name).keys()
-    generation, number = state.generation, state.mirror_generation + 1
+    state = states[table]
+    used_folders = {other.mirror for other in states.values()}
+    used_folders |= ledger.examined_versions(plan.name).keys()
+    generation, mirror_generation = state.generation, state.mirror_generation + 1
     if plan.misplaced_mirror(state) is not None:
         # If the mirror gets another name, its folders are numbered from 1 again.
-        generation = number = 1
+        generation = mirror_generation = 1
     name, fold = plan.mirror_name(table), plan.mirrors.is_configured(table)
-    mirror = free_place(plan.name, name, generation, taken, number, fold=fold)
+    mirror = free_place(plan.name, name, generation, used_folders, mirror_generation, fold=fold)
     while work.mirrors.version(mirror) is not None:
-        taken.add(mirror)
-        mirror = free_place(plan.name, name, generation, taken, number, fold=fold)
+        used_folders.add(mirror)
+        mirror = free_place(plan.name, name, generation, used_folders, mirror_generation, fold=fold)
     ledger.give_up(lease, table)
     ledger.record_event(lease, table, MirrorReplaced(mirror))
-    left = f"; {state.mirror} stays as it is" if state.mirror_version is not None else ""
-    work.progress.note(f"the mirror of {table} is {mirror} from now on: {why}{left}")
+    former_clause = f"; {state.mirror} stays as it is" if state.mirror_version is not None else ""
+    work.progress.note(f"the mirror of {table} is {mirror} from now on: {reason}{former_clause}")

@@ -30,7 +30,7 @@ from lockstep.pipeline.run.agreement.changelog_files import (
     system_table,
 )
 from lockstep.pipeline.run.agreement.claim import claim_up_to
-from lockstep.pipeline.run.commit_records import commit_metadata
+from lockstep.pipeline.run.commit_metadata import commit_metadata
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.stop_errors import reload_hint
 from lockstep.pipeline.schema.history import SchemaVersion

@@ -22,9 +22,9 @@ from lockstep.pipeline.values.table import TableName
 
 
 @dataclass(frozen=True, slots=True)
-class Refreshed:
-    """Numbers of rows of a table that was partly read from the source again, by a
-    condition.
+class RereadCounts:
+    """Numbers of rows of a table that was partly read from the source (MySQL) again, by
+    a WHERE condition.
 
     - `read`: rows that were read.
     - `gone`: rows of the mirror (the Delta table with the current rows) that the source deleted.
@@ -45,18 +45,21 @@ class CaptureReport:
 
     - `batch`: None if nothing was captured.
     - `rule`, `reason`, `continuity`: of the decision where to start.
-    - `log_bytes`: bytes of the log that were read. `largest`: bytes of its largest transaction.
-    - `softened`: by "database.table.column", the number of values that the lake shows differently:
-      zero or partial dates as NULL, and texts with codes that have no character.
-    - `repaired`: sentences about repairs of what dead runs left.
-    - `end_is_behind`: nothing was read, because the chosen end is not after the start.
-    - `short`: the log had more, but a person chose the end, or a limit of the run was reached.
-    - `loading`: tables with rows that have yet to be read from the source. `loaded`: tables that
-      were read completely, and are merged from this batch on.
-    - `refreshed`: rows of a table that were read by a condition.
-    - `stopped`: the error of the event after `end` that no run can pass. The run ends with this
+    - `log_bytes`: bytes of the log that were read. `largest_transaction`: size of its
+      largest transaction, in bytes.
+    - `softened_counts`: by "database.table.column", the number of values that the lake shows
+      differently: zero or partial dates as NULL, and texts with codes that have no character.
+    - `repairs`: sentences about repairs of what dead runs left.
+    - `is_end_passed`: nothing was read, because the chosen end is not after the start.
+    - `ended_early`: the log had more, but a person chose the end, or a limit of the run was
+      reached.
+    - `unfinished_loads`: tables with rows that have yet to be read from the source.
+    - `finished_loads`: tables that were read completely, and are merged from this batch on.
+    - `reread_counts`: rows of a table that were read by a condition.
+    - `stop_error`: the error of the event after `end` that no run can pass. The run ends with this
       error once everything before it is merged.
-    - `passed`: number of statements that were logged instead of rows and change no captured table.
+    - `passed_statements`: number of statements that were logged instead of rows and change no
+      captured table.
     """
 
     batch: int | None
@@ -69,19 +72,19 @@ class CaptureReport:
     log_bytes: int = 0
     counts: Mapping[TableName, RowCounts] = field(default_factory=dict)
     quarantined: tuple[StoppedTable, ...] = ()
-    softened: Mapping[str, int] = field(default_factory=dict)
-    repaired: tuple[str, ...] = ()
+    softened_counts: Mapping[str, int] = field(default_factory=dict)
+    repairs: tuple[str, ...] = ()
     start_seconds: float = 0.0
     capture_seconds: float = 0.0
     continuity: Continuity | None = None
-    end_is_behind: bool = False
-    short: bool = False
-    loading: tuple[LoadProgress, ...] = ()
-    loaded: tuple[LoadProgress, ...] = ()
-    refreshed: Refreshed | None = None
-    largest: int = 0
-    stopped: LogStops | None = None
-    passed: int = 0
+    is_end_passed: bool = False
+    ended_early: bool = False
+    unfinished_loads: tuple[LoadProgress, ...] = ()
+    finished_loads: tuple[LoadProgress, ...] = ()
+    reread_counts: RereadCounts | None = None
+    largest_transaction: int = 0
+    stop_error: LogStops | None = None
+    passed_statements: int = 0
 
     def followed_by(self, other: CaptureReport, reread: Collection[TableName]) -> CaptureReport:
         """Return the reports of two successive captures as one. `reread`: tables that
@@ -89,9 +92,9 @@ class CaptureReport:
         counts = dict(self.counts)
         for table, count in other.counts.items():
             counts[table] = counts.get(table, RowCounts()) + count
-        softened = Counter(self.softened)
-        softened.update(other.softened)
-        kept = tuple(
+        softened_counts = Counter(self.softened_counts)
+        softened_counts.update(other.softened_counts)
+        remaining = tuple(
             quarantine for quarantine in self.quarantined if quarantine.table not in reread
         )
         return replace(
@@ -102,18 +105,18 @@ class CaptureReport:
             rows=self.rows + other.rows,
             log_bytes=self.log_bytes + other.log_bytes,
             counts=counts,
-            quarantined=(*kept, *other.quarantined),
-            softened=softened,
-            repaired=(*self.repaired, *other.repaired),
+            quarantined=(*remaining, *other.quarantined),
+            softened_counts=softened_counts,
+            repairs=(*self.repairs, *other.repairs),
             start_seconds=self.start_seconds + other.start_seconds,
             capture_seconds=self.capture_seconds + other.capture_seconds,
-            short=other.short,
-            loading=other.loading,
-            loaded=(*self.loaded, *other.loaded),
-            refreshed=self.refreshed or other.refreshed,
-            largest=max(self.largest, other.largest),
-            stopped=other.stopped,
-            passed=self.passed + other.passed,
+            ended_early=other.ended_early,
+            unfinished_loads=other.unfinished_loads,
+            finished_loads=(*self.finished_loads, *other.finished_loads),
+            reread_counts=self.reread_counts or other.reread_counts,
+            largest_transaction=max(self.largest_transaction, other.largest_transaction),
+            stop_error=other.stop_error,
+            passed_statements=self.passed_statements + other.passed_statements,
         )
 
 
@@ -121,12 +124,12 @@ class CaptureReport:
 class TableMerge:
     """A merge of one table into its mirror.
 
-    - `counts`: numbers of changed rows in the log. `read`: number of rows that were read from the
-      source and are also written.
+    - `counts`: numbers of changed rows in the log. `rows_read`: number of rows that were read from
+      the source and are also written.
     - `delta_version`: the mirror's new version. `size`: the mirror's size; None if it is not known.
     - `mirror`, `changelog`: paths relative to the lake.
-    - `columns`: the mirror's columns, in order. `shows`: the version of the table's structure that
-      they correspond to.
+    - `columns`: the mirror's columns, in order. `shown_version`: the version of the table's
+      structure that they correspond to.
     - `reason`: why the rows were appended, merged or replaced.
     """
 
@@ -139,22 +142,25 @@ class TableMerge:
     first_batch: int
     last_batch: int
     columns: tuple[tuple[str, pa.DataType], ...]
-    shows: int
+    shown_version: int
     reason: str = ""
-    read: int = 0
+    rows_read: int = 0
     size: MirrorSize | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class MergeReport:
-    """Report of a merge of all tables. `failed`: tables that were quarantined.
-    `waiting`: tables with captured batches that are not merged. `batches_merged`:
-    batches that are now completely merged."""
+    """Report of a merge of all tables.
 
-    merged: tuple[TableMerge, ...]
-    failed: tuple[StoppedTable, ...]
-    waiting: tuple[TableName, ...]
-    batches_merged: tuple[int, ...]
+    - `quarantined`: tables that the merge quarantined.
+    - `waiting_tables`: tables with captured batches that are not merged.
+    - `merged_batches`: numbers of the batches that are now completely merged.
+    """
+
+    merges: tuple[TableMerge, ...]
+    quarantined: tuple[StoppedTable, ...]
+    waiting_tables: tuple[TableName, ...]
+    merged_batches: tuple[int, ...]
     publish_seconds: float
     merge_seconds: float
 
@@ -163,21 +169,23 @@ class MergeReport:
 class AcknowledgeReport:
     """Report of an acknowledgement.
 
-    - `acknowledged`: numbers of the batches that were acknowledged now.
+    - `acknowledged_batches`: numbers of the batches that were acknowledged now.
     - `position`: the place in the log up to which all batches are acknowledged; None if none is.
-    - `held`: captured batches that are not merged, each with the tables that have yet to be merged.
+    - `waiting_tables`: captured batches that are not merged, each with the tables that have yet to
+      be merged.
     - `quarantined`: all stopped tables.
-    - `partial`: tables that are older than the log that was read, so that the lake may lack rows.
-    - `sampled`: the comparison of a sample of rows with the source afterwards.
+    - `partial_tables`: tables that are older than the log that was read, so that the lake may lack
+      rows.
+    - `sample_report`: the comparison of a sample of rows with the source afterwards.
     """
 
-    acknowledged: tuple[int, ...]
+    acknowledged_batches: tuple[int, ...]
     position: Position | None
-    held: Mapping[int, tuple[TableName, ...]]
+    waiting_tables: Mapping[int, tuple[TableName, ...]]
     quarantined: tuple[StoppedTable, ...]
     seconds: float
-    partial: tuple[Extent, ...] = ()
-    sampled: VerifyReport | None = None
+    partial_tables: tuple[Extent, ...] = ()
+    sample_report: VerifyReport | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +209,7 @@ class RowDifference:
 
 
 @dataclass(frozen=True, slots=True)
-class TableDifference:
+class TableComparison:
     """The comparison of one table in MySQL with its mirror.
 
     - `only_in_source`, `only_in_lake`, `different`: numbers of differing rows.
@@ -245,13 +253,13 @@ class TableDifference:
     kept: int = 0
 
     @property
-    def differing(self) -> int:
+    def differing_rows(self) -> int:
         """The number of rows that differ."""
         return self.only_in_source + self.only_in_lake + self.different
 
     @property
     def equal(self) -> bool:
-        return self.differing == 0
+        return self.differing_rows == 0
 
     @property
     def at(self) -> Coordinates | None:
@@ -263,16 +271,16 @@ class TableDifference:
 
 
 @dataclass(frozen=True, slots=True)
-class NotCompared:
-    """A table that could not be compared. `readable`: both sides could be read, but not
-    as of one position; otherwise one side could not be read."""
+class UncomparedTable:
+    """A table that could not be compared. `is_readable`: both sides could be read, but
+    not as of one position; otherwise one side could not be read."""
 
     json_keys: ClassVar = ("reason", "hint")
 
     table: TableName
     reason: str
     hint: str
-    readable: bool = False
+    is_readable: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,11 +292,11 @@ class VerifyReport:
 
     batch: int
     position: Position
-    tables: tuple[TableDifference, ...]
+    tables: tuple[TableComparison, ...]
     quarantined: tuple[StoppedTable, ...]
     seconds: float
-    not_compared: tuple[NotCompared, ...] = ()
-    not_proven: tuple[NotCompared, ...] = ()
+    not_compared: tuple[UncomparedTable, ...] = ()
+    not_proven: tuple[UncomparedTable, ...] = ()
 
     @property
     def differs(self) -> bool:
@@ -301,12 +309,12 @@ class VerifyReport:
         return not self.differs and not self.not_proven
 
 
-def softened_lines(softened: Mapping[str, int], what: str) -> list[str]:
-    """Return a sentence for each table with softened values. `softened`: numbers of
+def softened_lines(counts: Mapping[str, int], what: str) -> list[str]:
+    """Return a sentence for each table with softened values. `counts`: numbers of
     these values by "database.table.column". `what`: words for them, such as "zero or
     partial dates are NULL"."""
     tables: dict[str, list[tuple[str, int]]] = {}
-    for name, count in softened.items():
+    for name, count in counts.items():
         table, _, column = name.rpartition(".")
         tables.setdefault(table, []).append((column, count))
     return [

@@ -25,45 +25,43 @@ from lockstep.pipeline.values.errors import TableError
 from lockstep.pipeline.values.table import TableName, TablePatterns
 
 
-def reshape(work: Workplace, lease: Lease) -> None:
+def stop_reshaped_tables(work: Workplace, lease: Lease) -> None:
     """Stop the tables that have another shape in the settings than in the lake, so that
     they are read again. Raise `ConfigurationError` if values in the lake were hashed
     with another key than the present one, unless the settings say that the key was
     replaced."""
-    changed = list(tables_shown_differently(work))
+    stopping = list(reshaped_tables(work))
     # The tightening is recorded before the quarantine. In the other order, a crash in
     # between would leave a table that is read again, and whose old values are never
     # cleared.
     for tightening in new_tightenings(work):
         work.ledger.note_tightened(lease, tightening)
         work.progress.note(f"{tightening.table}: less is shown of it: {tightening.hidden_in_words}")
-    note_keep_clear(work, lease)
-    for state, error in changed:
+    record_keep_clear(work, lease)
+    for state, error in stopping:
         cursor = work.ledger.cursors(work.source.name).captured
         place = "" if cursor is None else str(cursor.position.at)
-        quarantined = StoppedTable.of(state.table, error, place)
-        work.ledger.quarantine(lease, quarantined)
+        work.ledger.quarantine(lease, StoppedTable.of(state.table, error, place))
         work.progress.note(f"{state.table}: {error.reason}")
 
 
-def note_keep_clear(work: Workplace, lease: Lease) -> None:
+def record_keep_clear(work: Workplace, lease: Lease) -> None:
     """Record the present `keep_clear` setting (the reason to keep old values in
-    plaintext)
-    for each tightening whose clearing has not begun."""
+    plaintext) for each tightening whose clearing has not begun."""
     for note in work.ledger.uncleared_values(work.source.name):
-        reason = keep_clear(work, note.table)
+        reason = keep_clear_reason(work, note.table)
         if reason != note.kept_because and not note.has_begun:
             work.ledger.note_keep_clear(lease, note.id, reason)
 
 
-def _still_showing(work: Workplace) -> Iterator[UnclearedValues]:
-    """Yield the tightenings whose `keep_clear` was removed from the settings, if the
-    mirror (the Delta table with the current rows) keeps rows that the source deleted.
-    Such rows may still show the values until the table is read again."""
+def _tightenings_to_reread(work: Workplace) -> Iterator[UnclearedValues]:
+    """Yield the tightenings whose tables must be read again, because `keep_clear` was
+    removed from the settings, and the mirror (the Delta table with the current rows)
+    keeps rows that the source deleted. Such rows may still show the values."""
     for note in work.ledger.uncleared_values(work.source.name):
-        kept_no_longer = note.kept_because is not None and keep_clear(work, note.table) is None
+        was_removed = note.kept_because is not None and keep_clear_reason(work, note.table) is None
         keeps_rows = work.source.policies_of(note.table).keeps_rows
-        if kept_no_longer and keeps_rows and not note.has_stale_mirror:
+        if was_removed and keeps_rows and not note.has_stale_mirror:
             yield note
 
 
@@ -74,70 +72,75 @@ def versions_to_check(
     with the present key. A table is left out after its key was replaced on purpose,
     until it is read again, which may take long (for instance if the table is
     paused)."""
-    states, replaced = ledger.table_states(source), dict[TableName, int]()
+    states, rehashed_after = ledger.table_states(source), dict[TableName, int]()
     for note in ledger.uncleared_values(source):
         if note.tightening.rehashed:
-            replaced[note.table] = max(note.tightening.through, replaced.get(note.table, 0))
+            through = rehashed_after.get(note.table, 0)
+            rehashed_after[note.table] = max(note.tightening.through, through)
     for version in ledger.schemas_at(source, shaped=True):
         table = version.table
         if table not in states or not patterns.matches(table):
             continue
         if states[table].condition is TableCondition.DROPPED:
             continue
-        if version.batch > replaced.get(table, 0):
+        if version.batch > rehashed_after.get(table, 0):
             yield version
 
 
-def tables_shown_differently(work: Workplace) -> Iterator[tuple[TableState, TableError]]:
+def reshaped_tables(work: Workplace) -> Iterator[tuple[TableState, TableError]]:
     """Yield the tables that have another shape in the settings than in the lake, and
     the tables to which the settings cannot be applied, each with the error that stops
-    it. Raise the same `ConfigurationError` as `reshape`."""
+    it. Raise the same `ConfigurationError` as `stop_reshaped_tables`."""
     source, shaping = work.source.name, work.shaping
-    shaped = {version.table: version for version in work.ledger.schemas_at(source, shaped=True)}
+    shaped_versions = {
+        version.table: version for version in work.ledger.schemas_at(source, shaped=True)
+    }
     for version in versions_to_check(work.ledger, source, work.source.patterns):
         shaping.require_key(version)
-    still_showing = {note.table for note in _still_showing(work)}
+    tables_to_reread = {note.table for note in _tightenings_to_reread(work)}
     for table, state in sorted(work.ledger.table_states(source).items()):
         if state.condition is not TableCondition.FOLLOWING:
             continue
         if not work.source.patterns.matches(table):
             continue
-        if table in still_showing:
+        if table in tables_to_reread:
             yield state, reread_error("rows that it kept show more than its settings do")
             continue
-        if table not in shaped and shaping.rules_of(table) is None:
+        if table not in shaped_versions and shaping.rules_of(table) is None:
             continue
-        newest = shaped.get(table) or work.ledger.schema_at(source, table)
+        newest = shaped_versions.get(table) or work.ledger.schema_at(source, table)
         if newest is None:
             continue
         try:
-            why = shaping.why_changed(newest)
+            reason = shaping.reason_changed(newest)
         except TableError as error:
             yield state, error
             continue
-        if why is not None:
-            yield state, reread_error(f"{why}, so it is read again")
+        if reason is not None:
+            yield state, reread_error(f"{reason}, so it is read again")
 
 
-def still_in_plaintext(work: Workplace, table: TableName) -> str | None:
+def plaintext_sentence(work: Workplace, table: TableName) -> str | None:
     """Return a sentence that says which values of a table are still in plaintext
     although its settings now hide them, and until when. Return None if there are none.
     Raise `TableError` if the settings cannot be applied to the table."""
-    for note in _still_showing(work):
+    for note in _tightenings_to_reread(work):
         if note.table == table:
             return f"{note.sentence}, also in rows that its mirror kept: those go with the others"
     newest = work.ledger.schema_at(work.source.name, table)
-    change = ShapeChange() if newest is None else work.shaping.change(newest)
-    less = Tightening(table, 0, change.tightened, change.rows_tightened, change.rehashed)
-    if not less.shows_less:
+    change = ShapeChange() if newest is None else work.shaping.shape_change(newest)
+    tightening = Tightening(
+        table, 0, change.tightened_columns, change.has_tighter_rows, change.has_new_key
+    )
+    if not tightening.shows_less:
         return None
-    reason = keep_clear(work, table)
+    reason = keep_clear_reason(work, table)
     until = "the run that reads it again clears them, once nobody needs them"
     if reason is not None:
         until = f"they stay, as `keep_clear` says: {reason}"
     elif work.source.policies_of(table).keeps_rows:
         until += ", and rows that its mirror kept although they are gone at the source go with them"
-    return f"{less.hidden_in_words} are in plaintext in what was captured before: {until}"
+    return f"{tightening.hidden_in_words} are in plaintext in what was captured before: {until}"
 
 
 def new_tightenings(work: Workplace) -> Iterator[Tightening]:
@@ -146,90 +149,91 @@ def new_tightenings(work: Workplace) -> Iterator[Tightening]:
     tables that the setting `tables` no longer matches."""
     source, shaping = work.source.name, work.shaping
     cursor = work.ledger.cursors(source).captured
-    if cursor is None or not shaping.hides:
+    if cursor is None or not shaping.has_rules:
         return
-    for note in _still_showing(work):
+    for note in _tightenings_to_reread(work):
         yield replace(note.tightening, through=cursor.batch, kept_because=None)
     # After the table was read again, the same settings may be relaxed and tightened
     # once more. So a tightening only counts as recorded until then.
     notes = [note for note in work.ledger.uncleared_values(source) if note.has_stale_mirror]
-    recorded = {(note.table, _less(note.tightening)) for note in notes}
+    recorded = {(note.table, _comparison_key(note.tightening)) for note in notes}
     states = work.ledger.table_states(source)
     dropped = {
         table for table, state in states.items() if state.condition is TableCondition.DROPPED
     }
-    ruled = [table for table in states if table in dropped or shaping.rules_of(table) is not None]
-    history = work.ledger.schema_versions(source, *ruled) if ruled else []
-    for version, name in _with_settings(work, history, dropped):
+    tables = [table for table in states if table in dropped or shaping.rules_of(table) is not None]
+    history = work.ledger.schema_versions(source, *tables) if tables else []
+    for version, name in _versions_with_settings(work, history, dropped):
         try:
-            change = shaping.change(_called(version, name))
+            change = shaping.shape_change(_with_name(version, name))
         except TableError:  # the table stops, since it cannot be shown as the settings say
             continue
         tightening = Tightening(
             version.table,
             cursor.batch,
-            change.tightened,
-            change.rows_tightened,
-            change.rehashed,
-            keep_clear(work, name),
+            change.tightened_columns,
+            change.has_tighter_rows,
+            change.has_new_key,
+            keep_clear_reason(work, name),
         )
-        if tightening.shows_less and (version.table, _less(tightening)) not in recorded:
+        if tightening.shows_less and (version.table, _comparison_key(tightening)) not in recorded:
             yield tightening
 
 
-def _with_settings(
+def _versions_with_settings(
     work: Workplace, history: Sequence[SchemaVersion], dropped: Set[TableName]
 ) -> Iterator[tuple[SchemaVersion, TableName]]:
     """Yield the newest known version of each table, with the name that its settings
     have. For a dropped table this may be a name that a RENAME gave it: the first of its
     names with settings."""
     source, shaping = work.source.name, work.shaping
-    newest = {v.table: v for v in history if v.knowledge is Knowledge.KNOWN}
-    ended = {v.table: v for v in history if v.knowledge is Knowledge.DROPPED}
-    for table, version in sorted(newest.items()):
+    newest_known = {v.table: v for v in history if v.knowledge is Knowledge.KNOWN}
+    end_versions = {v.table: v for v in history if v.knowledge is Knowledge.DROPPED}
+    for table, version in sorted(newest_known.items()):
         names = [table]
         if table in dropped:
-            while shaping.rules_of(names[-1]) is None and names[-1] in ended:
-                name = _renamed_to(newest[names[-1]], ended[names[-1]], history)
+            while shaping.rules_of(names[-1]) is None and names[-1] in end_versions:
+                name = _new_name(newest_known[names[-1]], end_versions[names[-1]], history)
                 if name is None or name in names:
                     break
                 names.append(name)
-            if table not in ended or shaping.rules_of(names[-1]) is None:
+            if table not in end_versions or shaping.rules_of(names[-1]) is None:
                 continue
-            if work.ledger.deletion_notes(source, table).through >= ended[table].batch:
+            if work.ledger.deletion_notes(source, table).through >= end_versions[table].batch:
                 continue  # all of it is cleared
         yield version, names[-1]
 
 
-def _renamed_to(
-    version: SchemaVersion, ended: SchemaVersion, history: Sequence[SchemaVersion]
+def _new_name(
+    version: SchemaVersion, end: SchemaVersion, history: Sequence[SchemaVersion]
 ) -> TableName | None:
     """Return the new name of a table if a RENAME ended its old name; otherwise None.
-    `version`: the last version under the old name. `ended`: the record of its end."""
+    `version`: the last version under the old name. `end`: the record of its end."""
     for other in history:
-        same_statement = other.statement is not None and other.statement == ended.statement
-        if same_statement and other.table != ended.table and _columns(other) == _columns(version):
+        same_statement = other.statement is not None and other.statement == end.statement
+        same_columns = _column_names(other) == _column_names(version)
+        if same_statement and other.table != end.table and same_columns:
             return other.table
     return None
 
 
-def _columns(version: SchemaVersion) -> list[str]:
+def _column_names(version: SchemaVersion) -> list[str]:
     return [] if version.schema is None else [column.name for column in version.schema.columns]
 
 
-def _called(version: SchemaVersion, name: TableName) -> SchemaVersion:
+def _with_name(version: SchemaVersion, name: TableName) -> SchemaVersion:
     """Return a copy of the version whose table has this name."""
     schema = None if version.schema is None else replace(version.schema, name=name)
     return replace(version, table=name, schema=schema)
 
 
-def _less(tightening: Tightening) -> tuple[tuple[str, ...], bool, bool]:
+def _comparison_key(tightening: Tightening) -> tuple[tuple[str, ...], bool, bool]:
     """Return the part of a tightening that two tightenings of one table are compared
     by."""
     return tightening.columns, tightening.rows, tightening.rehashed
 
 
-def keep_clear(work: Workplace, table: TableName) -> str | None:
+def keep_clear_reason(work: Workplace, table: TableName) -> str | None:
     """Return the reason that the settings give to keep earlier values of a table in
     plaintext."""
     rules = work.shaping.rules_of(table)

@@ -65,27 +65,27 @@ class Site(Protocol):
 class RunRecord:
     """The results of one run of one source, filled step by step.
 
-    - `began`: a moment before the run read the end of the log.
+    - `began_at`: a moment before the run read the end of the log.
     - `error`: the refusal or failure that ended the run. `defect`: an exception that is a bug.
-    - `requests`: the number of its requests to the object store so far.
+    - `request_counts`: the number of its requests to the object store so far.
     """
 
     source: str
-    began: datetime | None = None
-    captured: CaptureReport | None = None
-    merged: MergeReport | None = None
-    acknowledged: AcknowledgeReport | None = None
-    registered: CatalogReport | None = None
+    began_at: datetime | None = None
+    capture_report: CaptureReport | None = None
+    merge_report: MergeReport | None = None
+    acknowledge_report: AcknowledgeReport | None = None
+    catalog_report: CatalogReport | None = None
     error: LockstepError | None = None
     defect: BaseException | None = None
-    requests: RequestCounts | None = None
+    request_counts: RequestCounts | None = None
 
     @property
-    def covered(self) -> datetime | None:
+    def covered_until(self) -> datetime | None:
         """A moment up to which all changes of the source were read; None if the run did
         not reach the log's end."""
-        report = self.captured
-        return self.began if report is not None and not report.short else None
+        report = self.capture_report
+        return self.began_at if report is not None and not report.ended_early else None
 
 
 @dataclass(slots=True)
@@ -97,9 +97,10 @@ class RunSession:
     - `holder`: names this process in the lease. `run_id`: names the run in the ledger.
       `in_dagster`: `run_id` is the id of a Dagster run.
     - `until`: the place where the run ends; None for the log's present end.
-    - `part`: rows of a table that the run reads from the source again.
+    - `reread`: rows of a table that the run reads from the source again.
     - `pause`: waits a number of seconds.
-    - `refusal`: returns a `LockstepError` for an exception that is no bug, such as a full disk.
+    - `translate_error`: returns a `LockstepError` for an exception that is no bug, such as a full
+      disk.
     - `on_lease`: is called with each new lease and the lease of the run before.
     - `on_wait`: is called while another run has the lease. `on_release`: is called with a lease
       before its release. `on_captured`: is called once the record has the capture's report.
@@ -114,15 +115,15 @@ class RunSession:
     on_lease: Callable[[Lease, LeaseView | None], None]
     record: RunRecord
     until: Place | None = None
-    part: RereadRows | None = None
+    reread: RereadRows | None = None
     in_dagster: bool = False
-    refusal: Callable[[BaseException], LockstepError | None] = lambda _: None
+    translate_error: Callable[[BaseException], LockstepError | None] = lambda _: None
     on_wait: Callable[[], None] = lambda: None
     on_release: Callable[[Lease], None] = lambda _: None
     on_captured: Callable[[], None] = lambda: None
-    _held: ExitStack = field(default_factory=ExitStack)
+    _lease_stack: ExitStack = field(default_factory=ExitStack)
     _work_and_lease: tuple[Workplace, Lease] | None = None
-    _requests: Callable[[], RequestCounts | None] | None = None
+    _count_requests: Callable[[], RequestCounts | None] | None = None
 
     def run(self, step: Callable[[Workplace, Lease], Result], *, patient: bool = False) -> Result:
         """Perform a step under the lease, and return its result. After an error that
@@ -134,7 +135,7 @@ class RunSession:
         """
         for wait in STEP.tries(self.pause):
             try:
-                work, lease = self._locked(patient)
+                work, lease = self._leased_workplace(patient)
                 with lease_lost_first(partial(work.ledger.require_held, lease)):
                     return step(work, lease)
             except LockstepError as error:
@@ -147,10 +148,10 @@ class RunSession:
                 message = error.message.removesuffix(".")
                 self.progress.note(f"{message}. Trying again in {wait:g} s.")
             except BaseException as error:
-                refused = self.refusal(error)
-                if refused is not None:
-                    self.record.error = refused
-                    raise refused from error
+                known_error = self.translate_error(error)
+                if known_error is not None:
+                    self.record.error = known_error
+                    raise known_error from error
                 self.record.defect = error
                 raise
         raise AssertionError("the last try returns or raises")
@@ -167,16 +168,16 @@ class RunSession:
 
     def _make_workplace(self) -> Workplace:
         work = self.adapters.workplace(self.source, self.progress)
-        self._requests = self._requests or work.requests
-        source = replace(work.source, part=self.part)
+        self._count_requests = self._count_requests or work.count_requests
+        source = replace(work.source, part=self.reread)
         if self.until is not None:
             source = replace(source, until=self.until)
-        return replace(work, requests=self._requests, source=source)
+        return replace(work, count_requests=self._count_requests, source=source)
 
-    def requests(self) -> RequestCounts | None:
+    def count_new_requests(self) -> RequestCounts | None:
         """Return the number of requests to the object store since the last call."""
-        before, now = self.record.requests, self.workplace().requests()
-        self.record.requests = now
+        before, now = self.record.request_counts, self.workplace().count_requests()
+        self.record.request_counts = now
         return now - before if now is not None and before is not None else now
 
     def _note_failure(self, step: Callable[..., object], error: LockstepError) -> None:
@@ -200,31 +201,31 @@ class RunSession:
 
     def close(self) -> None:
         """Release the lease, if one was taken."""
-        place, self._work_and_lease = self._work_and_lease, None
+        work_and_lease, self._work_and_lease = self._work_and_lease, None
         try:
-            if place is not None:
-                self.on_release(place[1])
+            if work_and_lease is not None:
+                self.on_release(work_and_lease[1])
         finally:
-            self._held.close()
+            self._lease_stack.close()
 
-    def _locked(self, patient: bool) -> tuple[Workplace, Lease]:
+    def _leased_workplace(self, patient: bool) -> tuple[Workplace, Lease]:
         """Return the ports and the lease, which is taken if this session has none."""
         if self._work_and_lease is None:
             work = self._make_workplace()
-            lease = self._take(work.ledger, patient)
+            lease = self._take_lease(work.ledger, patient)
             require_held = partial(work.ledger.require_not_lost, lease)
-            work = replace(work, progress=_WhileHeld(work.progress, require_held))
+            work = replace(work, progress=_LeasedProgress(work.progress, require_held))
             self._work_and_lease = (work, lease)
-            before = work.ledger.lease(self.source, before=lease.token)
-            if before is not None and not before.ended and before.dagster_run != self.run_id:
-                work.ledger.decide(lease, before.death_decision())
-            self.on_lease(lease, before)
+            previous = work.ledger.lease(self.source, before=lease.token)
+            if previous is not None and not previous.ended and previous.dagster_run != self.run_id:
+                work.ledger.decide(lease, previous.death_decision())
+            self.on_lease(lease, previous)
         return self._work_and_lease
 
-    def _take(self, ledger: Leases, patient: bool) -> Lease:
+    def _take_lease(self, ledger: Leases, patient: bool) -> Lease:
         names = (self.source, self.holder)
         try:
-            return self._held.enter_context(
+            return self._lease_stack.enter_context(
                 ledger.lock(*names, self.run_id, in_dagster=self.in_dagster)
             )
         except SourceBusy:
@@ -232,11 +233,11 @@ class RunSession:
             if not patient and (holder is None or holder.dagster_run != self.run_id):
                 raise
         waiting = wait_for_lock(
-            ledger, *names, self._waits, run=self.run_id, in_dagster=self.in_dagster
+            ledger, *names, self._note_wait, run=self.run_id, in_dagster=self.in_dagster
         )
-        return self._held.enter_context(waiting)
+        return self._lease_stack.enter_context(waiting)
 
-    def _waits(self, sentence: str) -> None:
+    def _note_wait(self, sentence: str) -> None:
         self.progress.note(sentence)
         self.on_wait()
 
@@ -247,12 +248,12 @@ class RunSession:
         try:
             self.close()
         except LockstepError:
-            self._held = ExitStack()  # the lock is gone, so there is nothing to release
+            self._lease_stack = ExitStack()  # the lock is gone, so there is nothing to release
         self.adapters.close_ledger()
 
 
 @dataclass(frozen=True, slots=True)
-class _WhileHeld:
+class _LeasedProgress:
     """Reports progress, and raises `LeaseLost` once the lease is lost. A step that
     reads for hours does not use the ledger, but reports its progress, so it ends
     here."""
@@ -260,9 +261,9 @@ class _WhileHeld:
     progress: Progress
     require_held: RequireHeld
 
-    def tell(self, step: StepProgress) -> None:
+    def tell(self, progress: StepProgress) -> None:
         self.require_held()
-        self.progress.tell(step)
+        self.progress.tell(progress)
 
     def note(self, sentence: str) -> None:
         self.progress.note(sentence)
@@ -282,7 +283,7 @@ def run(session: RunSession) -> RunRecord:
             capture_step(session)
             merge_step(session)
             acknowledge_step(session)
-            session.requests()
+            session.count_new_requests()
             require_no_stop(session)
         except LockstepError as error:
             session.record.error = error
@@ -291,9 +292,9 @@ def run(session: RunSession) -> RunRecord:
 
 def capture_step(session: RunSession) -> CaptureReport:
     """Capture the log up to its present end, or up to `until`, and record the report."""
-    session.record.began = session.workplace().clock()
+    session.record.began_at = session.workplace().clock()
     report = session.run(capture)
-    session.record.captured = report
+    session.record.capture_report = report
     session.on_captured()
     return report
 
@@ -301,18 +302,18 @@ def capture_step(session: RunSession) -> CaptureReport:
 def merge_step(
     session: RunSession,
     on_merged: Callable[[TableMerge], None] = lambda _: None,
-    only: frozenset[TableName] | None = None,
+    only_tables: frozenset[TableName] | None = None,
 ) -> MergeReport:
     """Publish captured changes to the changelogs (Delta tables with every change), and
     merge them into the mirrors (Delta tables with the current rows) of all tables, or
-    of `only`. `on_merged`: is called with each merge."""
+    of `only_tables`. `on_merged`: is called with each merge."""
 
     def step(work: Workplace, lease: Lease) -> MergeReport:
-        return merge(work, lease, only, on_merged)
+        return merge(work, lease, only_tables, on_merged)
 
     report = session.run(step)
-    if only is None:
-        session.record.merged = report
+    if only_tables is None:
+        session.record.merge_report = report
     return report
 
 
@@ -320,10 +321,10 @@ def acknowledge_step(session: RunSession) -> AcknowledgeReport:
     """Acknowledge merged batches, compare a sample of rows with the source, clear
     values that the settings now hide, and register mirrors in the catalog."""
     report = session.run(acknowledge)
-    report = replace(report, sampled=prove_sample(session.workplace(), SystemRandom()))
-    session.record.acknowledged = report
+    report = replace(report, sample_report=prove_sample(session.workplace(), SystemRandom()))
+    session.record.acknowledge_report = report
     session.run(clear)
-    session.record.registered = session.run(register_after)
+    session.record.catalog_report = session.run(register_after)
     return report
 
 
@@ -331,8 +332,8 @@ def require_no_stop(session: RunSession) -> None:
     """Raise `LogStops` if the capture ended before an event that no run can pass. This
     comes last, so that everything before the event is acknowledged. If steps are
     separate processes, the next run raises it instead."""
-    report = session.record.captured
-    if report is None or (error := report.stopped) is None:
+    report = session.record.capture_report
+    if report is None or (error := report.stop_error) is None:
         return
 
     def stop(work: Workplace, lease: Lease) -> None:

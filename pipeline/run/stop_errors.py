@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from lockstep.pipeline.model.table_state import StoppedTable, TableState
 from lockstep.pipeline.schema.model import TableSchema
-from lockstep.pipeline.schema.table_effects import why_versioned
+from lockstep.pipeline.schema.table_effects import reason_schema_versioned
 from lockstep.pipeline.values.engines import why_refused
 from lockstep.pipeline.values.errors import Need, StoppedBy, TableBusy, TableError
 from lockstep.pipeline.values.table import TableName
@@ -43,7 +43,7 @@ def unsupported_error(schema: TableSchema) -> TableError | None:
     its storage engine or system versioning; otherwise None."""
     if reason := why_refused(schema.engine):
         return TableError(reason, hint=engine_hint(schema.name))
-    if reason := why_versioned(schema):
+    if reason := reason_schema_versioned(schema):
         return TableError(reason, hint=versioning_hint(schema.name))
     return None
 

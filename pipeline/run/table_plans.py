@@ -10,7 +10,7 @@ tables whose rows are read from the server.
 A table that a run cannot follow by the log alone is quarantined, and the next run reads
 it from the server. That run fixes its end after the reading, so that it covers the log
 up to the reading's high watermark. Changes in the log after the low watermark take
-precedence over the rows that were read.
+tables_by_precedence over the rows that were read.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ from lockstep.pipeline.run.begin import RunStart, read_anchor_of
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.mirror_places import (
     collisions,
-    give_new_mirror,
+    move_reason,
     pending_moves,
-    why_elsewhere,
+    replace_mirror,
 )
 from lockstep.pipeline.run.unpruned_batches import stale_tables
 from lockstep.pipeline.run.write.job import (
@@ -121,8 +121,8 @@ def open_orders(work: Workplace, lease: Lease) -> list[TableOrder]:
     the settings place in another folder. A run with `--until` leaves the mirrors to the
     next run."""
     if work.source.until is None:
-        for table, name in pending_moves(work).empty.items():
-            give_new_mirror(work, lease, table, why_elsewhere(name))
+        for table, name in pending_moves(work).unwritten.items():
+            replace_mirror(work, lease, table, move_reason(name))
     for order in foreseen_orders(work):
         if not order.id:
             work.ledger.order_table(
@@ -148,8 +148,8 @@ def foreseen_orders(work: Workplace, known: KnownTables | None = None) -> list[T
     if work.source.until is None and cursor is not None:
         at_cursor = StopPlace(cursor.batch, cursor.position.at)
         orders += [
-            TableOrder(0, table, OrderKind.RELOAD, "lockstep", why_elsewhere(name), now, at_cursor)
-            for table, name in pending_moves(work, states).reloaded.items()
+            TableOrder(0, table, OrderKind.RELOAD, "lockstep", move_reason(name), now, at_cursor)
+            for table, name in pending_moves(work, states).to_reload.items()
         ]
     return _matching(work, orders)
 
@@ -730,7 +730,7 @@ def _changed_shape(work: Workplace, load: Load) -> str | None:
     if load.begin is None:
         return None
     try:
-        now = work.shaping.fingerprint(load.begin.schema)
+        now = work.shaping.shape_fingerprint(load.begin.schema)
     except TableError as error:
         return error.reason
     return None if now == load.begin.shape else "its settings show something else of it now"

@@ -1,8 +1,9 @@
 """A table's structure in words: the differences between two descriptions of one table,
 and the structure in the words of SHOW CREATE TABLE.
 
-MySQL and MariaDB print the same expression in different ways. So `comparable` makes all
-expressions equal, except for CURRENT_TIMESTAMP, whose synonyms get one spelling.
+MySQL and MariaDB print the same expression in different ways. So `comparable_table`
+makes all expressions equal, except for CURRENT_TIMESTAMP, whose synonyms get one
+spelling.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ def differences(schema: TableSchema, other: TableSchema) -> tuple[str, ...]:
     return tuple(_differences(schema, other))
 
 
-def aligned(table: TableSchema, other: TableSchema) -> TableSchema:
+def with_unlogged_properties(table: TableSchema, other: TableSchema) -> TableSchema:
     """Return the table with two kinds of properties of `other`, which cannot be known
     from a log.
 
@@ -46,10 +47,12 @@ def aligned(table: TableSchema, other: TableSchema) -> TableSchema:
     first TIMESTAMP, but MySQL logs this variable only with statements that define a
     TIMESTAMP.
     """
-    return replace(table, columns=tuple(_aligned(column, other) for column in table.columns))
+    return replace(
+        table, columns=tuple(_with_unlogged_column(column, other) for column in table.columns)
+    )
 
 
-def _aligned(column: ColumnSchema, other: TableSchema) -> ColumnSchema:
+def _with_unlogged_column(column: ColumnSchema, other: TableSchema) -> ColumnSchema:
     namesake = other.column(column.name)
     if namesake is None:
         return column
@@ -62,20 +65,20 @@ def _aligned(column: ColumnSchema, other: TableSchema) -> ColumnSchema:
 
 
 def _differences(schema: TableSchema, other: TableSchema) -> Iterator[str]:
-    for part in _TABLE_PROPERTIES:
-        yield from _differs(part, getattr(schema, part), getattr(other, part))
-    names = [", ".join(table.names) for table in (schema, other)]
-    yield from _differs("columns", *(f"({listed})" for listed in names))
+    for name in _TABLE_PROPERTIES:
+        yield from _difference(name, getattr(schema, name), getattr(other, name))
+    name_lists = (f"({', '.join(table.names)})" for table in (schema, other))
+    yield from _difference("columns", *name_lists)
     for ours in schema.columns:
         theirs = other.column(ours.name)
         if theirs is not None:
             yield from _property_differences(f"column {ours.name}", ours, theirs)
-    yield from _by_name("key", schema.keys, other.keys)
-    yield from _by_name("foreign key", schema.foreign_keys, other.foreign_keys)
+    yield from _key_differences("key", schema.keys, other.keys)
+    yield from _key_differences("foreign key", schema.foreign_keys, other.foreign_keys)
 
 
-def _by_name(
-    what: str,
+def _key_differences(
+    subject: str,
     ours: Iterable[KeySchema | ForeignKey],
     theirs: Iterable[KeySchema | ForeignKey],
 ) -> Iterator[str]:
@@ -84,27 +87,27 @@ def _by_name(
     left, right = ({key.name.lower(): key for key in keys} for keys in (ours, theirs))
     for name in sorted(left.keys() | right.keys()):
         if name in left and name in right:
-            yield from _property_differences(f"{what} {name}", left[name], right[name])
+            yield from _property_differences(f"{subject} {name}", left[name], right[name])
         else:
-            yield f"{what} {name}: {'there, missing' if name in left else 'missing, there'}"
+            yield f"{subject} {name}: {'there, missing' if name in left else 'missing, there'}"
 
 
 def _property_differences(
-    what: str,
+    subject: str,
     ours: ColumnSchema | KeySchema | ForeignKey,
     theirs: ColumnSchema | KeySchema | ForeignKey,
 ) -> Iterator[str]:
     for field in fields(ours):
         values = getattr(ours, field.name), getattr(theirs, field.name)
-        yield from _differs(f"{what} {field.name.replace('_', ' ')}", *values)
+        yield from _difference(f"{subject} {field.name.replace('_', ' ')}", *values)
 
 
-def _differs(what: str, ours: Any, theirs: Any) -> Iterator[str]:
+def _difference(subject: str, ours: Any, theirs: Any) -> Iterator[str]:
     if ours != theirs:
-        yield f"{what}: {_shown(ours)}, {_shown(theirs)}"
+        yield f"{subject}: {_value_text(ours)}, {_value_text(theirs)}"
 
 
-def _shown(value: Any) -> str:
+def _value_text(value: Any) -> str:
     match value:
         case None:
             return "none"
@@ -126,13 +129,13 @@ of one to four bytes. If the column's character set changes later, the prefix ke
 length in characters, so each length can occur with each character set."""
 
 
-def comparable(table: TableSchema) -> TableSchema:
+def comparable_table(table: TableSchema) -> TableSchema:
     """Return the table without properties that only the server or only the history can
     know."""
     return replace(
         table,
-        columns=tuple(map(_column, table.columns)),
-        keys=tuple(map(_key, table.keys)),
+        columns=tuple(map(_comparable_column, table.columns)),
+        keys=tuple(map(_comparable_key, table.keys)),
         row_format=None,
         # MySQL does not report partitions for PARTITION BY KEY () without a column.
         partitioned=False,
@@ -142,11 +145,11 @@ def comparable(table: TableSchema) -> TableSchema:
 def disagreements(history: TableSchema, server: TableSchema) -> Sequence[str]:
     """Return each difference between the history and the server as "property: history,
     server"."""
-    theirs = aligned(comparable(server), history)
-    return differences(comparable(history), _unshortened(theirs, history))
+    theirs = with_unlogged_properties(comparable_table(server), history)
+    return differences(comparable_table(history), _with_full_prefixes(theirs, history))
 
 
-def _unshortened(server: TableSchema, history: TableSchema) -> TableSchema:
+def _with_full_prefixes(server: TableSchema, history: TableSchema) -> TableSchema:
     """Return the server's table with the history's longer prefixes, if MySQL 5.7 may
     have shortened them because of `innodb_large_prefix`.
 
@@ -160,45 +163,45 @@ def _unshortened(server: TableSchema, history: TableSchema) -> TableSchema:
     for key in server.keys:
         index = indexes.get(key.name.lower())
         if index is not None and len(index.parts) == len(key.parts):
-            key = replace(key, parts=tuple(map(_longer, key.parts, index.parts)))
+            key = replace(key, parts=tuple(map(_with_longer_prefix, key.parts, index.parts)))
         keys.append(key)
     return replace(server, keys=tuple(keys))
 
 
-def _longer(server: KeyPart, history: KeyPart) -> KeyPart:
+def _with_longer_prefix(server: KeyPart, history: KeyPart) -> KeyPart:
     if server.prefix is None or server.prefix not in _SHORTENED_PREFIXES:
         return server
     longer = history.prefix is None or history.prefix > server.prefix
     return replace(server, prefix=history.prefix) if longer else server
 
 
-def _column(column: ColumnSchema) -> ColumnSchema:
+def _comparable_column(column: ColumnSchema) -> ColumnSchema:
     generated = None if column.generated is None else _ANY_EXPRESSION
-    return replace(column, default=_default(column), generated=generated)
+    return replace(column, default=_comparable_default(column), generated=generated)
 
 
-def _default(column: ColumnSchema) -> Default | None:
+def _comparable_default(column: ColumnSchema) -> Default | None:
     match column.default:
         case ExpressionDefault(text):
-            return _expression(text)
+            return _comparable_expression(text)
         case ValueDefault(text) if column.type == "float":
-            return ValueDefault(repr(_as_float(text)))
+            return ValueDefault(repr(_float_value(text)))
     return column.default
 
 
-def _as_float(text: str) -> float:
+def _float_value(text: str) -> float:
     """Return the number that a FLOAT of 32 bits stores."""
     return float(struct.unpack("f", struct.pack("f", float(text)))[0])
 
 
-def _expression(text: str) -> ExpressionDefault:
+def _comparable_expression(text: str) -> ExpressionDefault:
     digits = now_digits(text)
     if digits is None:
         return ExpressionDefault(_ANY_EXPRESSION)
     return ExpressionDefault(f"CURRENT_TIMESTAMP({digits})" if digits else "CURRENT_TIMESTAMP")
 
 
-def _key(key: KeySchema) -> KeySchema:
+def _comparable_key(key: KeySchema) -> KeySchema:
     parts = tuple(
         part if part.expression is None else replace(part, expression=_ANY_EXPRESSION)
         for part in key.parts
@@ -248,7 +251,7 @@ def written_default(column: ColumnSchema) -> str | None:
     return "NULL" if column.nullable and column.generated is None else None
 
 
-def keys_of(column: ColumnSchema, table: TableSchema) -> tuple[str, ...]:
+def key_kinds(column: ColumnSchema, table: TableSchema) -> tuple[str, ...]:
     """Return the kinds of the keys to which the column belongs, each once."""
     name = column.name.lower()
     kinds = (key.kind for key in table.keys if name in [part.lower() for part in key.columns])
@@ -279,14 +282,14 @@ def further_properties(column: ColumnSchema, table: TableSchema) -> str:
 
 def written_key(key: KeySchema) -> str:
     """Return the key as `primary key (id)` or `unique index v (a, b(10) desc)`."""
-    parts = ", ".join(map(_part, key.parts))
+    parts = ", ".join(map(_written_part, key.parts))
     if key.kind == "primary":
         return f"primary key ({parts})"
     kind = key.kind if key.kind == "index" else f"{key.kind} index"
     return f"{kind} {key.name} ({parts}){' invisible' if key.invisible else ''}"
 
 
-def _part(part: KeyPart) -> str:
+def _written_part(part: KeyPart) -> str:
     name = part.column if part.column is not None else f"({part.expression})"
     prefix = f"({part.prefix})" if part.prefix is not None else ""
     return f"{name}{prefix}{' desc' if part.descending else ''}"

@@ -21,15 +21,15 @@ from lockstep.pipeline.schema.fills import StatementMoment
 from lockstep.pipeline.schema.model import TableSchema
 from lockstep.pipeline.schema.table_effects import (
     TableEffect,
-    columns_changed,
-    differs_per_row,
-    engine_changed,
-    engine_refused,
-    key_changed,
-    shape_changed,
+    reason_columns_changed,
+    reason_engine_changed,
+    reason_engine_refused,
+    reason_key_changed,
+    reason_shape_changed,
+    reason_values_changed,
+    reason_values_unknown,
+    reason_versioned,
     table_effects,
-    values_changed,
-    versioned,
 )
 from lockstep.pipeline.values.policies import LakePolicies, OnRewrite
 from lockstep.pipeline.values.table import TableName
@@ -45,25 +45,25 @@ class Action(StrEnum):
     DROP = "drop"
     COPY = "copy"
     REREAD = "re-read"
-    QUARANTINED = "quarantined"
+    QUARANTINE = "quarantined"
 
 
-KEEPS_ROWS: Final = frozenset({Action.NOTHING, Action.FOLLOW})
+ROW_KEEPING_ACTIONS: Final = frozenset({Action.NOTHING, Action.FOLLOW})
 """Actions that keep the table's rows; FOLLOW puts them under another structure."""
 
-ENGINE_REFUSED: Final = "engine-refused"
+ENGINE_REFUSED_RULE: Final = "engine-refused"
 """The rule for an engine whose tables can have other rows than the log says."""
 
-VERSIONED: Final = "versioned"
+VERSIONED_RULE: Final = "versioned"
 """The rule for MariaDB's system-versioned tables."""
 
-NEW_COLUMN_UNKNOWN: Final = "per-row"
+NEW_COLUMN_RULE: Final = "per-row"
 """The rule for a new column whose values in existing rows only the source knows."""
 
-NOT_FOLLOWED: Final = "not-followed"
+NOT_FOLLOWED_RULE: Final = "not-followed"
 """The rule for a statement after which the table's structure is unknown."""
 
-RENAMED: Final = "renamed"
+RENAMED_RULE: Final = "renamed"
 """The rule for the new name of a renamed table, which now has another table's rows."""
 
 
@@ -74,22 +74,22 @@ class Consequence:
 
     table: TableName
     action: Action
-    rule: str
+    rule_name: str
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class ConsequenceRule:
-    """A rule for the effect of a statement. `applies`: returns why the rule applies,
-    else None. `words`: the rule's row in the documentation: statement, history, mirror,
-    changelog. `by_policy`: the setting `on_rewrite` decides whether the table is
-    quarantined or read again."""
+    """A rule for the effect of a statement. `find_reason`: returns why the rule
+    applies, else None. `documentation`: the rule's row in the documentation: statement,
+    history, mirror, changelog. `on_rewrite_decides`: the setting `on_rewrite` decides
+    whether the table is quarantined or read again."""
 
     name: str
-    applies: Callable[[TableEffect], str | None]
+    find_reason: Callable[[TableEffect], str | None]
     action: Action
-    words: tuple[str, str, str, str]
-    by_policy: bool = False
+    documentation: tuple[str, str, str, str]
+    on_rewrite_decides: bool = False
 
 
 def _if_kind(kind: str) -> Callable[[TableEffect], str | None]:
@@ -102,9 +102,9 @@ def _if_changed(test: Callable[[TableEffect], str | None]) -> Callable[[TableEff
 
 RULES: Final[tuple[ConsequenceRule, ...]] = (
     ConsequenceRule(
-        ENGINE_REFUSED,
-        engine_refused,
-        Action.QUARANTINED,
+        ENGINE_REFUSED_RULE,
+        reason_engine_refused,
+        Action.QUARANTINE,
         (
             "CREATE TABLE or ALTER TABLE with an engine that is not captured (MEMORY, BLACKHOLE, "
             "MERGE, FEDERATED, CSV …: reference.md lists them all)",
@@ -114,9 +114,9 @@ RULES: Final[tuple[ConsequenceRule, ...]] = (
         ),
     ),
     ConsequenceRule(
-        VERSIONED,
-        versioned,
-        Action.QUARANTINED,
+        VERSIONED_RULE,
+        reason_versioned,
+        Action.QUARANTINE,
         (
             "CREATE TABLE … WITH SYSTEM VERSIONING, also LIKE; ALTER TABLE … ADD SYSTEM VERSIONING "
             "(MariaDB)",
@@ -148,7 +148,7 @@ RULES: Final[tuple[ConsequenceRule, ...]] = (
         ),
     ),
     ConsequenceRule(
-        RENAMED,
+        RENAMED_RULE,
         _if_kind("renamed"),
         Action.REREAD,
         (
@@ -173,9 +173,9 @@ RULES: Final[tuple[ConsequenceRule, ...]] = (
         ),
     ),
     ConsequenceRule(
-        NOT_FOLLOWED,
+        NOT_FOLLOWED_RULE,
         _if_kind("not followed"),
-        Action.QUARANTINED,
+        Action.QUARANTINE,
         (
             "not understood, or does not fit the history",
             "recorded verbatim; unknown from there on",
@@ -186,7 +186,7 @@ RULES: Final[tuple[ConsequenceRule, ...]] = (
     ConsequenceRule(
         "rows-without-events",
         _if_kind("dirty"),
-        Action.QUARANTINED,
+        Action.QUARANTINE,
         (
             "partition TRUNCATE, DROP, EXCHANGE, and REORGANIZE of VALUES IN; IMPORT and DISCARD "
             "TABLESPACE; MariaDB's ALTER IGNORE; REPAIR TABLE",
@@ -194,12 +194,12 @@ RULES: Final[tuple[ConsequenceRule, ...]] = (
             "quarantined; re-read with on_rewrite = resnapshot",
             "a resnapshot row where it is re-read",
         ),
-        by_policy=True,
+        on_rewrite_decides=True,
     ),
     ConsequenceRule(
         "engine",
-        _if_changed(engine_changed),
-        Action.QUARANTINED,
+        _if_changed(reason_engine_changed),
+        Action.QUARANTINE,
         (
             "ENGINE = …, from an engine that is not captured, or to or from one that stores rows "
             "differently",
@@ -207,12 +207,12 @@ RULES: Final[tuple[ConsequenceRule, ...]] = (
             "quarantined; re-read with on_rewrite = resnapshot",
             "a resnapshot row where it is re-read",
         ),
-        by_policy=True,
+        on_rewrite_decides=True,
     ),
     ConsequenceRule(
         "values",
-        _if_changed(values_changed),
-        Action.QUARANTINED,
+        _if_changed(reason_values_changed),
+        Action.QUARANTINE,
         (
             "MODIFY, CHANGE, CONVERT that can change stored values: shorter, lossy character "
             "sets, members removed or in another order, binary to text, another generation "
@@ -221,11 +221,11 @@ RULES: Final[tuple[ConsequenceRule, ...]] = (
             "quarantined; re-read with on_rewrite = resnapshot",
             "a resnapshot row where it is re-read; the next generation where a type changes",
         ),
-        by_policy=True,
+        on_rewrite_decides=True,
     ),
     ConsequenceRule(
         "shape",
-        _if_changed(shape_changed),
+        _if_changed(reason_shape_changed),
         Action.REREAD,
         (
             "ALTER of a column that is hashed, masked, shown as another type, or used by the "
@@ -237,13 +237,13 @@ RULES: Final[tuple[ConsequenceRule, ...]] = (
     ),
     ConsequenceRule(
         "key",
-        _if_changed(key_changed),
+        _if_changed(reason_key_changed),
         Action.REREAD,
         ("the primary key changes", "new version", "re-read under the new key", "a resnapshot row"),
     ),
     ConsequenceRule(
-        NEW_COLUMN_UNKNOWN,
-        _if_changed(differs_per_row),
+        NEW_COLUMN_RULE,
+        _if_changed(reason_values_unknown),
         Action.REREAD,
         (
             "ADD COLUMN with an expression default, generated, AUTO_INCREMENT, a moment in the "
@@ -257,7 +257,7 @@ RULES: Final[tuple[ConsequenceRule, ...]] = (
     ),
     ConsequenceRule(
         "columns",
-        _if_changed(columns_changed),
+        _if_changed(reason_columns_changed),
         Action.FOLLOW,
         (
             "ADD, DROP, RENAME COLUMN, CHANGE, MODIFY to a type that holds every old value, ENUM "
@@ -289,10 +289,10 @@ PoliciesOf = Callable[[TableName], LakePolicies]
 
 def _consequence(effect: TableEffect, policies: LakePolicies) -> Consequence:
     for rule in RULES:
-        reason = rule.applies(effect)
+        reason = rule.find_reason(effect)
         if reason is not None:
             action = rule.action
-            if rule.by_policy and policies.on_rewrite is OnRewrite.RESNAPSHOT:
+            if rule.on_rewrite_decides and policies.on_rewrite is OnRewrite.RESNAPSHOT:
                 action = Action.REREAD
             elif action is Action.EMPTY and policies.ignores_truncates:
                 action, reason = Action.NOTHING, f"{reason}, which is ignored"
@@ -304,25 +304,27 @@ def consequences(
     followed: FollowedStatement,
     policies_of: PoliciesOf,
     logged: LoggedStatement,
-    treated: Callable[[TableSchema], Mapping[str, str]] = lambda _: {},
+    treatments_of: Callable[[TableSchema], Mapping[str, str]] = lambda _: {},
 ) -> Mapping[TableName, Consequence]:
     """Return the consequence of one statement for each table. If the statement has
-    several effects on a table, the most severe wins; for renames, the last. `treated`:
-    returns the columns of a structure that the settings treat, as
-    `TableEffect.treated`."""
+    several effects on a table, the most severe wins; for renames, the last.
+    `treatments_of`: returns the columns of a structure that the settings treat, as
+    `TableEffect.treatments_of`."""
     strict = logged.context.has_mode(STRICT)
     moment = StatementMoment(logged.executed_at, zone_of(logged.context.time_zone))
     severity = list(Action).index
-    outcome: dict[TableName, Consequence] = {}
+    by_table: dict[TableName, Consequence] = {}
     if followed.not_understood is not None:
-        for table in followed.not_understood.may_touch or ():
+        for table in followed.not_understood.possible_tables or ():
             effect = TableEffect(table, "not followed", followed.not_understood.reason)
-            outcome[table] = _consequence(effect, policies_of(table))
+            by_table[table] = _consequence(effect, policies_of(table))
     for change in followed.effects:
-        for effect in table_effects(change, strict=strict, moment=moment, treated=treated):
+        for effect in table_effects(
+            change, strict=strict, moment=moment, treatments_of=treatments_of
+        ):
             new = _consequence(effect, policies_of(effect.table))
-            old = outcome.get(effect.table)
-            moves = effect.kind in ("created", "dropped", "renamed")
-            if old is None or moves or severity(new.action) > severity(old.action):
-                outcome[effect.table] = new
-    return outcome
+            old = by_table.get(effect.table)
+            replaces_table = effect.kind in ("created", "dropped", "renamed")
+            if old is None or replaces_table or severity(new.action) > severity(old.action):
+                by_table[effect.table] = new
+    return by_table

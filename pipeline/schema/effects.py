@@ -39,7 +39,8 @@ class Dropped:
 @dataclass(frozen=True, slots=True)
 class Renamed:
     """A table was renamed. `after`: the structure under the new name; None if it is
-    unknown. `columns_from`: as in `Changed`; empty if the structure is unknown."""
+    unknown. `columns_from`: the former name of each column of `after`, None for a new
+    column; empty if the structure is unknown."""
 
     table: TableName
     to: TableName
@@ -66,11 +67,10 @@ class Changed:
 
 @dataclass(frozen=True, slots=True)
 class Unchanged:
-    """The statement names the table but does not change it. `why`: the reason, in a few
-    words."""
+    """The statement names the table but does not change it. `reason`: in a few words."""
 
     table: TableName
-    why: str
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,11 +156,14 @@ class FollowedStatement:
 def recorded_statement(logged: LoggedStatement, followed: FollowedStatement) -> SchemaStatement:
     """Return a statement and its effects as the history stores them."""
     outcome = "followed"
-    why = followed.not_understood
-    effects = tuple(recorded for effect in followed.effects for recorded in _recorded(effect))
-    if why is not None:
+    not_understood = followed.not_understood
+    effects = tuple(
+        recorded for effect in followed.effects for recorded in _recorded_effects(effect)
+    )
+    if not_understood is not None:
         outcome = "not understood"
-        effects = tuple(RecordedEffect(table, why.reason) for table in why.may_touch or (None,))
+        tables = not_understood.possible_tables or (None,)
+        effects = tuple(RecordedEffect(table, not_understood.reason) for table in tables)
     elif any(isinstance(effect, NotFollowed | UnknownTable) for effect in followed.effects):
         outcome = "partly"
     return SchemaStatement(
@@ -176,11 +179,11 @@ def recorded_statement(logged: LoggedStatement, followed: FollowedStatement) -> 
     )
 
 
-_MOST_DIFFERENCES: Final = 6
+_MAX_DIFFERENCES: Final = 6
 """Largest number of differences in a sentence; further ones are only counted."""
 
 
-def _recorded(effect: Effect) -> Iterator[RecordedEffect]:
+def _recorded_effects(effect: Effect) -> Iterator[RecordedEffect]:
     match effect:
         case Created(table, after):
             yield RecordedEffect(table, f"created with {len(after.columns)} columns")
@@ -192,12 +195,12 @@ def _recorded(effect: Effect) -> Iterator[RecordedEffect]:
         case Truncated(table):
             yield RecordedEffect(table, "emptied")
         case Changed(table, before, after):
-            parts = differences(before, after)
-            others = len(parts) - _MOST_DIFFERENCES
-            more = f"; and {others} more" if others > 0 else ""
-            yield RecordedEffect(table, f"{'; '.join(parts[:_MOST_DIFFERENCES])}{more}")
-        case Unchanged(table, why):
-            yield RecordedEffect(table, f"nothing, {why}")
+            sentences = differences(before, after)
+            further = len(sentences) - _MAX_DIFFERENCES
+            more = f"; and {further} more" if further > 0 else ""
+            yield RecordedEffect(table, f"{'; '.join(sentences[:_MAX_DIFFERENCES])}{more}")
+        case Unchanged(table, reason):
+            yield RecordedEffect(table, f"nothing, {reason}")
         case UnloggedChange(table, reason):
             yield RecordedEffect(table, f"rows may have changed ({reason})")
         case NotFollowed(table, reason):
@@ -214,7 +217,7 @@ def unknown_structures(followed: FollowedStatement) -> Iterator[tuple[TableName,
     """Yield each table whose structure is unknown after the statement, with the reason.
     Names are spelled as in the statement."""
     if followed.not_understood is not None:
-        for table in followed.not_understood.may_touch or ():
+        for table in followed.not_understood.possible_tables or ():
             yield table, followed.not_understood.reason
     for effect in followed.effects:
         match effect:
@@ -226,7 +229,7 @@ def unknown_structures(followed: FollowedStatement) -> Iterator[tuple[TableName,
                 pass
 
 
-def former_columns(
+def former_column_names(
     effects: Sequence[Effect],
 ) -> Iterator[tuple[TableName, tuple[str | None, ...] | None]]:
     """Yield each changed table with the former names of its columns, and each new name

@@ -4,7 +4,8 @@ JSON.
 The JSON is stored in the ledger (Lockstep's tables in Postgres) and in the lake, and
 printed with `--json`. Comments, statistics, CHECK constraints, bounds of partitions and
 the order of keys are left out. Words and spellings are those of MySQL 9.7's
-information_schema, for MariaDB too, unless a docstring says otherwise."""
+information_schema, for MariaDB too, unless a docstring says otherwise.
+"""
 
 from __future__ import annotations
 

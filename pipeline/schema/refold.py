@@ -14,7 +14,7 @@ from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from typing import Any, ClassVar, Final
 
-from lockstep.pipeline.schema.compare import aligned, differences
+from lockstep.pipeline.schema.compare import differences, with_unlogged_properties
 from lockstep.pipeline.schema.context import ServerDialect, StatementContext
 from lockstep.pipeline.schema.effects import LoggedStatement
 from lockstep.pipeline.schema.history import (
@@ -170,7 +170,7 @@ def _differing(recorded: SchemaVersion | None, followed: SchemaVersion | None) -
             again = followed.knowledge
             yield f"it is recorded as {recorded.knowledge}; followed again, it is {again}"
     else:
-        schema = aligned(followed.schema, recorded.schema)
+        schema = with_unlogged_properties(followed.schema, recorded.schema)
         if schema_fingerprint(recorded.schema) != schema_fingerprint(schema):
             parts = differences(recorded.schema, schema)
             yield from parts or ("the fingerprints differ, but all compared properties are equal",)

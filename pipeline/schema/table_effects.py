@@ -45,7 +45,7 @@ from lockstep.pipeline.schema.model import (
 from lockstep.pipeline.schema.rows import row_structure
 from lockstep.pipeline.schema.statements.reader import CannotRead, StatementReader
 from lockstep.pipeline.schema.tracker import ColumnsFrom
-from lockstep.pipeline.schema.types import arrow_type
+from lockstep.pipeline.schema.types import MAX_DECIMAL_DIGITS, arrow_type
 from lockstep.pipeline.values.engines import why_refused
 from lockstep.pipeline.values.errors import TableError
 from lockstep.pipeline.values.table import Column, TableName
@@ -56,9 +56,9 @@ class TableEffect:
     """A statement's effect on one table. `kind`: created, dropped, renamed, truncated,
     changed, dirty (rows changed without row events) or not followed. A change has
     `before` and `after`, a new table `after`. `columns_from`: the former name of each
-    column. `strict`: the session's sql_mode was strict. `moment`: when the statement
-    ran. `treated`: columns, in lower case, that the settings hide or convert, or by
-    which they choose rows, each with its treatment in words."""
+    column. `is_strict`: the session's sql_mode was strict. `moment`: when the statement
+    ran. `treatments_in_words`: columns, in lower case, that the settings hide or
+    convert, or by which they choose rows, each with its treatment in words."""
 
     table: TableName
     kind: str
@@ -66,9 +66,9 @@ class TableEffect:
     before: TableSchema | None = None
     after: TableSchema | None = None
     columns_from: tuple[str | None, ...] = ()
-    strict: bool = True
+    is_strict: bool = True
     moment: StatementMoment | None = None
-    treated: Mapping[str, str] = field(default_factory=dict)
+    treatments_in_words: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def schemas(self) -> tuple[TableSchema, TableSchema]:
@@ -78,7 +78,7 @@ class TableEffect:
         return self.before, self.after
 
     @property
-    def pairs(self) -> Iterator[tuple[ColumnSchema | None, ColumnSchema]]:
+    def column_pairs(self) -> Iterator[tuple[ColumnSchema | None, ColumnSchema]]:
         """Each column of a changed table before and after; None before for a new
         column."""
         before, after = self.schemas
@@ -91,7 +91,7 @@ def table_effects(
     *,
     strict: bool,
     moment: StatementMoment | None = None,
-    treated: Callable[[TableSchema], Mapping[str, str]] = lambda _: {},
+    treatments_of: Callable[[TableSchema], Mapping[str, str]] = lambda _: {},
 ) -> Iterator[TableEffect]:
     """Yield a `TableEffect` for each table that an effect on the schema concerns."""
     match effect:
@@ -112,7 +112,7 @@ def table_effects(
             reason = f"{statement}, but its structure was not known"
             yield TableEffect(table, "not followed", reason)
         case Changed(table, before, after, columns_from):
-            columns = {**treated(before), **treated(after)}
+            columns = {**treatments_of(before), **treatments_of(after)}
             yield TableEffect(
                 table, "changed", "", before, after, columns_from, strict, moment, columns
             )
@@ -120,19 +120,19 @@ def table_effects(
             return
 
 
-_ROWS_KEPT: Final = frozenset({"innodb", "myisam", "aria", "rocksdb"})
+_ROW_KEEPING_ENGINES: Final = frozenset({"innodb", "myisam", "aria", "rocksdb"})
 """Engines between which ALTER TABLE moves all rows of a table unchanged."""
 
 
-def engine_refused(effect: TableEffect) -> str | None:
+def reason_engine_refused(effect: TableEffect) -> str | None:
     return None if effect.after is None else why_refused(effect.after.engine)
 
 
-def versioned(effect: TableEffect) -> str | None:
-    return None if effect.after is None else why_versioned(effect.after)
+def reason_versioned(effect: TableEffect) -> str | None:
+    return None if effect.after is None else reason_schema_versioned(effect.after)
 
 
-def why_versioned(schema: TableSchema) -> str | None:
+def reason_schema_versioned(schema: TableSchema) -> str | None:
     """Return why a system-versioned table is quarantined (not captured until a person
     resumes it); None for any other table."""
     if not schema.system_versioned:
@@ -140,21 +140,23 @@ def why_versioned(schema: TableSchema) -> str | None:
     return "it is system-versioned: rows of the past are logged under the key of the present one"
 
 
-def engine_changed(effect: TableEffect) -> str | None:
+def reason_engine_changed(effect: TableEffect) -> str | None:
     before, after = (schema.engine for schema in effect.schemas)
-    if before.lower() == after.lower() or {before.lower(), after.lower()} <= _ROWS_KEPT:
+    if before.lower() == after.lower() or {before.lower(), after.lower()} <= _ROW_KEEPING_ENGINES:
         return None
     return f"its engine {before} became {after}"
 
 
-def values_changed(effect: TableEffect) -> str | None:
-    for before, after in effect.pairs:
-        if before is not None and (why := why_values_change(before, after, strict=effect.strict)):
-            return f"stored values of {after.name} may have changed: {why}"
+def reason_values_changed(effect: TableEffect) -> str | None:
+    for before, after in effect.column_pairs:
+        if before is not None and (
+            reason := reason_column_values_change(before, after, strict=effect.is_strict)
+        ):
+            return f"stored values of {after.name} may have changed: {reason}"
     return None
 
 
-def key_changed(effect: TableEffect) -> str | None:
+def reason_key_changed(effect: TableEffect) -> str | None:
     origins = dict(zip(effect.schemas[1].names, effect.columns_from, strict=True))
     before, after = (schema.primary_key for schema in effect.schemas)
     if tuple(origins.get(name) for name in after) == before:
@@ -162,11 +164,11 @@ def key_changed(effect: TableEffect) -> str | None:
     return f"its primary key was ({', '.join(before)}) and is ({', '.join(after)})"
 
 
-def differs_per_row(effect: TableEffect) -> str | None:
+def reason_values_unknown(effect: TableEffect) -> str | None:
     """Return why only the source knows the values of a new column in existing rows."""
     _, schema = effect.schemas
     decoded = {column.name: column for column in row_structure(schema).columns}
-    for before, after in effect.pairs:
+    for before, after in effect.column_pairs:
         if before is not None:
             continue
         if after.generated is not None:
@@ -176,7 +178,7 @@ def differs_per_row(effect: TableEffect) -> str | None:
         expression = after.default.text if isinstance(after.default, ExpressionDefault) else None
         if expression is not None and not expression.upper().startswith("CURRENT_TIMESTAMP"):
             return f"the new column {after.name} has a default that differs per row"
-        if _is_known(after, decoded[after.name], effect.moment):
+        if _is_fill_known(after, decoded[after.name], effect.moment):
             continue
         if expression is not None:
             return (
@@ -187,7 +189,7 @@ def differs_per_row(effect: TableEffect) -> str | None:
     return None
 
 
-def _is_known(column: ColumnSchema, decoded: Column, moment: StatementMoment | None) -> bool:
+def _is_fill_known(column: ColumnSchema, decoded: Column, moment: StatementMoment | None) -> bool:
     """Return whether the new column's value in existing rows is known. Return True for
     a type that Lockstep does not read: the table is quarantined for its type
     instead."""
@@ -197,17 +199,17 @@ def _is_known(column: ColumnSchema, decoded: Column, moment: StatementMoment | N
         return True
 
 
-def shape_changed(effect: TableEffect) -> str | None:
+def reason_shape_changed(effect: TableEffect) -> str | None:
     """Return why the settings that hide, convert or select values have another result
     after the change, so that the table has to be read again. A new column has its
     default in all rows; this matters only if the condition on rows uses the column."""
-    for before, after in effect.pairs:
-        now = effect.treated.get(after.name.lower(), "")
+    for before, after in effect.column_pairs:
+        now = effect.treatments_in_words.get(after.name.lower(), "")
         if before is None:
             if USED_BY_CONDITION in now:
                 return f"the condition on rows uses the new column {after.name}"
             continue
-        if effect.treated.get(before.name.lower(), "") != now:
+        if effect.treatments_in_words.get(before.name.lower(), "") != now:
             return f"column {before.name} is now called {after.name}, which is shown in another way"
         if USED_BY_CONDITION in now and before.name.lower() != after.name.lower():
             return f"the condition on rows uses {after.name}, which was called {before.name}"
@@ -221,7 +223,7 @@ def _definition(column: ColumnSchema) -> ColumnSchema:
     return replace(column, name="", default=None, on_update=False, invisible=False)
 
 
-def columns_changed(effect: TableEffect) -> str | None:
+def reason_columns_changed(effect: TableEffect) -> str | None:
     """Return a reason if rows have other columns or types. A column that is dropped and
     added again in one statement is a new column, even with the same definition."""
     before, after = (row_structure(schema).columns for schema in effect.schemas)
@@ -229,29 +231,27 @@ def columns_changed(effect: TableEffect) -> str | None:
     return None if kept else "its columns changed"
 
 
-_GROW: Final = frozenset({"datetime", "timestamp", "bit", "vector"})
+_GROWING_TYPES: Final = frozenset({"datetime", "timestamp", "bit", "vector"})
 """Types whose values all fit in a longer column of the same type."""
 
-_PRINTED_DIGITS: Final = 38
-"""A DECIMAL with more digits is a text in the lake, which shows all digits of its
-scale."""
-
-_IN_UTF8MB3: Final = SINGLE_BYTE_CHARSETS | {"ascii", "ucs2"}
+_SUBSETS_OF_UTF8MB3: Final = SINGLE_BYTE_CHARSETS | {"ascii", "ucs2"}
 """Character sets whose characters are all in the basic plane, and so in utf8mb3."""
 
-_AS_BYTES: Final = frozenset({"utf8mb4", "utf8mb3", "ascii"})
+_UTF8_COMPATIBLE: Final = frozenset({"utf8mb4", "utf8mb3", "ascii"})
 """Character sets whose bytes are valid UTF-8. Members of ENUM and SET in the character
 set `binary` are decoded as UTF-8."""
 
-_IN_UTF8MB4: Final = SINGLE_BYTE_CHARSETS | WIDE_CHARSETS | {"ascii", "utf8mb3"}
+_SUBSETS_OF_UTF8MB4: Final = SINGLE_BYTE_CHARSETS | WIDE_CHARSETS | {"ascii", "utf8mb3"}
 
 
-def why_values_change(before: ColumnSchema, after: ColumnSchema, *, strict: bool) -> str | None:
+def reason_column_values_change(
+    before: ColumnSchema, after: ColumnSchema, *, strict: bool
+) -> str | None:
     """Return how an ALTER TABLE may have changed a column's stored values, in a few
     words; None if it kept them for certain. `strict`: the session's sql_mode refused
     invalid values."""
     if before.generated is not None or after.generated is not None:
-        return _generated(before, after)
+        return _generated_reason(before, after)
     if after.auto_increment and not before.auto_increment:
         return "it became AUTO_INCREMENT, which numbers rows that hold 0"
     if before.nullable and not after.nullable and not strict:
@@ -259,113 +259,117 @@ def why_values_change(before: ColumnSchema, after: ColumnSchema, *, strict: bool
     if before.nullable and not after.nullable and after.type == "timestamp":
         return "it became NOT NULL, which turns NULL into the moment of the statement"
     if before.type in INTEGER_BITS and after.type in INTEGER_BITS:
-        return _integers(before, after)
+        return _integers_reason(before, after)
     if before.type in INTEGER_BITS and after.type == "decimal":
-        return _integer_as_decimal(before, after)
+        return _integer_as_decimal_reason(before, after)
     if before.type in CHARACTER_STRINGS and after.type in CHARACTER_STRINGS:
-        return _texts(before, after)
-    return _others(before, after)
+        return _texts_reason(before, after)
+    return _other_types_reason(before, after)
 
 
-def _generated(before: ColumnSchema, after: ColumnSchema) -> str | None:
+def _generated_reason(before: ColumnSchema, after: ColumnSchema) -> str | None:
     if after.generated is None:
-        return _others(before, after)
+        return _other_types_reason(before, after)
     if before.generated is None:
         return "it became a generated column"
     if before.generated != after.generated:
         return "it is generated in another way"
-    if _kind(before) != _kind(after):
+    if _value_properties(before) != _value_properties(after):
         return "it is generated as another type"
     return None
 
 
-def _integers(before: ColumnSchema, after: ColumnSchema) -> str | None:
-    grown = INTEGER_BITS[after.type] - INTEGER_BITS[before.type]
-    fits = grown >= 0 if before.unsigned == after.unsigned else grown > 0 and before.unsigned
-    return None if fits else f"{_words(before)} became {_words(after)}, which holds less"
+def _integers_reason(before: ColumnSchema, after: ColumnSchema) -> str | None:
+    added_bits = INTEGER_BITS[after.type] - INTEGER_BITS[before.type]
+    fits = (
+        added_bits >= 0 if before.unsigned == after.unsigned else added_bits > 0 and before.unsigned
+    )
+    return None if fits else f"{_type_words(before)} became {_type_words(after)}, which holds less"
 
 
-def _integer_as_decimal(before: ColumnSchema, after: ColumnSchema) -> str | None:
+def _integer_as_decimal_reason(before: ColumnSchema, after: ColumnSchema) -> str | None:
     room = (after.precision or 0) - (after.scale or 0)
-    signs = before.unsigned or not after.unsigned
+    keeps_sign = before.unsigned or not after.unsigned
     largest = (1 << INTEGER_BITS[before.type] - (not before.unsigned)) - 1
-    if signs and room >= len(str(largest)):
+    if keeps_sign and room >= len(str(largest)):
         return None
-    return f"{_words(before)} became {_words(after)}, which holds less"
+    return f"{_type_words(before)} became {_type_words(after)}, which holds less"
 
 
-def _texts(before: ColumnSchema, after: ColumnSchema) -> str | None:
-    if not _superset(before.charset or "", after.charset or ""):
+def _texts_reason(before: ColumnSchema, after: ColumnSchema) -> str | None:
+    if not _is_superset(before.charset or "", after.charset or ""):
         return f"its character set {before.charset} became {after.charset}"
     if after.type == "char" and before.type != "char":
-        return f"{_words(before)} became {_words(after)}, which keeps no trailing spaces"
-    if _characters(before) > _characters(after):
-        return f"{_words(before)} became {_words(after)}, which is shorter"
+        return f"{_type_words(before)} became {_type_words(after)}, which keeps no trailing spaces"
+    if _capacity(before) > _capacity(after):
+        return f"{_type_words(before)} became {_type_words(after)}, which is shorter"
     return None
 
 
-def _superset(before: str, after: str) -> bool:
+def _is_superset(before: str, after: str) -> bool:
     """Return whether the character set `after` has all characters of `before`."""
     if before == after:
         return True
     if after == "utf8mb4":
-        return before in _IN_UTF8MB4
+        return before in _SUBSETS_OF_UTF8MB4
     if after == "utf8mb3":
-        return before in _IN_UTF8MB3
+        return before in _SUBSETS_OF_UTF8MB3
     return before == "ascii" and after in SINGLE_BYTE_CHARSETS | UTF8_CHARSETS
 
 
-def _characters(column: ColumnSchema) -> int:
+def _capacity(column: ColumnSchema) -> int:
     """Return how many characters the column holds. For TEXT types this is a number of
     bytes, since a conversion that needs more bytes enlarges the type
     (`column_changes.converted`)."""
     return LOB_SIZES.get(column.type, column.length or 0)
 
 
-def _others(before: ColumnSchema, after: ColumnSchema) -> str | None:
-    changed = f"{_words(before)} became {_words(after)}"
+def _other_types_reason(before: ColumnSchema, after: ColumnSchema) -> str | None:
+    changed = f"{_type_words(before)} became {_type_words(after)}"
     match before.type, after.type:
         case ("enum", "enum") | ("set", "set"):
             appended = after.members[: len(before.members)] == before.members
-            readable = _superset(before.charset or "", after.charset or "") or (
-                after.charset == "binary" and before.charset in _AS_BYTES
+            readable = _is_superset(before.charset or "", after.charset or "") or (
+                after.charset == "binary" and before.charset in _UTF8_COMPATIBLE
             )
             kept = appended and readable
             return None if kept else "its members are others, or in another order"
         case ("decimal", "decimal"):
-            return None if _digits_kept(before, after) else changed
+            return None if _keeps_digits(before, after) else changed
         case ("float" | "double", "float" | "double"):
-            return None if _floats_kept(before, after) else changed
+            return None if _keeps_floats(before, after) else changed
         case ("date", "datetime"):
             return None
-        case (kind, other) if kind == other and kind in _GROW:
+        case (kind, other) if kind == other and kind in _GROWING_TYPES:
             return None if (after.length or 0) >= (before.length or 0) else changed
         case ("binary" | "varbinary" | "tinyblob" | "blob" | "mediumblob" | "longblob", _):
-            return None if _bytes_kept(before, after) else changed
+            return None if _keeps_bytes(before, after) else changed
         case (kind, "geometry") if kind in GEOMETRY_TYPES:
             return None
-    return None if _kind(before) == _kind(after) else changed
+    return None if _value_properties(before) == _value_properties(after) else changed
 
 
-def _digits_kept(before: ColumnSchema, after: ColumnSchema) -> bool:
+def _keeps_digits(before: ColumnSchema, after: ColumnSchema) -> bool:
     precision, scale = before.precision or 0, before.scale or 0
-    wider, longer = after.precision or 0, after.scale or 0
-    signs = before.unsigned or not after.unsigned
-    if max(precision, wider) > _PRINTED_DIGITS and scale != longer:
+    new_precision, new_scale = after.precision or 0, after.scale or 0
+    keeps_sign = before.unsigned or not after.unsigned
+    if max(precision, new_precision) > MAX_DECIMAL_DIGITS and scale != new_scale:
         return False
-    return signs and longer >= scale and wider - longer >= precision - scale
+    return keeps_sign and new_scale >= scale and new_precision - new_scale >= precision - scale
 
 
-def _floats_kept(before: ColumnSchema, after: ColumnSchema) -> bool:
+def _keeps_floats(before: ColumnSchema, after: ColumnSchema) -> bool:
     """Return whether ALTER TABLE keeps values of FLOAT or DOUBLE. FLOAT(M,D) rounds all
     others."""
     plain = before.precision is None and after.precision is None
     same = (before.precision, before.scale) == (after.precision, after.scale)
-    signs = before.unsigned or not after.unsigned
-    return signs and (plain or same) and not (before.type == "double" and after.type == "float")
+    keeps_sign = before.unsigned or not after.unsigned
+    return (
+        keeps_sign and (plain or same) and not (before.type == "double" and after.type == "float")
+    )
 
 
-def _bytes_kept(before: ColumnSchema, after: ColumnSchema) -> bool:
+def _keeps_bytes(before: ColumnSchema, after: ColumnSchema) -> bool:
     """Return whether ALTER TABLE keeps bytes. A BINARY of another length pads or cuts
     them; the zero bytes that pad a BINARY stay in other types."""
     if before.type == after.type == "binary":
@@ -376,7 +380,7 @@ def _bytes_kept(before: ColumnSchema, after: ColumnSchema) -> bool:
     return room[0] <= room[1]
 
 
-def _kind(column: ColumnSchema) -> tuple[object, ...]:
+def _value_properties(column: ColumnSchema) -> tuple[object, ...]:
     """Return everything on which the column's stored values depend, except an
     expression."""
     digits = column.length, column.precision, column.scale
@@ -384,7 +388,7 @@ def _kind(column: ColumnSchema) -> tuple[object, ...]:
     return column.type, *digits, *signs, column.charset, column.members
 
 
-def _words(column: ColumnSchema) -> str:
+def _type_words(column: ColumnSchema) -> str:
     """Return the type as `decimal(10,2) unsigned`, for messages."""
     sizes = [
         str(size) for size in (column.length, column.precision, column.scale) if size is not None
@@ -411,7 +415,7 @@ def may_rename_columns(text: str, context: StatementContext) -> bool:
     return False
 
 
-def columns_from(before: TableSchema, given: TableSchema, renames: Renames) -> ColumnsFrom:
+def match_columns(before: TableSchema, given: TableSchema, renames: Renames) -> ColumnsFrom:
     """Return for each column of `given` its name in `before`, None for a new column. A
     column that the person did not list in `renames` is matched by its name."""
     old_names = {new.lower(): old for old, new in renames}
@@ -427,11 +431,11 @@ def columns_from(before: TableSchema, given: TableSchema, renames: Renames) -> C
     return tuple(origins)
 
 
-def why_renames_refused(before: TableSchema, given: TableSchema, renames: Renames) -> str | None:
+def reason_renames_refused(before: TableSchema, given: TableSchema, renames: Renames) -> str | None:
     """Return why the columns cannot have been renamed as the person says; None if they
     can."""
-    olds = [old.lower() for old, _ in renames]
-    news = [new.lower() for _, new in renames]
+    old_names = [old.lower() for old, _ in renames]
+    new_names = [new.lower() for _, new in renames]
     for old, new in renames:
         pair = f"{old}={new}"
         if before.column(old) is None:
@@ -442,13 +446,13 @@ def why_renames_refused(before: TableSchema, given: TableSchema, renames: Rename
             return f"{pair}: the given structure has no column {new}, only {names}"
         if old.lower() == new.lower():
             return f"{pair}: a column that keeps its name needs no --rename; leave it out"
-        if olds.count(old.lower()) > 1:
+        if old_names.count(old.lower()) > 1:
             return f"{old} cannot have become two columns"
-        if news.count(new.lower()) > 1:
+        if new_names.count(new.lower()) > 1:
             return f"{new} cannot have been two columns"
-        if before.column(new) is not None and new.lower() not in olds:
+        if before.column(new) is not None and new.lower() not in old_names:
             return f"{pair}: there was already a column {new}, and nothing says what became of it"
-        if given.column(old) is not None and old.lower() not in news:
+        if given.column(old) is not None and old.lower() not in new_names:
             return (
                 f"{pair}: the given structure has a column {old} as well, and nothing says which "
                 "column that was"
@@ -456,17 +460,17 @@ def why_renames_refused(before: TableSchema, given: TableSchema, renames: Rename
     return None
 
 
-def why_unclear(
-    before: TableSchema, given: TableSchema, renames: Renames = (), *, renaming: bool
+def reason_unclear(
+    before: TableSchema, given: TableSchema, renames: Renames = (), *, may_rename: bool
 ) -> str | None:
     """Return why the mirror (the Delta table with the current rows) cannot keep its
     rows under the given structure; None if it can. Either it is unclear which column is
     which, or a statement with this change would require reading the table again
-    (`consequences`). `renaming`: the statement before the given structure may have
+    (`consequences`). `may_rename`: the statement before the given structure may have
     renamed columns."""
-    if renaming and not renames:
+    if may_rename and not renames:
         return "the statement that stopped it renames, which the given structure does not show"
-    origins = columns_from(before, given, renames)
+    origins = match_columns(before, given, renames)
     kept = {name for name in origins if name is not None}
     missing = [name for name in before.names if name not in kept]
     new = [name for name, origin in zip(given.names, origins, strict=True) if origin is None]
@@ -475,8 +479,13 @@ def why_unclear(
             f"by the structure given, {', '.join(missing)} may have been renamed to "
             f"{', '.join(new)}, or dropped and {', '.join(new)} added"
         )
-    change = TableEffect(given.name, "changed", "", before, given, origins, strict=False)
-    for test in (engine_changed, values_changed, key_changed, differs_per_row):
-        if why := test(change):
-            return f"by the structure given, {why}"
+    change = TableEffect(given.name, "changed", "", before, given, origins, is_strict=False)
+    for test in (
+        reason_engine_changed,
+        reason_values_changed,
+        reason_key_changed,
+        reason_values_unknown,
+    ):
+        if reason := test(change):
+            return f"by the structure given, {reason}"
     return None

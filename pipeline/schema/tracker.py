@@ -23,7 +23,7 @@ from lockstep.pipeline.schema.effects import (
     FollowedStatement,
     LoggedStatement,
     Renamed,
-    former_columns,
+    former_column_names,
     recorded_statement,
     unknown_structures,
 )
@@ -45,8 +45,8 @@ from lockstep.pipeline.schema.statements.changes import (
     NotUnderstood,
     RenameTables,
     SchemaChange,
-    needed_by,
-    touched_by,
+    required_tables,
+    restructured_tables,
 )
 from lockstep.pipeline.schema.statements.read import read_change
 from lockstep.pipeline.values.errors import TableError
@@ -164,7 +164,7 @@ class Shapes(Protocol):
         `columns_from`: the columns' names in that version, None if they kept their
         names. Raise TableError if the settings cannot be applied to the structure."""
 
-    def statement(
+    def statement_record(
         self, logged: LoggedStatement, followed: FollowedStatement, tables: Collection[TableName]
     ) -> SchemaStatement:
         """Return the history's record of a statement. `tables`: the tables that it
@@ -457,8 +457,10 @@ class SchemaTracker:
         before, touched = self.whole(), set[TableName]()
         like: dict[TableName, Origin] = {}
         if isinstance(read, NotUnderstood):
-            touched.update(read.may_touch or before.tables)
-            after = after_unknown(forget(before, read.may_touch or ()), read.may_touch or ())
+            touched.update(read.possible_tables or before.tables)
+            after = after_unknown(
+                forget(before, read.possible_tables or ()), read.possible_tables or ()
+            )
             followed = FollowedStatement(not_understood=read, kind=read.kind)
         else:
             evolved = evolve(before, read, logged.context)
@@ -467,7 +469,7 @@ class SchemaTracker:
                 if isinstance(change, RenameTables):
                     after = renamed_views(after, change.pairs)
             followed = FollowedStatement(evolved.effects, kind=read[0].kind)
-            touched.update(touched_by(read, ()), needed_by(read))
+            touched.update(restructured_tables(read, ()), required_tables(read))
             like = self._origins_of(read, followed, before)
         # A statement may spell a table's name in another case than the settings do.
         tables = (schema.table(name) for schema in (before, after) for name in touched)
@@ -477,7 +479,7 @@ class SchemaTracker:
         }
         statement = recorded_statement(logged, followed)
         if self._shapes is not None:
-            statement = self._shapes.statement(logged, followed, touched)
+            statement = self._shapes.statement_record(logged, followed, touched)
         self._statements.append(statement)
         self._schema = self._with_later(after, logged.end)
         number = len(self._statements) - 1
@@ -540,7 +542,7 @@ class SchemaTracker:
         statement, or became unknown. `like`: the origins of renamed tables and of those
         created LIKE another."""
         why = dict(unknown_structures(followed))
-        columns = dict(former_columns(followed.effects))
+        columns = dict(former_column_names(followed.effects))
         for key in sorted(
             {*before.tables, *after.tables, *before.unknown_tables, *after.unknown_tables}
         ):

@@ -1,10 +1,10 @@
 """Row conditions, which select the rows of a table that the lake takes.
 
-A condition is written like a WHERE clause. It is evaluated here and never by MySQL, on values as
-the lake would have them without the table's settings. So rows from the log and rows from a SELECT
-are judged alike. Values are compared exactly: texts by their characters, not by the column's
-collation. A row is taken only if the condition is TRUE; a comparison with NULL is neither true nor
-false.
+A condition is written like a WHERE clause. It is evaluated here and never by MySQL, on
+values as the lake would have them without the table's settings. So rows from the log
+and rows from a SELECT are judged alike. Values are compared exactly: texts by their
+characters, not by the column's collation. A row is taken only if the condition is TRUE;
+a comparison with NULL is neither true nor false.
 
     condition := condition AND | OR condition | NOT condition | ( condition )
                | column                                  whole numbers only: true if it is not 0
@@ -14,12 +14,13 @@ false.
                | column [NOT] LIKE 'pattern'             texts only; \\ escapes % and _
                | column IS [NOT] NULL
 
-A literal has the column's type: a number for numbers, a text for texts, X'…' for bytes, TRUE or
-FALSE for BIT(1) and whole numbers, a quoted ISO 8601 date, date and time, or time for temporal
-types. The literal for a TIMESTAMP ends with an offset from UTC (+02:00, Z).
+A literal has the column's type: a number for numbers, a text for texts, X'…' for bytes,
+TRUE or FALSE for BIT(1) and whole numbers, a quoted ISO 8601 date, date and time, or
+time for temporal types. The literal for a TIMESTAMP ends with an offset from UTC
+(+02:00, Z).
 
-Importing sqlglot, which parses conditions, takes 0.2 seconds. So this module is only imported if a
-table has a condition.
+Importing sqlglot, which parses conditions, takes 0.2 seconds. So this module is only
+imported if a table has a condition.
 """
 
 from __future__ import annotations
@@ -51,11 +52,11 @@ class ConditionUnusable(ValueError):
     says why."""
 
 
-Evaluated = Callable[[pa.RecordBatch], pa.Array]
+RowEvaluator = Callable[[pa.RecordBatch], pa.Array]
 """A function from rows to a boolean array; NULL if the condition is neither true nor
 false."""
 
-Term = Callable[[Mapping[str, Column]], Evaluated]
+Term = Callable[[Mapping[str, Column]], RowEvaluator]
 """A part of a condition, as a function. It takes a table's columns, by their names in
 lower case, and returns the function that evaluates the part on the table's rows. It
 raises `ConditionUnusable` if a column is missing, or if its type does not allow the
@@ -71,7 +72,7 @@ class Condition:
     of the text."""
 
     columns: tuple[str, ...]
-    evaluator: Term
+    term: Term
 
 
 @cache
@@ -107,72 +108,74 @@ def _term(node: exp.Expr) -> Term:
         case exp.Paren():
             return _term(node.this)
         case exp.And():
-            return _joined(pc.and_kleene, _term(node.left), _term(node.right))
+            return _join_terms(pc.and_kleene, _term(node.left), _term(node.right))
         case exp.Or():
-            return _joined(pc.or_kleene, _term(node.left), _term(node.right))
+            return _join_terms(pc.or_kleene, _term(node.left), _term(node.right))
         case exp.Not():
-            return _not(_term(node.this))
+            return _negate(_term(node.this))
         case exp.Column():
-            return _of_column(node, _is_true)
+            return _column_term(node, _truth_test)
         case exp.Is() if isinstance(node.expression, exp.Null):
-            return _of_column(node.this, lambda _: pc.is_null)
+            return _column_term(node.this, lambda _: pc.is_null)
         case exp.In() if node.expressions and not node.args.get("query"):
             literals = tuple(map(_literal, node.expressions))
-            return _of_column(node.this, lambda column: _is_in(column, literals))
+            return _column_term(node.this, lambda column: _membership_test(column, literals))
         case exp.Between():
-            low = _compares(node.this, ">=", node.args["low"])
-            return _joined(pc.and_kleene, low, _compares(node.this, "<=", node.args["high"]))
+            low = _comparison_term(node.this, ">=", node.args["low"])
+            return _join_terms(
+                pc.and_kleene, low, _comparison_term(node.this, "<=", node.args["high"])
+            )
         case exp.Like():
-            pattern = _pattern(node.expression)
-            like = _of_column(node.this, lambda column: _is_like(column, pattern))
-            return _not(like) if node.args.get("negate") else like
+            pattern = _like_pattern(node.expression)
+            like = _column_term(node.this, lambda column: _like_test(column, pattern))
+            return _negate(like) if node.args.get("negate") else like
         case _ if type(node) in _SIGNS:
             sign = _SIGNS[type(node)]
             if isinstance(node.this, exp.Column):
-                return _compares(node.this, sign, node.expression)
+                return _comparison_term(node.this, sign, node.expression)
             if isinstance(node.expression, exp.Column):
-                return _compares(node.expression, _SWAPPED[sign], node.this)
-    raise _not_in_conditions(node)
+                return _comparison_term(node.expression, _SWAPPED[sign], node.this)
+    raise _unsupported_error(node)
 
 
-def _joined(join: Callable[[pa.Array, pa.Array], pa.Array], left: Term, right: Term) -> Term:
-    def bound(columns: Mapping[str, Column]) -> Evaluated:
+def _join_terms(join: Callable[[pa.Array, pa.Array], pa.Array], left: Term, right: Term) -> Term:
+    def bind(columns: Mapping[str, Column]) -> RowEvaluator:
         first, second = left(columns), right(columns)
         return lambda rows: join(first(rows), second(rows))
 
-    return bound
+    return bind
 
 
-def _not(term: Term) -> Term:
-    def bound(columns: Mapping[str, Column]) -> Evaluated:
-        evaluated = term(columns)
-        return lambda rows: pc.invert(evaluated(rows))
+def _negate(term: Term) -> Term:
+    def bind(columns: Mapping[str, Column]) -> RowEvaluator:
+        evaluate = term(columns)
+        return lambda rows: pc.invert(evaluate(rows))
 
-    return bound
+    return bind
 
 
-def _of_column(node: exp.Expr, test_of: Callable[[Column], _Test]) -> Term:
+def _column_term(node: exp.Expr, test_of: Callable[[Column], _Test]) -> Term:
     """Return the term for a test of one column's values. `test_of`: returns the test
     that suits the column's type."""
     if not isinstance(node, exp.Column) or not isinstance(node.this, exp.Identifier):
-        raise _not_in_conditions(node)
+        raise _unsupported_error(node)
     if node.table:
         raise ConditionUnusable(f"{node.sql('mysql')}: a column is named without its table")
     name = node.name
 
-    def bound(columns: Mapping[str, Column]) -> Evaluated:
+    def bind(columns: Mapping[str, Column]) -> RowEvaluator:
         column = columns.get(name.lower())
         if column is None:
             raise ConditionUnusable(f"the table has no column {name!r}")
         test = test_of(column)
         return lambda rows: test(rows.column(column.name))
 
-    return bound
+    return bind
 
 
-def _compares(node: exp.Expr, sign: str, other: exp.Expr) -> Term:
+def _comparison_term(node: exp.Expr, sign: str, other: exp.Expr) -> Term:
     literal = _literal(other)
-    return _of_column(node, lambda column: _comparison(column, sign, literal))
+    return _column_term(node, lambda column: _comparison_test(column, sign, literal))
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,17 +202,17 @@ def _literal(node: exp.Expr) -> Literal:
             return Literal("truth", str(node.this).upper())
         case exp.Null():
             raise ConditionUnusable("a comparison with NULL is never true; write IS NULL")
-    raise _not_in_conditions(node)
+    raise _unsupported_error(node)
 
 
-def _pattern(node: exp.Expr) -> str:
+def _like_pattern(node: exp.Expr) -> str:
     literal = _literal(node)
     if literal.kind != "text":
-        raise _not_in_conditions(node)
+        raise _unsupported_error(node)
     return literal.text
 
 
-def _not_in_conditions(node: exp.Expr) -> ConditionUnusable:
+def _unsupported_error(node: exp.Expr) -> ConditionUnusable:
     return ConditionUnusable(
         f"{node.sql('mysql')!r} is not part of a row condition: write columns compared with "
         "literals, IN, BETWEEN, LIKE and IS NULL, joined by AND, OR and NOT"
@@ -219,31 +222,31 @@ def _not_in_conditions(node: exp.Expr) -> ConditionUnusable:
 # -- tests of a column's values ------------------------------------------------------------------
 
 
-def _is_true(column: Column) -> _Test:
+def _truth_test(column: Column) -> _Test:
     if not column.type.endswith("int") and not pa.types.is_boolean(arrow_type(column)):
         raise ConditionUnusable(
             f"column {column.name!r} is no whole number and cannot stand alone; compare it"
         )
-    return _number(column, "<>", Literal("number", "0"))
+    return _number_test(column, "<>", Literal("number", "0"))
 
 
-def _is_in(column: Column, literals: tuple[Literal, ...]) -> _Test:
-    tests = [_comparison(column, "=", literal) for literal in literals]
+def _membership_test(column: Column, literals: tuple[Literal, ...]) -> _Test:
+    tests = [_comparison_test(column, "=", literal) for literal in literals]
     return lambda values: reduce(pc.or_kleene, (test(values) for test in tests))
 
 
-def _is_like(column: Column, pattern: str) -> _Test:
+def _like_test(column: Column, pattern: str) -> _Test:
     if column.type not in TEXT_TYPES:
         raise ConditionUnusable(f"column {column.name!r} is no text, which LIKE needs")
     return lambda values: pc.match_like(values, pattern)
 
 
-def _always(truth: bool) -> _Test:
+def _constant_test(truth: bool) -> _Test:
     """Return a test with the result `truth` for each value, and NULL for NULL."""
     return lambda values: pc.if_else(pc.is_valid(values), truth, pa.scalar(None, pa.bool_()))
 
 
-_COMPARE: Final[Mapping[str, Callable[[pa.Array, pa.Scalar], pa.Array]]] = {
+_COMPARE_FUNCTIONS: Final[Mapping[str, Callable[[pa.Array, pa.Scalar], pa.Array]]] = {
     "=": pc.equal,
     "<>": pc.not_equal,
     "<": pc.less,
@@ -251,16 +254,16 @@ _COMPARE: Final[Mapping[str, Callable[[pa.Array, pa.Scalar], pa.Array]]] = {
     ">": pc.greater,
     ">=": pc.greater_equal,
 }
-_EQUALITY: Final = ("=", "<>")
+_EQUALITY_SIGNS: Final = ("=", "<>")
 
 
-def _comparison(column: Column, sign: str, literal: Literal) -> _Test:
+def _comparison_test(column: Column, sign: str, literal: Literal) -> _Test:
     """Return the test for a comparison with a literal. Raise `ConditionUnusable` if the
     column's type or the literal does not allow the comparison."""
     kind = column.type
     try:
         if kind.endswith("int") or kind in ("bit", "year", "decimal"):
-            return _number(column, sign, literal)
+            return _number_test(column, sign, literal)
         scalar = _scalar(column, literal)
     except ValueError as error:
         if isinstance(error, ConditionUnusable):
@@ -268,11 +271,11 @@ def _comparison(column: Column, sign: str, literal: Literal) -> _Test:
         raise ConditionUnusable(
             f"{literal} is no value of column {column.name!r} ({kind.upper()}){_advice(kind)}"
         ) from error
-    if kind in ("enum", "set") and sign not in _EQUALITY:
+    if kind in ("enum", "set") and sign not in _EQUALITY_SIGNS:
         raise ConditionUnusable(
             f"column {column.name!r} is {kind.upper()}, whose order is not that of its texts"
         )
-    compare = _COMPARE[sign]
+    compare = _COMPARE_FUNCTIONS[sign]
     if kind == "time":
         return lambda values: compare(microseconds(values), scalar)
     if kind == "float":  # As a double, since the literal 0.1 is not equal to the float 0.1.
@@ -291,7 +294,7 @@ _MOMENT: Final = re.compile(
 )
 
 
-def _number(column: Column, sign: str, literal: Literal) -> _Test:
+def _number_test(column: Column, sign: str, literal: Literal) -> _Test:
     """Return the test for an exact comparison of numbers. The unit is the column's last
     digit. If the literal is between two units, its floor stands for it: `< 1.5` becomes
     `<= 1` for whole numbers, and `= 1.5` is never true."""
@@ -302,17 +305,19 @@ def _number(column: Column, sign: str, literal: Literal) -> _Test:
             "compared"
         )
     scale = kind.scale if pa.types.is_decimal(kind) else 0
-    exact = _exactly(literal) * 10**scale
+    exact = _exact_value(literal) * 10**scale
     floor = exact.__floor__()
     if exact != floor:
-        if sign in _EQUALITY:
-            return _always(sign == "<>")
+        if sign in _EQUALITY_SIGNS:
+            return _constant_test(sign == "<>")
         sign = {"<": "<=", ">=": ">"}.get(sign, sign)
-    least, most = _range(kind)
+    least, most = _value_range(kind)
     if not least <= floor <= most:
         above = floor > most
-        return _always(sign == "<>" or (sign in ("<", "<=") if above else sign in (">", ">=")))
-    compare = _COMPARE[sign]
+        return _constant_test(
+            sign == "<>" or (sign in ("<", "<=") if above else sign in (">", ">="))
+        )
+    compare = _COMPARE_FUNCTIONS[sign]
     if pa.types.is_boolean(kind):
         return lambda values: compare(values.cast(pa.int8()), pa.scalar(floor, pa.int8()))
     if pa.types.is_decimal(kind):
@@ -325,7 +330,7 @@ def _number(column: Column, sign: str, literal: Literal) -> _Test:
 _WIDE_CONTEXT: Final = Context(prec=80)
 
 
-def _range(kind: pa.DataType) -> tuple[int, int]:
+def _value_range(kind: pa.DataType) -> tuple[int, int]:
     """Return the least and the greatest value of a type, in units of its last digit."""
     if pa.types.is_decimal(kind):
         return 1 - 10**kind.precision, 10**kind.precision - 1
@@ -334,7 +339,7 @@ def _range(kind: pa.DataType) -> tuple[int, int]:
     return -(1 << (kind.bit_width - 1)), (1 << (kind.bit_width - 1)) - 1
 
 
-def _exactly(literal: Literal) -> Fraction:
+def _exact_value(literal: Literal) -> Fraction:
     if literal.kind == "truth":
         return Fraction(literal.text == "TRUE")
     if literal.kind != "number" or _NUMBER.fullmatch(literal.text) is None:
@@ -347,9 +352,9 @@ def _scalar(column: Column, literal: Literal) -> pa.Scalar:
     it is not a value of that type."""
     kind = column.type
     if kind in ("float", "double"):
-        return pa.scalar(float(_exactly(literal)), pa.float64())
+        return pa.scalar(float(_exact_value(literal)), pa.float64())
     if kind in ("binary", "varbinary", "blob"):
-        return pa.scalar(_bytes(column, literal), pa.binary())
+        return pa.scalar(_literal_bytes(column, literal), pa.binary())
     if kind not in (*TEXT_TYPES, "enum", "set", "date", "datetime", "timestamp", "time"):
         raise ConditionUnusable(
             f"column {column.name!r} is {kind.upper()}, which allows only IS NULL"
@@ -361,13 +366,13 @@ def _scalar(column: Column, literal: Literal) -> pa.Scalar:
             raise ValueError(literal.text)
         return pa.scalar(date.fromisoformat(literal.text))
     if kind in ("datetime", "timestamp"):
-        return _moment(kind, literal.text)
+        return _moment_scalar(kind, literal.text)
     if kind == "time":
         return pa.scalar(microseconds_of(literal.text), pa.int64())
     return pa.scalar(literal.text, pa.string())
 
 
-def _bytes(column: Column, literal: Literal) -> bytes:
+def _literal_bytes(column: Column, literal: Literal) -> bytes:
     """Return the bytes of a literal. For BINARY(n) they are padded with zero bytes, as
     MySQL pads its values."""
     if literal.kind != "bytes":
@@ -380,7 +385,7 @@ def _bytes(column: Column, literal: Literal) -> bytes:
     return data.ljust(column.length or 0, b"\0")
 
 
-def _moment(kind: str, text: str) -> pa.Scalar:
+def _moment_scalar(kind: str, text: str) -> pa.Scalar:
     zoned = kind == "timestamp"
     if not zoned and _DATE.fullmatch(text):
         text += " 00:00:00"

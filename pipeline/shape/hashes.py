@@ -35,14 +35,14 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lockstep.pipeline.proof import canonical as texts
+from lockstep.pipeline.proof import canonical
 from lockstep.pipeline.schema.types import TEXT_TYPES
 from lockstep.pipeline.values.errors import TableError
 from lockstep.pipeline.values.table import Column
 
 _DERIVED_BYTES: Final = 32
 
-DIGITS: Final = 64
+HASH_DIGITS: Final = 64
 """Number of characters in a hash."""
 
 
@@ -75,7 +75,7 @@ class PrivacyKey:
         """16 hexadecimal digits that distinguish keys without revealing them."""
         return self.digest(b"lockstep: fingerprint of the privacy key")[:16]
 
-    def derived(self, purpose: str) -> bytes:
+    def derive_key(self, purpose: str) -> bytes:
         """Return another key of 32 bytes for a purpose, which does not reveal this key.
         It is an HMAC-SHA-512, because an HMAC-SHA-256 of the purpose is no secret:
         whoever writes the purpose to a hashed column at the source finds that HMAC in
@@ -100,53 +100,53 @@ class PrivacyKey:
 def canonical_texts(column: Column, values: pa.Array, *, lower: bool = False) -> pa.Array:
     """Return the canonical text of each value, as bytes; NULL for NULL. `lower`: in
     lower case. Raise TableError for a type without canonical texts."""
-    text_of = _TEXTS.get(column.type)
-    if text_of is None:
+    to_texts = _TEXT_FUNCTIONS.get(column.type)
+    if to_texts is None:
         raise TableError(
             f"column {column.name!r} is {column.type.upper()}, which cannot be hashed",
             hint="leave the column out with exclude_columns",
         )
     if lower:
         values = pc.utf8_lower(values)
-    return text_of(column, values)
+    return to_texts(column, values)
 
 
-_TextOf = Callable[[Column, pa.Array], pa.Array]
+_TextFunction = Callable[[Column, pa.Array], pa.Array]
 
 
-def _as_stored(_: Column, values: pa.Array) -> pa.Array:
+def _stored_bytes(_: Column, values: pa.Array) -> pa.Array:
     return values.cast(pa.binary()).cast(pa.large_binary())
 
 
-def _as_plain(_: Column, values: pa.Array) -> pa.Array:
-    return texts.plain(values)
+def _plain_texts(_: Column, values: pa.Array) -> pa.Array:
+    return canonical.plain(values)
 
 
-def _decimals(_: Column, values: pa.Array) -> pa.Array:
+def _decimal_texts(_: Column, values: pa.Array) -> pa.Array:
     """Return the texts of DECIMALs. `values` has texts if the DECIMAL has more digits
     than Arrow's decimals."""
-    printed = texts.decimals(values) if pa.types.is_decimal(values.type) else values
+    printed = canonical.decimals(values) if pa.types.is_decimal(values.type) else values
     trimmed = _trimmed(printed.cast(pa.large_string()), pc.match_substring(printed, "."))
     return pc.if_else(pc.equal(trimmed, "-0"), "0", trimmed).cast(pa.large_binary())
 
 
-def _floats(column: Column, values: pa.Array) -> pa.Array:
+def _float_texts(column: Column, values: pa.Array) -> pa.Array:
     if column.type == "float":
         # Arrow prints a float with the fewest digits. The double that is parsed from
         # them is then printed by Python with the same digits.
         values = values.cast(pa.string()).cast(pa.float64())
-    return pa.array(map(_float, values.to_pylist()), pa.large_binary())
+    return pa.array(map(_float_text, values.to_pylist()), pa.large_binary())
 
 
-def _float(value: float | None) -> bytes | None:
+def _float_text(value: float | None) -> bytes | None:
     if value is None:
         return None
     digits = f"{Decimal(repr(value)):f}".removesuffix(".0")
     return b"0" if value == 0 else digits.encode()
 
 
-def _moments(column: Column, values: pa.Array) -> pa.Array:
-    printed = texts.moments(values).cast(pa.large_string())
+def _moment_texts(column: Column, values: pa.Array) -> pa.Array:
+    printed = canonical.moments(values).cast(pa.large_string())
     trimmed = _trimmed(printed, pc.is_valid(printed)).cast(pa.large_binary())
     if column.type == "datetime":
         return trimmed
@@ -154,7 +154,7 @@ def _moments(column: Column, values: pa.Array) -> pa.Array:
     return pc.binary_join_element_wise(trimmed, zone, separator)
 
 
-def _times(_: Column, values: pa.Array) -> pa.Array:
+def _time_texts(_: Column, values: pa.Array) -> pa.Array:
     printed = values.cast(pa.large_string())
     return _trimmed(printed, pc.match_substring(printed, ".")).cast(pa.large_binary())
 
@@ -166,20 +166,20 @@ def _trimmed(printed: pa.Array, has_fraction: pa.Array) -> pa.Array:
     return pc.if_else(has_fraction, trimmed, printed)
 
 
-def _unpadded(_: Column, values: pa.Array) -> pa.Array:
+def _unpadded_bytes(_: Column, values: pa.Array) -> pa.Array:
     unpadded = [None if value is None else value.rstrip(b"\0") for value in values.to_pylist()]
     return pa.array(unpadded, pa.large_binary())
 
 
-_TEXTS: Final[dict[str, _TextOf]] = {
+_TEXT_FUNCTIONS: Final[dict[str, _TextFunction]] = {
     **dict.fromkeys(
-        ("tinyint", "smallint", "mediumint", "int", "bigint", "bit", "year"), _as_plain
+        ("tinyint", "smallint", "mediumint", "int", "bigint", "bit", "year"), _plain_texts
     ),
-    **dict.fromkeys((*TEXT_TYPES, "json", "varbinary", "blob"), _as_stored),
-    **dict.fromkeys(("datetime", "timestamp"), _moments),
-    **dict.fromkeys(("float", "double"), _floats),
-    "decimal": _decimals,
-    "date": _as_plain,
-    "time": _times,
-    "binary": _unpadded,
+    **dict.fromkeys((*TEXT_TYPES, "json", "varbinary", "blob"), _stored_bytes),
+    **dict.fromkeys(("datetime", "timestamp"), _moment_texts),
+    **dict.fromkeys(("float", "double"), _float_texts),
+    "decimal": _decimal_texts,
+    "date": _plain_texts,
+    "time": _time_texts,
+    "binary": _unpadded_bytes,
 }

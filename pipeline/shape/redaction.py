@@ -19,7 +19,7 @@ from lockstep.pipeline.schema.statements.reader import CannotRead, Token, tokens
 REDACTED: Final = "'***'"
 """Replaces each value."""
 
-_MARKS: Final = re.compile(r"\s*(?:/\*M?!\d*|\*/)\s*")
+_COMMENT_MARKS: Final = re.compile(r"\s*(?:/\*M?!\d*|\*/)\s*")
 
 _TYPE_WORDS: Final = """
 TINYINT SMALLINT MEDIUMINT MIDDLEINT INT INTEGER BIGINT INT1 INT2 INT3 INT4 INT8 BIT YEAR
@@ -27,7 +27,7 @@ DECIMAL DEC NUMERIC FIXED NUMBER FLOAT FLOAT4 FLOAT8 DOUBLE REAL PRECISION TIME 
 TIMESTAMP CHAR CHARACTER VARYING VARCHAR VARCHARACTER VARCHAR2 NCHAR NVARCHAR BINARY VARBINARY
 TEXT BLOB CLOB RAW VECTOR
 """
-_TYPES: Final = frozenset(_TYPE_WORDS.split())
+_TYPE_NAMES: Final = frozenset(_TYPE_WORDS.split())
 """Words of types after which numbers in parentheses are a length, or a precision and a
 scale."""
 
@@ -47,25 +47,25 @@ _NO_COLUMN: Final = frozenset(
 )
 """Words after which the name of a type is a function instead: `(not char(65))`."""
 
-_KEYS: Final = frozenset({"KEY", "INDEX", "UNIQUE", "FULLTEXT", "SPATIAL"})
-_MOMENTS: Final = frozenset(
+_KEY_WORDS: Final = frozenset({"KEY", "INDEX", "UNIQUE", "FULLTEXT", "SPATIAL"})
+_MOMENT_FUNCTIONS: Final = frozenset(
     {"CURRENT_TIMESTAMP", "NOW", "LOCALTIME", "LOCALTIMESTAMP", "CURRENT_TIME", "SYSDATE"}
 )
 """Functions whose argument is a number of fractional digits."""
 
 
-def redacted(text: str, context: StatementContext) -> str:
+def redact_statement(text: str, context: StatementContext) -> str:
     """Return the statement with `'***'` instead of each value. Return only `'***'` if
     the text cannot be split into tokens."""
     try:
-        words = list(tokens(text, context))
+        token_list = list(tokens(text, context))
     except CannotRead:
         return REDACTED
-    values = {*_values(words)}
+    values = {*_value_indexes(token_list)}
     parts, at = list[str](), 0
-    for number, token in enumerate(words):
-        kept = REDACTED if number in values else text[token.start : token.end]
-        parts += (_between(text[at : token.start]), kept)
+    for index, token in enumerate(token_list):
+        shown_text = REDACTED if index in values else text[token.start : token.end]
+        parts += (_between(text[at : token.start]), shown_text)
         at = token.end
     return "".join((*parts, _between(text[at:])))
 
@@ -74,89 +74,91 @@ def _between(text: str) -> str:
     """Return the text between two tokens if it consists of blanks or marks of
     executable comments; else a blank, since the text contains a comment."""
     blanks = text.isspace() or not text
-    return text if blanks or _MARKS.fullmatch(text) else " "
+    return text if blanks or _COMMENT_MARKS.fullmatch(text) else " "
 
 
-def _values(words: Sequence[Token]) -> Iterator[int]:
+def _value_indexes(token_list: Sequence[Token]) -> Iterator[int]:
     """Yield the indexes of the tokens that are values: literals, except lengths."""
-    lengths = {*_lengths(words)}
-    for number, token in enumerate(words):
+    lengths = {*_length_indexes(token_list)}
+    for index, token in enumerate(token_list):
         if token.kind in ("string", "hex", "bits") or (
-            token.kind == "number" and number not in lengths
+            token.kind == "number" and index not in lengths
         ):
-            yield number
+            yield index
 
 
-def _lengths(words: Sequence[Token]) -> Iterator[int]:
+def _length_indexes(token_list: Sequence[Token]) -> Iterator[int]:
     """Yield the indexes of the tokens that are lengths: one or two numbers in
     parentheses after a type, or one number after a column in a key or after a function
     such as NOW."""
-    opened: list[int] = []
-    for number, token in enumerate(words):
-        if token.text == ")" and token.kind == "symbol" and opened:
-            opened.pop()
+    open_parentheses: list[int] = []
+    for index, token in enumerate(token_list):
+        if token.text == ")" and token.kind == "symbol" and open_parentheses:
+            open_parentheses.pop()
         if token.kind != "symbol" or token.text != "(":
             continue
-        inside = words[number + 1 : number + 5]
-        shape = "".join("n" if token.kind == "number" else token.text for token in inside)
-        of_type = _is_type(words, number - 1)
-        if shape.startswith("n)") and (
+        inside = token_list[index + 1 : index + 5]
+        pattern = "".join("n" if token.kind == "number" else token.text for token in inside)
+        of_type = _is_type(token_list, index - 1)
+        if pattern.startswith("n)") and (
             of_type
-            or _keyword(words, number - 1) in _MOMENTS
-            or (opened and _is_key_part(words, number - 1, opened[-1]))
+            or _keyword(token_list, index - 1) in _MOMENT_FUNCTIONS
+            or (open_parentheses and _is_key_part(token_list, index - 1, open_parentheses[-1]))
         ):
-            yield number + 1
-        elif shape.startswith("n,n)") and of_type:
-            yield from (number + 1, number + 3)
-        opened.append(number)
+            yield index + 1
+        elif pattern.startswith("n,n)") and of_type:
+            yield from (index + 1, index + 3)
+        open_parentheses.append(index)
 
 
-def _is_type(words: Sequence[Token], at: int) -> bool:
+def _is_type(token_list: Sequence[Token], at: int) -> bool:
     """Return whether the token at index `at` is the type of a defined column or of a
     CAST. Most names of types are also functions: `char(65)`."""
-    if _keyword(words, at) not in _TYPES:
+    if _keyword(token_list, at) not in _TYPE_NAMES:
         return False
     at -= 1
-    while _keyword(words, at) in _BEFORE_TYPE:
+    while _keyword(token_list, at) in _BEFORE_TYPE:
         at -= 1
-    if _keyword(words, at) == "AS":
+    if _keyword(token_list, at) == "AS":
         return True
-    if not _is_name(words, at) or _keyword(words, at) in _NO_COLUMN:
+    if not _is_name(token_list, at) or _keyword(token_list, at) in _NO_COLUMN:
         return False
-    if _begins(words, at) or _keyword(words, at - 1) in _BEFORE_COLUMN:
+    if _begins_element(token_list, at) or _keyword(token_list, at - 1) in _BEFORE_COLUMN:
         return True
-    return _is_name(words, at - 1) and _keyword(words, at - 2) in _BEFORE_OLD_NAME
+    return _is_name(token_list, at - 1) and _keyword(token_list, at - 2) in _BEFORE_OLD_NAME
 
 
-def _is_key_part(words: Sequence[Token], at: int, opened: int) -> bool:
+def _is_key_part(token_list: Sequence[Token], at: int, open_parenthesis: int) -> bool:
     """Return whether the token at index `at` is a column in a key's list of columns.
-    `opened`: the index of the list's opening parenthesis."""
-    if not _is_name(words, at) or not _begins(words, at):
+    `open_parenthesis`: the index of the list's opening parenthesis."""
+    if not _is_name(token_list, at) or not _begins_element(token_list, at):
         return False
-    before = opened - 1
-    if _keyword(words, before - 1) == "USING":
+    before = open_parenthesis - 1
+    if _keyword(token_list, before - 1) == "USING":
         before -= 2
-    if _keyword(words, before) in _KEYS:
+    if _keyword(token_list, before) in _KEY_WORDS:
         return True
-    if not _is_name(words, before):
+    if not _is_name(token_list, before):
         return False
-    if _keyword(words, before - 1) in _KEYS | {"EXISTS"}:
+    if _keyword(token_list, before - 1) in _KEY_WORDS | {"EXISTS"}:
         return True
     # CREATE … INDEX name ON [database.]table (…)
-    if _keyword(words, 0) != "CREATE" or not _KEYS & {token.keyword for token in words[1:4]}:
+    if _keyword(token_list, 0) != "CREATE" or not _KEY_WORDS & {
+        token.keyword for token in token_list[1:4]
+    }:
         return False
-    qualified = before > 1 and words[before - 1].text == "."
-    return _keyword(words, before - (3 if qualified else 1)) == "ON"
+    qualified = before > 1 and token_list[before - 1].text == "."
+    return _keyword(token_list, before - (3 if qualified else 1)) == "ON"
 
 
-def _begins(words: Sequence[Token], at: int) -> bool:
+def _begins_element(token_list: Sequence[Token], at: int) -> bool:
     """Return whether the token at index `at` is the first of an element in a list."""
-    return at > 0 and words[at - 1].kind == "symbol" and words[at - 1].text in "(,"
+    return at > 0 and token_list[at - 1].kind == "symbol" and token_list[at - 1].text in "(,"
 
 
-def _keyword(words: Sequence[Token], at: int) -> str:
-    return words[at].keyword if at >= 0 else ""
+def _keyword(token_list: Sequence[Token], at: int) -> str:
+    return token_list[at].keyword if at >= 0 else ""
 
 
-def _is_name(words: Sequence[Token], at: int) -> bool:
-    return at >= 0 and words[at].is_name
+def _is_name(token_list: Sequence[Token], at: int) -> bool:
+    return at >= 0 and token_list[at].is_name

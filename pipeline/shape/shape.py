@@ -43,7 +43,7 @@ from lockstep.pipeline.schema.history import (
     hides_values,
 )
 from lockstep.pipeline.schema.types import TEXT_TYPES
-from lockstep.pipeline.shape.hashes import DIGITS
+from lockstep.pipeline.shape.hashes import HASH_DIGITS
 from lockstep.pipeline.values.errors import TableError
 from lockstep.pipeline.values.table import Column, TableStructure
 
@@ -81,19 +81,19 @@ NO_RULES: Final = ShapeRules()
 @dataclass(frozen=True, slots=True)
 class Shape:
     """How the lake shows a table. `source`: the table's structure at the source.
-    `treatments`: one for each of its columns, in their order. `rows`: the condition for
-    rows; None for all rows."""
+    `treatments`: one for each of its columns, in their order. `row_condition`: the
+    condition for rows; None for all rows."""
 
     source: TableStructure
     treatments: tuple[Treatment, ...]
-    rows: str | None = None
+    row_condition: str | None = None
 
     @property
     def structure(self) -> TableStructure:
         """The structure of the table's mirror (the Delta table with the current rows)
         and of its changelog (the Delta table with every change)."""
         columns = tuple(
-            _shown_as(column, treatment)
+            _lake_column(column, treatment)
             for column, treatment in zip(self.source.columns, self.treatments, strict=True)
             if treatment is not Visibility.LEFT_OUT
         )
@@ -107,21 +107,21 @@ class Shape:
     @property
     def shows_all(self) -> bool:
         """Whether every column is shown as it is, and every row is taken."""
-        return self.rows is None and set(self.treatments) <= {Visibility.SHOWN}
+        return self.row_condition is None and set(self.treatments) <= {Visibility.SHOWN}
 
     @property
-    def hashes(self) -> bool:
+    def has_hashes(self) -> bool:
         """Whether any column is hashed, which needs a key."""
         return any(isinstance(treatment, Hash) for treatment in self.treatments)
 
 
 # -- the shape of a structure --------------------------------------------------------------------
 
-_WHOLE_NUMBERS: Final = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint"})
-_MASKABLE: Final = TEXT_TYPES | _WHOLE_NUMBERS | {"decimal"}
-_MEMBERS: Final = frozenset({"enum", "set"})
-_DATED: Final = frozenset({"date", "datetime", "timestamp"})
-_NO_MEMBERS: Final = (
+_INTEGER_TYPES: Final = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint"})
+_MASKABLE_TYPES: Final = TEXT_TYPES | _INTEGER_TYPES | {"decimal"}
+_MEMBER_TYPES: Final = frozenset({"enum", "set"})
+_DATE_TYPES: Final = frozenset({"date", "datetime", "timestamp"})
+_MEMBERS_UNKNOWN: Final = (
     "{} cannot be {}, since the log has only numbers of its members, and the members of a hidden "
     "column are not stored; exclude_columns or the mask null hide it"
 )
@@ -131,13 +131,16 @@ def shape_of(
     rules: ShapeRules,
     structure: TableStructure,
     *,
-    keys: Set[str] = frozenset(),
-    virtual: Set[str] = frozenset(),
+    key_columns: Set[str] = frozenset(),
+    virtual_columns: Set[str] = frozenset(),
 ) -> Shape:
-    """Return the shape to which rules resolve for a structure. `keys`: columns of all
-    keys that identify rows; `virtual`: generated columns that are not stored. Raise
-    TableError if the rules cannot be applied; its hint names the setting to change."""
-    for error in shape_faults(rules, structure, keys=keys, virtual=virtual):
+    """Return the shape to which rules resolve for a structure. `key_columns`: columns
+    of all keys that identify rows; `virtual_columns`: generated columns that are not
+    stored. Raise TableError if the rules cannot be applied; its hint names the setting
+    to change."""
+    for error in shape_faults(
+        rules, structure, key_columns=key_columns, virtual_columns=virtual_columns
+    ):
         raise error
     # The set of keys is empty, since `shape_faults` has checked the treatments of keys.
     treatments = tuple(_treatment(rules, column, set()) for column in structure.columns)
@@ -148,33 +151,33 @@ def shape_faults(
     rules: ShapeRules,
     structure: TableStructure,
     *,
-    keys: Set[str] = frozenset(),
-    virtual: Set[str] = frozenset(),
+    key_columns: Set[str] = frozenset(),
+    virtual_columns: Set[str] = frozenset(),
 ) -> Iterator[TableError]:
     """Yield an error for each reason for which `shape_of` refuses the rules."""
-    keys = {name.lower() for name in (*keys, *structure.primary_key)}
-    left_out, memberless = 0, set[str]()
+    key_columns = {name.lower() for name in (*key_columns, *structure.primary_key)}
+    left_out_count, memberless_columns = 0, set[str]()
     for column in structure.columns:
         try:
-            treatment = _treatment(rules, column, keys)
+            treatment = _treatment(rules, column, key_columns)
         except TableError as error:
             yield error
         else:
-            left_out += treatment is Visibility.LEFT_OUT
-            if column.type in _MEMBERS and hides_values(treatment):
-                memberless.add(column.name.lower())
-    if left_out == len(structure.columns):
+            left_out_count += treatment is Visibility.LEFT_OUT
+            if column.type in _MEMBER_TYPES and hides_values(treatment):
+                memberless_columns.add(column.name.lower())
+    if left_out_count == len(structure.columns):
         yield TableError("its shape leaves every column out", hint="exclude the table instead")
     try:
-        _require_condition(Shape(structure, (), rules.rows), virtual, memberless)
+        _require_condition(Shape(structure, (), rules.rows), virtual_columns, memberless_columns)
     except TableError as error:
         yield error
 
 
-def _treatment(rules: ShapeRules, column: Column, keys: Set[str]) -> Treatment:
-    """Return the treatment of a column. `keys`: names, in lower case, of the columns of
-    keys that identify rows. Raise TableError if the rules contradict each other or do
-    not suit the column."""
+def _treatment(rules: ShapeRules, column: Column, key_columns: Set[str]) -> Treatment:
+    """Return the treatment of a column. `key_columns`: names, in lower case, of the
+    columns of keys that identify rows. Raise TableError if the rules contradict each
+    other or do not suit the column."""
     name = column.name
     by_setting: dict[str, Treatment] = {}
     if matches(rules.exclude_columns or (), name):
@@ -198,9 +201,9 @@ def _treatment(rules: ShapeRules, column: Column, keys: Set[str]) -> Treatment:
     if len(by_setting) > 1:
         _refuse(column, f"{' and '.join(by_setting)} name it", "name it in one of them only")
     setting, treatment = next(iter(by_setting.items()), ("", Visibility.SHOWN))
-    why = _why_impossible(column, treatment, is_key=name.lower() in keys)
-    if why is not None:
-        _refuse(column, why, f"take {name!r} out of {setting}")
+    reason = _reason_impossible(column, treatment, is_key=name.lower() in key_columns)
+    if reason is not None:
+        _refuse(column, reason, f"take {name!r} out of {setting}")
     return treatment
 
 
@@ -212,133 +215,153 @@ def matches(patterns: Iterable[str], name: str) -> bool:
 
 def is_possible(column: Column, treatment: Treatment, *, is_key: bool) -> bool:
     """Return whether a column can have this treatment."""
-    return _why_impossible(column, treatment, is_key=is_key) is None
+    return _reason_impossible(column, treatment, is_key=is_key) is None
 
 
-def _why_impossible(column: Column, treatment: Treatment, *, is_key: bool) -> str | None:
+def _reason_impossible(column: Column, treatment: Treatment, *, is_key: bool) -> str | None:
     """Return why a column cannot have this treatment; None if it can."""
-    kind = column.type
+    column_type = column.type
     match treatment:
         case Visibility.SHOWN:
             return None
         case Visibility.LEFT_OUT:
             return "it belongs to a key that identifies rows" if is_key else None
         case Hash.LOWER:
-            if kind not in TEXT_TYPES:
-                return f"{kind.upper()} has no lower case"
+            if column_type not in TEXT_TYPES:
+                return f"{column_type.upper()} has no lower case"
             return "two keys that differ by case would be one" if is_key else None
         case Hash.EXACT:
-            if kind in _MEMBERS:
-                return _NO_MEMBERS.format(kind.upper(), "hashed")
-            unable = kind in ("geometry", "vector") or kind.startswith("compressed")
-            return f"{kind.upper()} cannot be hashed" if unable else None
+            if column_type in _MEMBER_TYPES:
+                return _MEMBERS_UNKNOWN.format(column_type.upper(), "hashed")
+            unable = column_type in ("geometry", "vector") or column_type.startswith("compressed")
+            return f"{column_type.upper()} cannot be hashed" if unable else None
         case Mask(mask):
-            able = {"year": _DATED, "null": frozenset({kind})}.get(mask, _MASKABLE)
+            allowed_types = {"year": _DATE_TYPES, "null": frozenset({column_type})}.get(
+                mask, _MASKABLE_TYPES
+            )
             if is_key:
                 return "it belongs to a key that identifies rows; hash_columns may name it"
-            if mask != "null" and kind in _MEMBERS:
-                return _NO_MEMBERS.format(kind.upper(), f"shown as {treatment}")
-            return None if kind in able else f"{kind.upper()} cannot be shown as {treatment}"
+            if mask != "null" and column_type in _MEMBER_TYPES:
+                return _MEMBERS_UNKNOWN.format(column_type.upper(), f"shown as {treatment}")
+            return (
+                None
+                if column_type in allowed_types
+                else f"{column_type.upper()} cannot be shown as {treatment}"
+            )
         case Conversion():
-            return _why_conversion_impossible(column, treatment, is_key=is_key)
+            return _reason_conversion_impossible(column, treatment, is_key=is_key)
         case _:
             assert_never(treatment)
 
 
-def _why_conversion_impossible(
+def _reason_conversion_impossible(
     column: Column, conversion: Conversion, *, is_key: bool
 ) -> str | None:
-    kind = column.type
+    column_type = column.type
     match conversion:
         case Conversion.BOOLEAN:
-            return None if kind in _WHOLE_NUMBERS else f"{kind.upper()} is no whole number"
+            return (
+                None
+                if column_type in _INTEGER_TYPES
+                else f"{column_type.upper()} is no whole number"
+            )
         case Conversion.MICROSECONDS:
-            return None if kind == "time" else f"{kind.upper()} is not TIME"
+            return None if column_type == "time" else f"{column_type.upper()} is not TIME"
         case Conversion.UUID:
-            if kind == "binary" and column.length == 16:
+            if column_type == "binary" and column.length == 16:
                 return None
-            if kind != "char":
-                return f"{kind.upper()} is neither BINARY(16) nor CHAR(36)"
+            if column_type != "char":
+                return f"{column_type.upper()} is neither BINARY(16) nor CHAR(36)"
             return "two keys that differ by case would be one" if is_key else None
         case Conversion.STRING:
-            able = _MASKABLE | _MEMBERS | _DATED | {"time", "year", "float", "double"}
-            return None if kind in able else f"{kind.upper()} has no text to show"
+            allowed_types = (
+                _MASKABLE_TYPES | _MEMBER_TYPES | _DATE_TYPES | {"time", "year", "float", "double"}
+            )
+            return (
+                None
+                if column_type in allowed_types
+                else f"{column_type.upper()} has no text to show"
+            )
         case _:
             assert_never(conversion)
 
 
-def _require_condition(shape: Shape, virtual: Set[str], memberless: Set[str]) -> None:
-    """Raise TableError if the condition cannot be evaluated. `memberless`: names, in
-    lower case, of ENUM and SET columns whose members are hidden, so that the values are
-    not known as texts."""
-    if shape.rows is None:
+def _require_condition(
+    shape: Shape, virtual_columns: Set[str], memberless_columns: Set[str]
+) -> None:
+    """Raise TableError if the condition cannot be evaluated. `memberless_columns`:
+    names, in lower case, of ENUM and SET columns whose members are hidden, so that the
+    values are not known as texts."""
+    if shape.row_condition is None:
         return
     # `condition` is imported in functions: sqlglot, which it needs, takes 0.2 seconds
     # to import.
     from lockstep.pipeline.shape.condition import ConditionUnusable
 
     hint = "change rows in the settings of this table"
-    for name in condition_columns(shape.rows):
-        if name.lower() in {column.lower() for column in virtual}:
+    for name in condition_columns(shape.row_condition):
+        if name.lower() in {column.lower() for column in virtual_columns}:
             raise TableError(
                 f"its condition uses column {name!r}, which is computed when it is read", hint=hint
             )
-        if name.lower() in memberless:
+        if name.lower() in memberless_columns:
             raise TableError(
                 f"its condition uses column {name!r}, whose members are hidden with its values",
                 hint=f"{hint}, or show {name!r}",
             )
     try:
-        evaluator_of(shape, shape.rows)
+        evaluator_of(shape, shape.row_condition)
     except ConditionUnusable as error:
         raise TableError(f"its condition cannot be evaluated: {error}", hint=hint) from error
 
 
-def condition_columns(rows: str | None) -> tuple[str, ...]:
+def condition_columns(condition: str | None) -> tuple[str, ...]:
     """Return the names of the columns that a condition uses, each once."""
-    if rows is None:
+    if condition is None:
         return ()
     from lockstep.pipeline.shape.condition import read_condition
 
-    return read_condition(rows).columns
+    return read_condition(condition).columns
 
 
-def evaluator_of(shape: Shape, rows: str) -> Callable[[pa.RecordBatch], pa.Array]:
+def evaluator_of(shape: Shape, condition: str) -> Callable[[pa.RecordBatch], pa.Array]:
     """Return the function that evaluates a condition on rows of the source. It returns
     a boolean for each row, NULL if the condition is neither true nor false."""
     from lockstep.pipeline.shape.condition import read_condition
 
     columns = {column.name.lower(): column for column in shape.source.columns}
-    return read_condition(rows).evaluator(columns)
+    return read_condition(condition).term(columns)
 
 
-def _refuse(column: Column, why: str, hint: str) -> NoReturn:
-    raise TableError(f"column {column.name!r} cannot be shown as its shape says: {why}", hint=hint)
+def _refuse(column: Column, reason: str, hint: str) -> NoReturn:
+    raise TableError(
+        f"column {column.name!r} cannot be shown as its shape says: {reason}", hint=hint
+    )
 
 
-def _shown_as(column: Column, treatment: Treatment) -> Column:
+def _lake_column(column: Column, treatment: Treatment) -> Column:
     """Return the column that the lake has instead of a source's column."""
-    bare = Column(column.name, column.type, column.nullable)
+    plain_column = Column(column.name, column.type, column.nullable)
     match treatment:
         case Visibility.SHOWN | Visibility.LEFT_OUT:
             return column
         case Hash():
-            return replace(bare, type="char", length=DIGITS, charset="ascii")
+            return replace(plain_column, type="char", length=HASH_DIGITS, charset="ascii")
         case Mask("year"):
-            return replace(bare, type="year", unsigned=True)
+            return replace(plain_column, type="year", unsigned=True)
         case Mask("null"):
-            text = column.type in _MEMBERS
+            text = column.type in _MEMBER_TYPES
             return replace(column, nullable=True, type="text" if text else column.type, members=())
         case Mask():  # `length` of a TEXT: the size of its length prefix, in bytes
-            return replace(bare, type="text", length=2, charset="utf8mb4")
+            return replace(plain_column, type="text", length=2, charset="utf8mb4")
         case Conversion.BOOLEAN:
-            return replace(bare, type="bit", length=1)
+            return replace(plain_column, type="bit", length=1)
         case Conversion.UUID:
-            return replace(bare, type="char", length=36, charset="ascii")
+            return replace(plain_column, type="char", length=36, charset="ascii")
         case Conversion.MICROSECONDS:
-            return replace(bare, type="bigint")
+            return replace(plain_column, type="bigint")
         case Conversion.STRING:
-            return replace(bare, type="text", length=2, charset="utf8mb4")
+            return replace(plain_column, type="text", length=2, charset="utf8mb4")
         case _:
             assert_never(treatment)
 
@@ -356,8 +379,8 @@ def shows_no_more(left: Treatment, right: Treatment) -> bool:
         case Hash(), Hash():
             # A hash of the lower case also shows that two texts differ only in case.
             return left is right
-        case Mask(kind), Mask(other):
-            return kind == other and left.length <= right.length
+        case Mask(column_type), Mask(other):
+            return column_type == other and left.length <= right.length
         case _:
             return False
 
@@ -374,10 +397,10 @@ def stricter_shape(left: Shape, right: Shape) -> Shape:
     """Return the shape that shows no more than either of two shapes of one structure.
     It takes the rows that both take."""
     treatments = tuple(map(stricter, left.treatments, right.treatments))
-    rows = left.rows or right.rows
-    if left.rows and right.rows and left.rows != right.rows:
-        rows = f"({left.rows}) and ({right.rows})"
-    return replace(left, treatments=treatments, rows=rows)
+    rows = left.row_condition or right.row_condition
+    if left.row_condition and right.row_condition and left.row_condition != right.row_condition:
+        rows = f"({left.row_condition}) and ({right.row_condition})"
+    return replace(left, treatments=treatments, row_condition=rows)
 
 
 # -- settings that change ------------------------------------------------------------------------
@@ -385,14 +408,14 @@ def stricter_shape(left: Shape, right: Shape) -> Shape:
 
 @dataclass(frozen=True, slots=True)
 class ShapeChange:
-    """How the lake shows less of a table after a change of the settings. `tightened`:
-    columns that show less. `rows_tightened`: another condition takes rows. `rehashed`:
-    hashes are made with another key. In each case, values that were captured in
-    plaintext are purged."""
+    """How the lake shows less of a table after a change of the settings.
+    `tightened_columns`: columns that show less. `has_tighter_rows`: another condition
+    takes rows. `has_new_key`: hashes are made with another key. In each case, values
+    that were captured in plaintext are purged."""
 
-    tightened: tuple[str, ...] = ()
-    rows_tightened: bool = False
-    rehashed: bool = False
+    tightened_columns: tuple[str, ...] = ()
+    has_tighter_rows: bool = False
+    has_new_key: bool = False
 
 
 def shape_change(before: Shape, after: Shape, *, key_replaced: bool = False) -> ShapeChange:
@@ -400,7 +423,10 @@ def shape_change(before: Shape, after: Shape, *, key_replaced: bool = False) -> 
     another key for hashes than before."""
     pairs = zip(after.source.columns, before.treatments, after.treatments, strict=True)
     return ShapeChange(
-        tightened=tuple(column.name for column, then, now in pairs if not shows_no_more(then, now)),
-        rows_tightened=after.rows is not None and before.rows != after.rows,
-        rehashed=key_replaced and after.hashes,
+        tightened_columns=tuple(
+            column.name for column, then, now in pairs if not shows_no_more(then, now)
+        ),
+        has_tighter_rows=after.row_condition is not None
+        and before.row_condition != after.row_condition,
+        has_new_key=key_replaced and after.has_hashes,
     )

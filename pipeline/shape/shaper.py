@@ -25,7 +25,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lockstep.pipeline.proof import canonical as texts
+from lockstep.pipeline.proof import canonical
 from lockstep.pipeline.schema.history import (
     Conversion,
     Hash,
@@ -53,15 +53,17 @@ class Shaper:
     none is."""
 
     def __init__(self, shape: Shape, key: PrivacyKey | None = None) -> None:
-        if shape.hashes and key is None:
+        if shape.has_hashes and key is None:
             raise ValueError("a shape that hashes needs a key")
         self._shape, self._key = shape, key
         self.schema = arrow_schema(shape.structure)
         """The schema of shaped rows."""
-        self._evaluator = None if shape.rows is None else evaluator_of(shape, shape.rows)
+        self._evaluator = (
+            None if shape.row_condition is None else evaluator_of(shape, shape.row_condition)
+        )
         names = [column.name.lower() for column in shape.source.columns]
         self._condition_indexes = [
-            names.index(name.lower()) for name in condition_columns(shape.rows)
+            names.index(name.lower()) for name in condition_columns(shape.row_condition)
         ]
         self._shown_indexes = [
             index
@@ -71,15 +73,15 @@ class Shaper:
 
     @property
     def source_columns(self) -> list[str]:
-        """Names of the source's columns that rows passed to `rows` must have."""
+        """Names of the source's columns that rows passed to `shape_rows` must have."""
         return list(self._shape.source.names)
 
     @property
-    def takes_all(self) -> bool:
+    def takes_all_rows(self) -> bool:
         """Whether the shape has no condition on rows."""
-        return self._shape.rows is None
+        return self._shape.row_condition is None
 
-    def hides(self, columns: Set[str]) -> bool:
+    def treats_any(self, columns: Set[str]) -> bool:
         """Return whether one of these columns is treated, so that the lake does not
         show it as it is."""
         treatments = zip(self._shape.source.names, self._shape.treatments, strict=True)
@@ -88,7 +90,7 @@ class Shaper:
         )
 
     @property
-    def filled_later(self) -> frozenset[int]:
+    def late_fill_indexes(self) -> frozenset[int]:
         """Indexes of the hidden columns that the condition does not use. Only the
         shaped form of their defaults is known, so missing values are filled in after
         shaping."""
@@ -103,27 +105,27 @@ class Shaper:
         that the condition uses are read too, but the shaped rows leave them out unless
         they are listed."""
         source, wanted = self._shape.source, {*columns}
-        read = wanted | {source.names[index] for index in self._condition_indexes}
-        kept = [index for index, name in enumerate(source.names) if name in read]
+        read_names = wanted | {source.names[index] for index in self._condition_indexes}
+        kept = [index for index, name in enumerate(source.names) if name in read_names]
         treatments = tuple(
             self._shape.treatments[index] if source.names[index] in wanted else Visibility.LEFT_OUT
             for index in kept
         )
-        part = replace(source, columns=tuple(source.columns[index] for index in kept))
-        return Shaper(replace(self._shape, source=part, treatments=treatments), self._key)
+        structure = replace(source, columns=tuple(source.columns[index] for index in kept))
+        return Shaper(replace(self._shape, source=structure, treatments=treatments), self._key)
 
-    def rows(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the rows that the condition takes, with their columns treated. `rows`:
-        complete rows of the source. Raise TableError for a value that cannot be
-        converted to the type in the settings."""
+    def shape_rows(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the rows that the condition takes, with their columns treated.
+        `shape_rows`: complete rows of the source. Raise TableError for a value that
+        cannot be converted to the type in the settings."""
         if self._evaluator is not None:
             rows = rows.filter(self._evaluator(rows))
-        return self._columns(rows)
+        return self._treat_columns(rows)
 
-    def images(self, images: RowImages) -> RowImages:
+    def shape_images(self, images: RowImages) -> RowImages:
         """Return row images as the changelog gets them (see the table in the module's
-        docstring). Raise TableError as `rows` does, and if an image leaves out a column
-        that the condition uses."""
+        docstring). Raise TableError as `shape_rows` does, and if an image leaves out a
+        column that the condition uses."""
         if self._shape.shows_all:
             return images
         if self._evaluator is not None:
@@ -132,16 +134,16 @@ class Shaper:
             )
         shaped = replace(
             images,
-            columns=self._columns(images.columns),
-            nulled=self._of_shown(images.nulled),
-            unknown=self._of_shown(images.unknown),
+            columns=self._treat_columns(images.columns),
+            nulled=self._shown_counts(images.nulled),
+            unknown=self._shown_counts(images.unknown),
             present=self._shown_bits(images.present),
             logged=self._shown_bits(images.logged),
             updated=self._shown_bits(images.updated),
         )
         if set(self._shape.treatments) == {Visibility.SHOWN}:
             return shaped
-        return _without_equal(shaped)
+        return _without_unchanged_updates(shaped)
 
     # -- rows ----------------------------------------------------------------------------------
 
@@ -154,10 +156,12 @@ class Shaper:
         after = np.flatnonzero(images.change_type.to_numpy() == _AFTER)
         columns = list(images.columns.columns)
         for index in self._condition_indexes:
-            has = present[:, index].copy() if present.shape[1] else np.ones(len(present), np.bool_)
-            source = np.arange(len(has))
-            source[after] = np.where(has[after], after, after - 1)
-            if not has[source].all():
+            has_value = (
+                present[:, index].copy() if present.shape[1] else np.ones(len(present), np.bool_)
+            )
+            source = np.arange(len(has_value))
+            source[after] = np.where(has_value[after], after, after - 1)
+            if not has_value[source].all():
                 name = self._shape.source.columns[index].name
                 raise TableError(
                     f"its condition uses column {name!r}, which an image leaves out "
@@ -168,11 +172,11 @@ class Shaper:
             columns[index] = columns[index].take(pa.array(source))
         return pa.RecordBatch.from_arrays(columns, schema=images.columns.schema)
 
-    def _taken_images(self, images: RowImages, truth: pa.Array) -> RowImages:
+    def _taken_images(self, images: RowImages, condition_values: pa.Array) -> RowImages:
         """Return the images that the condition takes. An update becomes a delete or an
-        insert as in the table in the module's docstring. `truth`: the condition's value
-        for each image."""
-        taken = pc.fill_null(truth, False).to_numpy(zero_copy_only=False)
+        insert as in the table in the module's docstring. `condition_values`: the
+        condition's value for each image."""
+        taken = pc.fill_null(condition_values, False).to_numpy(zero_copy_only=False)
         kinds = images.change_type.to_numpy().copy()
         # The image after an update always follows the image before it.
         before = np.flatnonzero(kinds == _BEFORE)
@@ -187,7 +191,7 @@ class Shaper:
             is_update = pa.array(kinds == _AFTER)
             updated = pc.if_else(is_update, updated, pa.scalar(None, updated.type))
         kinds = pa.array(kinds, pa.int8())
-        return _selected(replace(images, change_type=kinds, updated=updated), taken)
+        return _select_images(replace(images, change_type=kinds, updated=updated), taken)
 
     def _require_shown_columns(self, present: pa.Array, entering: npt.NDArray[np.int64]) -> None:
         """Raise TableError if a row that becomes an insert lacks a column that the lake
@@ -203,14 +207,15 @@ class Shaper:
 
     # -- columns -------------------------------------------------------------------------------
 
-    def _columns(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+    def _treat_columns(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         columns, treatments = self._shape.source.columns, self._shape.treatments
         arrays = [
-            self._column(columns[n], treatments[n], rows.column(n)) for n in self._shown_indexes
+            self._treat_column(columns[n], treatments[n], rows.column(n))
+            for n in self._shown_indexes
         ]
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
-    def _column(self, column: Column, treatment: Treatment, values: pa.Array) -> pa.Array:
+    def _treat_column(self, column: Column, treatment: Treatment, values: pa.Array) -> pa.Array:
         match treatment:
             case Visibility.SHOWN | Visibility.LEFT_OUT:
                 return values
@@ -223,19 +228,19 @@ class Shaper:
             case Mask("null"):
                 return pa.nulls(len(values), values.type)
             case Mask():
-                return _masked(_printed(column, values), treatment)
+                return _mask_texts(_printed_texts(column, values), treatment)
             case Conversion.BOOLEAN:
-                return _booleans(column, values)
+                return _as_booleans(column, values)
             case Conversion.UUID:
-                return _uuids(column, values)
+                return _as_uuids(column, values)
             case Conversion.MICROSECONDS:
                 return microseconds(values)
             case Conversion.STRING:
-                return _printed(column, values)
+                return _printed_texts(column, values)
             case _:
                 assert_never(treatment)
 
-    def _of_shown(self, counts: Mapping[str, int]) -> dict[str, int]:
+    def _shown_counts(self, counts: Mapping[str, int]) -> dict[str, int]:
         """Return the counts of the columns that are shown."""
         names = {self._shape.source.columns[n].name for n in self._shown_indexes}
         return {name: count for name, count in counts.items() if name in names}
@@ -244,15 +249,15 @@ class Shaper:
         """Return the bits of the columns that are shown."""
         if bits is None:
             return None
-        of_source = unpack_bits(bits)
-        if not of_source.shape[1]:
+        source_bits = unpack_bits(bits)
+        if not source_bits.shape[1]:
             return bits
         return pack_bits(
-            of_source[:, self._shown_indexes], ~bits.is_valid().to_numpy(zero_copy_only=False)
+            source_bits[:, self._shown_indexes], ~bits.is_valid().to_numpy(zero_copy_only=False)
         )
 
 
-def _without_equal(images: RowImages) -> RowImages:
+def _without_unchanged_updates(images: RowImages) -> RowImages:
     """Return the images without updates that change no shown value. A column that the
     image after leaves out did not change; a column that only the image before leaves
     out may have changed."""
@@ -263,7 +268,7 @@ def _without_equal(images: RowImages) -> RowImages:
     after, same = before + 1, np.ones(len(before), np.bool_)
     present = None if images.present is None else unpack_bits(images.present)
     for index, column in enumerate(images.columns.columns):
-        equal = _equal(column.take(pa.array(before)), column.take(pa.array(after)))
+        equal = _equal_pairs(column.take(pa.array(before)), column.take(pa.array(after)))
         if present is not None and present.shape[1]:
             equal = ~present[after, index] | (present[before, index] & equal)
         same &= equal
@@ -271,12 +276,12 @@ def _without_equal(images: RowImages) -> RowImages:
     kept[before[same]] = kept[after[same]] = False
     if kept.all():
         return images
-    return _selected(images, kept)
+    return _select_images(images, kept)
 
 
-def _selected(images: RowImages, kept: npt.NDArray[np.bool_]) -> RowImages:
-    """Return the images for which `kept` is true."""
-    rows = pa.array(np.flatnonzero(kept))
+def _select_images(images: RowImages, is_kept: npt.NDArray[np.bool_]) -> RowImages:
+    """Return the images for which `is_kept` is true."""
+    rows = pa.array(np.flatnonzero(is_kept))
     return replace(
         images,
         columns=images.columns.take(rows),
@@ -289,11 +294,11 @@ def _selected(images: RowImages, kept: npt.NDArray[np.bool_]) -> RowImages:
     )
 
 
-def _equal(left: pa.Array, right: pa.Array) -> npt.NDArray[np.bool_]:
+def _equal_pairs(left: pa.Array, right: pa.Array) -> npt.NDArray[np.bool_]:
     """Return for each pair of values whether both are the same; NULL is the same as
     NULL."""
     if pa.types.is_list(left.type):
-        left, right = texts.digested_vectors(left), texts.digested_vectors(right)
+        left, right = canonical.digested_vectors(left), canonical.digested_vectors(right)
     elif pa.types.is_floating(left.type):  # Bits, since 0.0 and -0.0 are different values.
         bits = pa.int32() if left.type == pa.float32() else pa.int64()
         left, right = left.view(bits), right.view(bits)
@@ -305,47 +310,47 @@ def _equal(left: pa.Array, right: pa.Array) -> npt.NDArray[np.bool_]:
 
 # -- one column's values -------------------------------------------------------------------------
 
-_MOMENTS: Final = ("datetime", "timestamp")
-_HIDDEN: Final = "***"
+_MOMENT_TYPES: Final = ("datetime", "timestamp")
+_HIDDEN_PART: Final = "***"
 """Stands for the part that a mask hides, whatever its length."""
 
 
-def _masked(values: pa.Array, mask: Mask) -> pa.Array:
+def _mask_texts(values: pa.Array, mask: Mask) -> pa.Array:
     longer = pc.greater(pc.utf8_length(values), mask.length)
     if mask.kind == "first":
         shown = pc.binary_join_element_wise(
-            pc.utf8_slice_codeunits(values, 0, mask.length), _HIDDEN, ""
+            pc.utf8_slice_codeunits(values, 0, mask.length), _HIDDEN_PART, ""
         )
     else:
         shown = pc.binary_join_element_wise(
-            _HIDDEN, pc.utf8_slice_codeunits(values, -mask.length, None), ""
+            _HIDDEN_PART, pc.utf8_slice_codeunits(values, -mask.length, None), ""
         )
-    return pc.if_else(longer, shown, _HIDDEN)
+    return pc.if_else(longer, shown, _HIDDEN_PART)
 
 
-def _printed(column: Column, values: pa.Array) -> pa.Array:
+def _printed_texts(column: Column, values: pa.Array) -> pa.Array:
     """Return the texts that SELECT prints for the column's values."""
     if pa.types.is_string(values.type):
         return values
     if pa.types.is_decimal(values.type):
-        return texts.decimals(values).cast(pa.string())
+        return canonical.decimals(values).cast(pa.string())
     if pa.types.is_floating(values.type):
-        return texts.doubles(values.cast(pa.string()).cast(pa.float64())).cast(pa.string())
-    printed = texts.moments(values) if column.type in _MOMENTS else texts.plain(values)
+        return canonical.doubles(values.cast(pa.string()).cast(pa.float64())).cast(pa.string())
+    printed = canonical.moments(values) if column.type in _MOMENT_TYPES else canonical.plain(values)
     printed = printed.cast(pa.string())
     digits = column.length or 0
-    if column.type not in _MOMENTS or digits == _MOST_DIGITS:
+    if column.type not in _MOMENT_TYPES or digits == _MAX_FRACTION_DIGITS:
         return printed
-    return pc.utf8_slice_codeunits(printed, 0, _TO_SECONDS + (digits + 1 if digits else 0))
+    return pc.utf8_slice_codeunits(printed, 0, _SECONDS_LENGTH + (digits + 1 if digits else 0))
 
 
-_MOST_DIGITS: Final = 6
-_TO_SECONDS: Final = len("2020-01-31 10:00:00")
+_MAX_FRACTION_DIGITS: Final = 6
+_SECONDS_LENGTH: Final = len("2020-01-31 10:00:00")
 
 
-def _booleans(column: Column, values: pa.Array) -> pa.Array:
-    others = pc.invert(pc.is_in(values, pa.array([0, 1, None], values.type)))
-    if pc.any(others).as_py():
+def _as_booleans(column: Column, values: pa.Array) -> pa.Array:
+    is_other = pc.invert(pc.is_in(values, pa.array([0, 1, None], values.type)))
+    if pc.any(is_other).as_py():
         raise TableError(
             f"column {column.name!r} is shown as boolean and has a value that is neither 0 nor 1",
             hint=f"take {column.name!r} out of types, or correct those rows in the source",
@@ -358,7 +363,7 @@ _DASHES: Final = (8, 13, 18, 23)
 _UUID_BYTES: Final = 16
 
 
-def _uuids(column: Column, values: pa.Array) -> pa.Array:
+def _as_uuids(column: Column, values: pa.Array) -> pa.Array:
     if pa.types.is_string(values.type):
         lower = pc.utf8_lower(values)
         if not pc.all(pc.match_substring_regex(lower, _UUID)).as_py():

@@ -49,7 +49,7 @@ from lockstep.pipeline.schema.model import (
 from lockstep.pipeline.schema.rows import key_columns, row_structure, schema_of
 from lockstep.pipeline.schema.types import arrow_type
 from lockstep.pipeline.shape.hashes import PrivacyKey
-from lockstep.pipeline.shape.redaction import redacted as redacted_text
+from lockstep.pipeline.shape.redaction import redact_statement
 from lockstep.pipeline.shape.shape import (
     Shape,
     ShapeChange,
@@ -76,16 +76,16 @@ _REDACTED: Final = "***"
 class Shaping:
     """The settings of all tables of a source. `rules_of`: returns the rules of a table,
     None if the lake shows it as it is. `key`: the key with which values are hashed,
-    None if the settings have none. `hides`: whether any table of the source has rules.
-    `captured`: returns whether a table is captured."""
+    None if the settings have none. `has_rules`: whether any table of the source has
+    rules. `is_captured`: returns whether a table is captured."""
 
     rules_of: Callable[[TableName], ShapeRules | None] = lambda _: None
     key: PrivacyKey | None = None
-    hides: bool = False
-    captured: Callable[[TableName], bool] = lambda _: True
+    has_rules: bool = False
+    is_captured: Callable[[TableName], bool] = lambda _: True
 
     @property
-    def _fingerprint(self) -> str | None:
+    def _key_fingerprint(self) -> str | None:
         return None if self.key is None else self.key.fingerprint
 
     def shape(self, schema: TableSchema) -> Shape | None:
@@ -94,12 +94,17 @@ class Shaping:
         rules = self.rules_of(schema.name)
         if rules is None:
             return None
-        for error in _revealing_columns(rules, schema):
+        for error in _revealing_column_errors(rules, schema):
             raise error
         structure = row_structure(schema)
-        keys, virtual = key_columns(schema), _virtual(schema)
-        shape = shape_of(rules, _declared(schema, structure), keys=keys, virtual=virtual)
-        return None if shape.shows_all else _of_images(shape, structure)
+        keys, virtual = key_columns(schema), _virtual_columns(schema)
+        shape = shape_of(
+            rules,
+            _without_added_columns(schema, structure),
+            key_columns=keys,
+            virtual_columns=virtual,
+        )
+        return None if shape.shows_all else _image_shape(shape, structure)
 
     def faults(self, schema: TableSchema) -> Iterator[TableError]:
         """Yield an error for each reason for which the rules cannot be applied to a
@@ -107,29 +112,29 @@ class Shaping:
         rules = self.rules_of(schema.name)
         if rules is None:
             return
-        declared = _declared(schema, row_structure(schema))
-        keys, virtual = key_columns(schema), _virtual(schema)
-        yield from shape_faults(rules, declared, keys=keys, virtual=virtual)
-        yield from _revealing_columns(rules, schema)
+        declared = _without_added_columns(schema, row_structure(schema))
+        keys, virtual = key_columns(schema), _virtual_columns(schema)
+        yield from shape_faults(rules, declared, key_columns=keys, virtual_columns=virtual)
+        yield from _revealing_column_errors(rules, schema)
         if rules.hash_columns and self.key is None:
-            yield _no_key()
+            yield _missing_key_error()
 
-    def in_words(self, schema: TableSchema) -> str:
+    def describe(self, schema: TableSchema) -> str:
         """Return the shape of a structure in one line; empty if the lake shows it as it
         is. Raise TableError if the rules cannot be applied."""
         shape = self.shape(schema)
         if shape is None:
             return ""
         names, count = shape.source.names, len(schema.columns)
-        return shape_in_words(names[:count], shape.treatments[:count], shape.rows)
+        return shape_in_words(names[:count], shape.treatments[:count], shape.row_condition)
 
-    def hidden(self, schema: TableSchema) -> frozenset[str]:
+    def hidden_columns(self, schema: TableSchema) -> frozenset[str]:
         """Return the names, in lower case, of the columns whose values the rules hide,
         even if the rules cannot be applied."""
         rules = self.rules_of(schema.name)
-        return frozenset() if rules is None else _hidden_by(rules, row_structure(schema).names)
+        return frozenset() if rules is None else _hidden_names(rules, row_structure(schema).names)
 
-    def treated(self, schema: TableSchema) -> Mapping[str, str]:
+    def treatments_in_words(self, schema: TableSchema) -> Mapping[str, str]:
         """Return each column of a structure that has a treatment, or that the condition
         on rows uses, by its name in lower case, with its treatment in words. Return
         none if the rules cannot be applied."""
@@ -144,7 +149,7 @@ class Shaping:
             for name, treatment in zip(shape.source.names, shape.treatments, strict=True)
             if treatment is not Visibility.SHOWN
         }
-        for name in condition_columns(shape.rows):
+        for name in condition_columns(shape.row_condition):
             words[name.lower()] = f"{words.get(name.lower(), '')} {USED_BY_CONDITION}".strip()
         return words
 
@@ -152,11 +157,11 @@ class Shaping:
         """Return whether the rules of a table hide the values of a column with that
         name."""
         rules = self.rules_of(table)
-        return rules is not None and bool(_hidden_by(rules, (name,)))
+        return rules is not None and bool(_hidden_names(rules, (name,)))
 
-    def redacted(self, schema: TableSchema) -> TableSchema:
+    def redact(self, schema: TableSchema) -> TableSchema:
         """Return a structure without the values of the columns that its rules hide."""
-        return redacted(schema, self.hidden(schema))
+        return redact_schema(schema, self.hidden_columns(schema))
 
     def for_history(
         self,
@@ -173,18 +178,18 @@ class Shaping:
         if columns_from is not None:
             pairs = zip(schema.names, columns_from, strict=True)
             origins = {name.lower(): origin.lower() for name, origin in pairs if origin}
-        if before is not None and not self.captured(schema.name):
+        if before is not None and not self.is_captured(schema.name):
             shape = self._as_strict(shape, schema, before, origins)
         shown_as = self._shown_as(schema, shape)
-        if before is not None and self.captured(schema.name):
-            why = _shows_more(before, shown_as, schema, origins)
-            if why is not None:
-                raise TableError(why, hint=consent_hint(schema.name), need=Need.CONSENT)
-        hidden = {*self.hidden(schema)}
+        if before is not None and self.is_captured(schema.name):
+            reason = _reason_shows_more(before, shown_as, schema, origins)
+            if reason is not None:
+                raise TableError(reason, hint=consent_hint(schema.name), need=Need.CONSENT)
+        hidden = {*self.hidden_columns(schema)}
         if before is not None:
             hidden_before = before.hidden_columns
             hidden |= {name for name, origin in origins.items() if origin in hidden_before}
-        return redacted(schema, hidden), shown_as
+        return redact_schema(schema, hidden), shown_as
 
     def _as_strict(
         self,
@@ -200,7 +205,7 @@ class Shaping:
         if shown_before is None or before.schema is None:
             return shape
         treatments_before = before.treatments
-        shape = shape or _whole(schema)
+        shape = shape or _plain_shape(schema)
         keys = key_columns(schema)
         treatments = list(shape.treatments)
         for index, column in enumerate(shape.source.columns[: len(schema.columns)]):
@@ -208,31 +213,31 @@ class Shaping:
             treatment = stricter(treatments[index], treatments_before.get(origin, Visibility.SHOWN))
             possible = is_possible(column, treatment, is_key=column.name in keys)
             treatments[index] = treatment if possible else Visibility.LEFT_OUT
-        rows = shown_before.row_condition or shape.rows
-        shape = replace(shape, treatments=tuple(treatments), rows=rows)
+        rows = shown_before.row_condition or shape.row_condition
+        shape = replace(shape, treatments=tuple(treatments), row_condition=rows)
         return None if shape.shows_all else shape
 
     def _shown_as(self, schema: TableSchema, shape: Shape | None) -> ShownAs | None:
         if shape is None:
             return None
-        if shape.hashes and self.key is None:
-            raise _no_key()
+        if shape.has_hashes and self.key is None:
+            raise _missing_key_error()
         return ShownAs(
             shape.treatments[: len(schema.columns)],
-            shape.rows,
-            self._fingerprint if shape.hashes else None,
-            self._shown(schema, shape),
+            shape.row_condition,
+            self._key_fingerprint if shape.has_hashes else None,
+            self._shown_schema(schema, shape),
         )
 
-    def statement(
+    def statement_record(
         self, logged: LoggedStatement, followed: FollowedStatement, tables: Collection[TableName]
     ) -> SchemaStatement:
         """Return the record of a statement. Values are removed from its text if it
         names a table with rules, or a helper table of an online schema change (gh-ost
         and others), which may be a copy of a table with rules."""
-        if not self.hides or not any(is_helper(name) or self.rules_of(name) for name in tables):
+        if not self.has_rules or not any(is_helper(name) or self.rules_of(name) for name in tables):
             return recorded_statement(logged, followed)
-        text = redacted_text(logged.text, logged.context)
+        text = redact_statement(logged.text, logged.context)
         record = recorded_statement(replace(logged, text=text), self._without_values(followed))
         if record.text == logged.text:
             return record
@@ -241,32 +246,38 @@ class Shaping:
     def _without_values(self, followed: FollowedStatement) -> FollowedStatement:
         """Return a followed statement without any value from its text, for the
         record."""
-        why = followed.not_understood
-        if why is not None:
-            why = replace(why, reason="it is not understood, and its text has hidden values")
-        effects = tuple(map(self._effect, followed.effects))
-        return replace(followed, effects=effects, not_understood=why)
+        not_understood = followed.not_understood
+        if not_understood is not None:
+            reason = "it is not understood, and its text has hidden values"
+            not_understood = replace(not_understood, reason=reason)
+        effects = tuple(map(self._effect_without_values, followed.effects))
+        return replace(followed, effects=effects, not_understood=not_understood)
 
-    def _effect(self, effect: Effect) -> Effect:
+    def _effect_without_values(self, effect: Effect) -> Effect:
         """Return an effect whose structures have no values at all. Helper tables of
         online schema changes have no rules, so it is unknown which of their columns are
         hidden."""
         match effect:
             case Changed(table, before, after, columns_from):
-                return Changed(table, self._bare(before), self._bare(after), columns_from)
+                return Changed(
+                    table,
+                    self._without_any_values(before),
+                    self._without_any_values(after),
+                    columns_from,
+                )
             case Created(table, after):
-                return Created(table, self._bare(after))
+                return Created(table, self._without_any_values(after))
             case Renamed(_, _, after) if after is not None:
-                return replace(effect, after=self._bare(after))
+                return replace(effect, after=self._without_any_values(after))
             case Dropped(table, before) if before is not None:
-                return Dropped(table, self._bare(before))
+                return Dropped(table, self._without_any_values(before))
             case _:
                 return effect
 
-    def _bare(self, schema: TableSchema) -> TableSchema:
-        return redacted(schema, {*map(str.lower, schema.names)})
+    def _without_any_values(self, schema: TableSchema) -> TableSchema:
+        return redact_schema(schema, {*map(str.lower, schema.names)})
 
-    def fingerprint(self, schema: TableSchema) -> str | None:
+    def shape_fingerprint(self, schema: TableSchema) -> str | None:
         """Return the fingerprint of a structure's shape by the settings, to be compared
         with `SchemaVersion.shape`; None if the lake shows it as it is. Raise TableError
         if the rules cannot be applied."""
@@ -281,7 +292,7 @@ class Shaping:
         if version.shown_as is None or version.schema is None:
             return None
         self.require_key(version)
-        if version.shown_as.key_fingerprint not in (None, self._fingerprint):
+        if version.shown_as.key_fingerprint not in (None, self._key_fingerprint):
             raise TableError(
                 "its values were hashed with the key that is replaced",
                 hint=f"`lockstep reload {version.table} --reason …` reads all of it",
@@ -294,7 +305,7 @@ class Shaping:
         """Raise `ConfigurationError` if a version is hashed with another key than that
         of the settings, and the settings do not say that their key replaces it."""
         recorded = None if version.shown_as is None else version.shown_as.key_fingerprint
-        current = self._fingerprint
+        current = self._key_fingerprint
         if recorded in (None, current):
             return
         if self.key is not None and recorded == self.key.replaces:
@@ -306,7 +317,7 @@ class Shaping:
             f'it on purpose: replaces = "{recorded}" there has every table with hashes read again',
         )
 
-    def why_changed(self, version: SchemaVersion) -> str | None:
+    def reason_changed(self, version: SchemaVersion) -> str | None:
         """Return how the settings differ from a version's shape, in a few words; None
         if they agree. Raise TableError if the rules cannot be applied."""
         if version.schema is None:
@@ -318,51 +329,57 @@ class Shaping:
         pairs = zip(now.source.names, before.treatments, now.treatments, strict=True)
         if changed := [name for name, old, new in pairs if old != new]:
             return f"other settings apply to {', '.join(changed)}"
-        if now.rows != before.rows:
+        if now.row_condition != before.row_condition:
             return "another condition decides which rows are taken"
-        if now.hashes and shown_as is not None and shown_as.key_fingerprint != self._fingerprint:
+        if (
+            now.has_hashes
+            and shown_as is not None
+            and shown_as.key_fingerprint != self._key_fingerprint
+        ):
             return "another key makes its hashes"
         return None
 
-    def change(self, version: SchemaVersion) -> ShapeChange:
+    def shape_change(self, version: SchemaVersion) -> ShapeChange:
         """Return what the lake would show less of a version by the settings. Raise
         TableError if the rules cannot be applied."""
         if version.schema is None:
             return ShapeChange()
         before, after = self._shapes_of(version, version.schema)
         key = None if version.shown_as is None else version.shown_as.key_fingerprint
-        replaced = None not in (key, self.key) and key != self._fingerprint
+        replaced = None not in (key, self.key) and key != self._key_fingerprint
         return shape_change(before, after, key_replaced=replaced)
 
     def _shapes_of(self, version: SchemaVersion, schema: TableSchema) -> tuple[Shape, Shape]:
         """Return the version's own shape, and its shape by the settings."""
-        shown_as, whole = version.shown_as, _whole(schema)
+        shown_as, whole = version.shown_as, _plain_shape(schema)
         before = whole if shown_as is None else _shape_of_version(schema, shown_as)
         return before, self.shape(schema) or whole
 
-    def cleared(self, version: SchemaVersion, columns: Collection[str]) -> SchemaVersion:
+    def cleared_version(self, version: SchemaVersion, columns: Collection[str]) -> SchemaVersion:
         """Return an earlier version without the values of `columns` and of the columns
         that the settings hide now. Its new shape shows no more than its old shape and
         the settings do."""
         if version.schema is None:
             return version
         names = {name.lower() for name in columns}
-        hidden = self.hidden(version.schema) | version.hidden_columns | names
-        schema, shown_as = redacted(version.schema, hidden), version.shown_as
+        hidden = self.hidden_columns(version.schema) | version.hidden_columns | names
+        schema, shown_as = redact_schema(version.schema, hidden), version.shown_as
         try:
             shape = stricter_shape(*self._shapes_of(replace(version, schema=schema), schema))
             key = None if shown_as is None else shown_as.key_fingerprint
-            if key is None and shape.hashes:
-                key = self._fingerprint
+            if key is None and shape.has_hashes:
+                key = self._key_fingerprint
             if not shape.shows_all:
                 treatments = shape.treatments[: len(schema.columns)]
-                shown_as = ShownAs(treatments, shape.rows, key, self._shown(schema, shape))
+                shown_as = ShownAs(
+                    treatments, shape.row_condition, key, self._shown_schema(schema, shape)
+                )
         except TableError:
             if shown_as is not None:
-                shown_as = replace(shown_as, schema=redacted(shown_as.schema, hidden))
+                shown_as = replace(shown_as, schema=redact_schema(shown_as.schema, hidden))
         return replace(version, schema=schema, shown_as=shown_as)
 
-    def _shown(self, schema: TableSchema, shape: Shape) -> TableSchema:
+    def _shown_schema(self, schema: TableSchema, shape: Shape) -> TableSchema:
         """Return the structure that the lake shows."""
         treated = zip(schema.columns, shape.source.columns, shape.treatments, strict=False)
         columns = tuple(
@@ -402,7 +419,7 @@ class Shaping:
             return unknown
         rows = pa.RecordBatch.from_arrays([pa.array([fill.as_py()], kind)], names=[decoded.name])
         try:
-            value = Shaper(alone, self.key).rows(rows).column(0)[0].as_py()
+            value = Shaper(alone, self.key).shape_rows(rows).column(0)[0].as_py()
         except TableError:  # The default cannot be converted: '' is not a UUID.
             return unknown
         if value is None:
@@ -411,7 +428,7 @@ class Shaping:
         return replace(shown, default=ValueDefault(text))
 
 
-def _hidden_by(rules: ShapeRules, names: Iterable[str]) -> frozenset[str]:
+def _hidden_names(rules: ShapeRules, names: Iterable[str]) -> frozenset[str]:
     """Return the names of columns, in lower case, that the rules leave out, hash or
     mask."""
 
@@ -427,11 +444,11 @@ def _hidden_by(rules: ShapeRules, names: Iterable[str]) -> frozenset[str]:
     return frozenset(name.lower() for name in names if hides(name))
 
 
-def _revealing_columns(rules: ShapeRules, schema: TableSchema) -> Iterator[TableError]:
+def _revealing_column_errors(rules: ShapeRules, schema: TableSchema) -> Iterator[TableError]:
     """Yield an error for each shown column whose values the server computes from a
     hidden column. An expression that was redacted in the history was checked before it
     was recorded."""
-    hidden = _hidden_by(rules, row_structure(schema).names)
+    hidden = _hidden_names(rules, row_structure(schema).names)
     for column in schema.columns if hidden else ():
         default = column.default
         text = default.text if isinstance(default, ExpressionDefault) else column.generated
@@ -450,18 +467,18 @@ def _revealing_columns(rules: ShapeRules, schema: TableSchema) -> Iterator[Table
             )
 
 
-def redacted(schema: TableSchema, hidden: Set[str]) -> TableSchema:
+def redact_schema(schema: TableSchema, hidden: Set[str]) -> TableSchema:
     """Return a structure without values of hidden columns in defaults, in members of
     ENUM and SET, and in expressions. The number of members stays, since the log's
     decoder needs it. `hidden`: names in lower case."""
     if not hidden:
         return schema
-    columns = tuple(_redacted_column(column, hidden) for column in schema.columns)
-    keys = tuple(replace(key, parts=tuple(map(_redacted_part, key.parts))) for key in schema.keys)
+    columns = tuple(_redact_column(column, hidden) for column in schema.columns)
+    keys = tuple(replace(key, parts=tuple(map(_redact_key_part, key.parts))) for key in schema.keys)
     return replace(schema, columns=columns, keys=keys)
 
 
-def _redacted_column(column: ColumnSchema, hidden: Set[str]) -> ColumnSchema:
+def _redact_column(column: ColumnSchema, hidden: Set[str]) -> ColumnSchema:
     generated = column.generated
     if generated is not None and any(name in generated.lower() for name in hidden):
         generated = _REDACTED
@@ -469,18 +486,18 @@ def _redacted_column(column: ColumnSchema, hidden: Set[str]) -> ColumnSchema:
         return replace(column, generated=generated)
     return replace(
         column,
-        members=redacted_members(column.members),
+        members=placeholder_members(column.members),
         default=None if column.default is None else WrittenDefault(_REDACTED),
         generated=None if generated is None else _REDACTED,
     )
 
 
-def redacted_members(members: Sequence[str]) -> tuple[str, ...]:
+def placeholder_members(members: Sequence[str]) -> tuple[str, ...]:
     """Return as many different placeholders as there are members."""
     return tuple(f"{_REDACTED}{number}" for number, _ in enumerate(members, 1))
 
 
-def _redacted_part(part: KeyPart) -> KeyPart:
+def _redact_key_part(part: KeyPart) -> KeyPart:
     return part if part.expression is None else replace(part, expression=_REDACTED)
 
 
@@ -493,7 +510,7 @@ def consent_hint(table: TableName) -> str:
     )
 
 
-def _shows_more(
+def _reason_shows_more(
     before: SchemaVersion,
     after: ShownAs | None,
     schema: TableSchema,
@@ -526,19 +543,19 @@ def _shows_more(
 # -- shapes of structures ----------------------------------------------------------------------
 
 
-def _declared(schema: TableSchema, structure: TableStructure) -> TableStructure:
+def _without_added_columns(schema: TableSchema, structure: TableStructure) -> TableStructure:
     """Return the structure without the columns that MariaDB adds at the end of row
     images."""
     return replace(structure, columns=structure.columns[: len(schema.columns)])
 
 
-def _virtual(schema: TableSchema) -> frozenset[str]:
+def _virtual_columns(schema: TableSchema) -> frozenset[str]:
     """Return the names of the generated columns that are not stored."""
     columns = schema.columns
     return frozenset(c.name for c in columns if c.generated is not None and not c.stored)
 
 
-def _no_key() -> TableError:
+def _missing_key_error() -> TableError:
     return TableError(
         "its settings hash columns, and there is no key for the hashes",
         hint='set key = "env:…" under [privacy] in lockstep.toml',
@@ -548,7 +565,7 @@ def _no_key() -> TableError:
 # -- shapes of versions --------------------------------------------------------------------------
 
 
-def _of_images(shape: Shape, structure: TableStructure) -> Shape:
+def _image_shape(shape: Shape, structure: TableStructure) -> Shape:
     """Return the shape of row images. It leaves out the columns that MariaDB adds at
     their end, since these contain hashes of the table's values."""
     added = len(structure.columns) - len(shape.treatments)
@@ -556,12 +573,12 @@ def _of_images(shape: Shape, structure: TableStructure) -> Shape:
     return replace(shape, source=structure, treatments=treatments)
 
 
-def _whole(schema: TableSchema) -> Shape:
+def _plain_shape(schema: TableSchema) -> Shape:
     """Return the shape of a table that the lake shows as it is."""
     structure = row_structure(schema)
-    return _of_images(Shape(structure, (Visibility.SHOWN,) * len(schema.columns)), structure)
+    return _image_shape(Shape(structure, (Visibility.SHOWN,) * len(schema.columns)), structure)
 
 
 def _shape_of_version(schema: TableSchema, shown_as: ShownAs) -> Shape:
     structure = row_structure(schema)
-    return _of_images(Shape(structure, shown_as.treatments, shown_as.row_condition), structure)
+    return _image_shape(Shape(structure, shown_as.treatments, shown_as.row_condition), structure)

@@ -4,9 +4,11 @@ before or after a change.
 
 Pure. `lockstep verify` proves that the rows themselves are right.
 
-read images that got a sequence number when they were read written images in the batch's
-files: one per insert, delete and mark, two per update merged rows of the files that a
-finished write covers, by operation
+| account | what is counted |
+|---|---|
+| read | images that got a sequence number when they were read |
+| written | images in the batch's files: one for each insert, delete and mark, two for each update |
+| merged | rows of the files that a finished write covers, by operation |
 
 A table that is stopped, or whose rows are still being read, may have rows that are not
 merged yet.
@@ -24,7 +26,7 @@ from lockstep.pipeline.values.intent import REPLAY, SettledWrite
 from lockstep.pipeline.values.segment import RowCounts
 from lockstep.pipeline.values.table import TableName
 
-_MARKED: Final = (
+_MARKING_EVENTS: Final = (
     TableEventKind.TRUNCATED,
     TableEventKind.COPIED,
     TableEventKind.REREAD,
@@ -34,33 +36,40 @@ _MARKED: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """The account of one batch. `read`, `images`: number of row images that were read,
-    and that are in its files; `marks`: at most so many of them are marks, which stand
-    for no row. `written`: rows in its files; `merged`: the rows that finished writes
-    cover; `stopped`: the rows of tables that do not follow the source now. `unmerged`:
-    tables that follow the source and have rows in this batch that no finished write
-    covers."""
+    """The account of one batch.
+
+    - `read_images`, `written_images`: number of row images that were read, and that are in its
+      files. At most `max_marks` of the latter are marks, which stand for no row.
+    - `written_rows`: rows in its files.
+    - `merged_rows`: the rows that finished writes cover.
+    - `stopped_rows`: the rows of tables that do not follow the source now.
+    - `unmerged_tables`: tables that follow the source and have rows in this batch that no finished
+      write covers.
+    """
 
     batch: int
-    read: int
-    images: int
-    marks: int
-    written: RowCounts
-    merged: RowCounts
-    stopped: RowCounts
-    unmerged: tuple[TableName, ...]
+    read_images: int
+    written_images: int
+    max_marks: int
+    written_rows: RowCounts
+    merged_rows: RowCounts
+    stopped_rows: RowCounts
+    unmerged_tables: tuple[TableName, ...]
 
     @property
-    def whole(self) -> bool:
-        """Return whether the files have every image that was read."""
-        rows = self.written.inserted + 2 * self.written.updated + self.written.deleted
-        return self.read == self.images and 0 <= self.images - rows <= self.marks
+    def has_all_images(self) -> bool:
+        """Whether the files have every image that was read."""
+        rows = self.written_rows
+        row_images = rows.inserted + 2 * rows.updated + rows.deleted
+        marks = self.written_images - row_images
+        return self.read_images == self.written_images and 0 <= marks <= self.max_marks
 
     @property
-    def arrived(self) -> bool:
-        """Return whether every written row is merged, or waits because its table is
-        stopped."""
-        return not self.unmerged and self.merged + self.stopped == self.written
+    def is_merged(self) -> bool:
+        """Whether every written row is merged, or waits because its table is stopped."""
+        if self.unmerged_tables:
+            return False
+        return self.merged_rows + self.stopped_rows == self.written_rows
 
 
 def accounts(
@@ -76,29 +85,31 @@ def accounts(
     intents = [write.intent for write in writes if write.intent.step != REPLAY]
     results = []
     for batch in batches:
-        own = [row for row in rows if row.batch == batch.id]
-        merged = {i.table for i in intents if i.first_batch <= batch.id <= i.last_batch}
-        lacks = [row for row in own if row.table not in merged and row.image_count]
+        written = [row for row in rows if row.batch == batch.id]
+        merged_tables = {i.table for i in intents if i.first_batch <= batch.id <= i.last_batch}
+        unmerged = [row for row in written if row.table not in merged_tables and row.image_count]
         results.append(
             Account(
                 batch=batch.id,
-                read=batch.changes,
-                images=sum(row.image_count for row in own),
-                marks=_marks(batch, events),
-                written=_sum(own),
-                merged=_sum(row for row in own if row.table in merged),
-                stopped=_sum(row for row in lacks if row.table not in following),
-                unmerged=tuple(row.table for row in lacks if row.table in following),
+                read_images=batch.changes,
+                written_images=sum(row.image_count for row in written),
+                max_marks=_max_marks(batch, events),
+                written_rows=_sum(written),
+                merged_rows=_sum(row for row in written if row.table in merged_tables),
+                stopped_rows=_sum(row for row in unmerged if row.table not in following),
+                unmerged_tables=tuple(row.table for row in unmerged if row.table in following),
             )
         )
     return tuple(results)
 
 
-def _marks(batch: Batch, events: Sequence[TableEvent]) -> int:
+def _max_marks(batch: Batch, events: Sequence[TableEvent]) -> int:
     """Return the largest number of marks in the batch. An event has the sequence number
     of the change before it."""
     last = batch.base + batch.changes
-    return sum(event.kind in _MARKED and batch.base <= event.sequence <= last for event in events)
+    return sum(
+        event.kind in _MARKING_EVENTS and batch.base <= event.sequence <= last for event in events
+    )
 
 
 def _sum(rows: Iterable[CapturedRows]) -> RowCounts:

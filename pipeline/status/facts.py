@@ -50,12 +50,13 @@ class Lag:
 @dataclass(frozen=True, slots=True)
 class Headroom:
     """How long the server still keeps the log after the cursor (the place up to which
-    it was read). `gone`: the server no longer lists the cursor's file. `kept`: how long
-    it keeps any file, None for ever. `remaining`: how long it still keeps the cursor's;
-    None if nothing is purged by time. `bytes_per_day`: how fast the log grows."""
+    it was read). `is_purged`: the server no longer lists the cursor's file.
+    `retention`: how long it keeps any file, None for ever. `remaining`: how long it
+    still keeps the cursor's; None if nothing is purged by time. `bytes_per_day`: how
+    fast the log grows."""
 
-    gone: bool
-    kept: timedelta | None
+    is_purged: bool
+    retention: timedelta | None
     remaining: timedelta | None
     bytes_per_day: float | None = None
 
@@ -70,12 +71,12 @@ class WaitingBatch:
 
 @dataclass(frozen=True, slots=True)
 class Failures:
-    """The attempts that failed since the last success: their number, when the oldest
-    known one failed (`first`), and the newest (`last`)."""
+    """The attempts that failed after the last success: their number, when the oldest
+    known one failed (`first_at`), and the newest (`last_attempt`)."""
 
     count: int
-    first: datetime
-    last: Attempt
+    first_at: datetime
+    last_attempt: Attempt
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,56 +93,65 @@ class Overlap:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """Everything a person may want to know about a source. `captured`, `acknowledged`:
-    the places up to which the log was captured, and up to which it is in the lake.
-    `lineage`: the servers that were read, in their order. `facts`: None if the server
-    did not answer; `trouble` then says why. `start`: what the next run would decide;
-    None if that was not examined, and always while a chosen start (`override`) is open.
-    `quarantined`: the stopped tables; `ordered_back`: those that an order resumes.
-    `partial`: tables whose older rows the lake cannot have. `lake`: why the ledger may
-    not be used with this lake. `astray`: tables that the next run will quarantine
-    because another program changed their mirrors or changelogs. `moved`: tables whose
-    changelogs have unchanged rows in files that another program wrote. `loading`:
-    tables whose rows are being read from the source. `proofs`: the results of
-    comparisons with the source. `unproven`: tables whose structures must still be
-    compared with the server's. `uncleared_values`: values that the settings now hide and the
-    lake still has. `former`: folders that mirrors had earlier."""
+    """Everything a person may want to know about a source.
+
+    - `captured`, `acknowledged`: the places up to which the log was captured, and up to which it is
+      in the lake.
+    - `lineage`: the servers that were read, in their order.
+    - `facts`: None if the server did not answer; `server_error` then says why.
+    - `start`: what the next run would decide; None if that was not examined, and always while a
+      chosen start (`override`) is open.
+    - `stopped_tables`: the tables that do not follow the source; `tables_to_resume`: those that an
+      order resumes.
+    - `extents`: tables whose older rows the lake cannot have.
+    - `lake_error`: why the ledger may not be used with this lake.
+    - `upcoming_quarantines`: tables that the next run will quarantine because another program
+      changed their mirrors or changelogs.
+    - `rewritten_changelogs`: tables whose changelogs have unchanged rows in files that another
+      program wrote.
+    - `loads`: tables whose rows are being read from the source.
+    - `proofs`: the results of comparisons with the source.
+    - `unproven`: tables whose structures must still be compared with the server's.
+    - `uncleared_values`: values that the settings now hide and the lake still has.
+    - `former_folders`: folders that mirrors had earlier.
+    """
 
     source: str
     captured: Cursor | None = None
     acknowledged: Cursor | None = None
     lineage: tuple[ServerPeriod, ...] = ()
     facts: ServerFacts | None = None
-    trouble: LockstepError | None = None
+    server_error: LockstepError | None = None
     start: Start | Refusal | None = None
     lag: Lag = field(default_factory=Lag)
     headroom: Headroom | None = None
-    waiting: tuple[WaitingBatch, ...] = ()
+    waiting_batches: tuple[WaitingBatch, ...] = ()
     failures: Failures | None = None
     lease: LeaseView | None = None
     override: Override | None = None
     gaps: tuple[Gap, ...] = ()
     overlaps: tuple[Overlap, ...] = ()
-    quarantined: tuple[StoppedTable, ...] = ()
-    ordered_back: frozenset[TableName] = frozenset()
-    partial: tuple[Extent, ...] = ()
+    stopped_tables: tuple[StoppedTable, ...] = ()
+    tables_to_resume: frozenset[TableName] = frozenset()
+    extents: tuple[Extent, ...] = ()
     batches: tuple[Batch, ...] = ()
-    lake: LockstepError | None = None
-    astray: tuple[StoppedTable, ...] = ()
-    moved: tuple[StoppedTable, ...] = ()
-    loading: tuple[LoadProgress, ...] = ()
+    lake_error: LockstepError | None = None
+    upcoming_quarantines: tuple[StoppedTable, ...] = ()
+    rewritten_changelogs: tuple[StoppedTable, ...] = ()
+    loads: tuple[LoadProgress, ...] = ()
     proofs: tuple[TableProof, ...] = ()
     unproven: UnprovenStructures | None = None
     uncleared_values: tuple[UnclearedValues, ...] = ()
-    former: tuple[str, ...] = ()
+    former_folders: tuple[str, ...] = ()
 
     @property
-    def stopped(self) -> frozenset[TableName]:
+    def stopped_names(self) -> frozenset[TableName]:
         """The tables that do not follow the source, or will not from the next run on."""
-        return frozenset(stop.table for stop in (*self.quarantined, *self.astray))
+        stops = (*self.stopped_tables, *self.upcoming_quarantines)
+        return frozenset(stopped.table for stopped in stops)
 
     @property
-    def other_server(self) -> bool:
+    def is_other_server(self) -> bool:
         return (
             self.facts is not None
             and self.captured is not None
@@ -149,7 +159,7 @@ class Standing:
         )
 
 
-def looked(attempts: Sequence[Attempt], position: Position | None) -> datetime | None:
+def log_end_reached_at(attempts: Sequence[Attempt], position: Position | None) -> datetime | None:
     """Return when a run last found that the log ended at the position; None if never.
     `attempts`: newest first."""
     for attempt in attempts:
@@ -162,22 +172,22 @@ def lag(
     facts: ServerFacts | None,
     position: Position | None,
     now: datetime,
-    since: datetime | None = None,
+    end_reached_at: datetime | None = None,
 ) -> Lag:
     """Return the lag. It is 0 seconds if the log has nothing after the position.
     Otherwise it is the time since the later of two moments: the last commit that was
-    read, and `since`, when a run last reached the log's end. All unread changes are
-    newer than both."""
+    read, and `end_reached_at`, when a run last reached the log's end. All unread
+    changes are newer than both."""
     if position is None:
         return Lag()
-    behind = log_distance(facts, position) if facts else None
-    missing = _transactions(facts, position) if facts else None
+    log_bytes = log_distance(facts, position) if facts else None
+    transactions = _unread_transactions(facts, position) if facts else None
     seconds = None
-    if behind == 0 or (missing == 0 and facts is not None and facts.gtid_mode == "ON"):
+    if log_bytes == 0 or (transactions == 0 and facts is not None and facts.gtid_mode == "ON"):
         seconds = 0.0
-    elif moments := [moment for moment in (position.committed_at, since) if moment is not None]:
+    elif moments := [moment for moment in (position.committed_at, end_reached_at) if moment]:
         seconds = max((now - max(moments)).total_seconds(), 0.0)
-    return Lag(seconds, behind, missing)
+    return Lag(seconds, log_bytes, transactions)
 
 
 def log_distance(facts: ServerFacts, position: Position) -> int | None:
@@ -188,7 +198,7 @@ def log_distance(facts: ServerFacts, position: Position) -> int | None:
     return log_between(position.at, facts.head, facts.binlogs)
 
 
-def _transactions(facts: ServerFacts, position: Position) -> int | None:
+def _unread_transactions(facts: ServerFacts, position: Position) -> int | None:
     executed, read = GtidSet.parse(facts.gtid_executed), position.gtid_set
     if not executed or not read or executed.flavour != read.flavour:
         return None
@@ -200,27 +210,31 @@ def _transactions(facts: ServerFacts, position: Position) -> int | None:
 
 
 def headroom(
-    facts: ServerFacts, position: Position, *, ended: datetime | None, oldest: datetime | None
+    facts: ServerFacts,
+    position: Position,
+    *,
+    next_file_at: datetime | None,
+    oldest_file_at: datetime | None,
 ) -> Headroom | None:
     """Return how long the log after the position is kept; None for another server.
-    `ended`: when the file after the position's file was created; None if there is none,
-    or if unknown. `oldest`: when the oldest listed file was created."""
+    `next_file_at`: when the file after the position's file was created; None if there
+    is none, or if unknown. `oldest_file_at`: when the oldest listed file was created."""
     if facts.server_uuid != position.server_uuid:
         return None
-    kept = kept_for(facts.settings)
-    rate = None
-    if oldest is not None and facts.read_at > oldest:
+    retention = kept_for(facts.settings)
+    bytes_per_day = None
+    if oldest_file_at is not None and facts.read_at > oldest_file_at:
         size = sum(log.size for log in facts.binlogs)
-        rate = size / (facts.read_at - oldest).total_seconds() * 86_400
+        bytes_per_day = size / (facts.read_at - oldest_file_at).total_seconds() * 86_400
     if not facts.lists(position.at.file):
-        return Headroom(True, kept, timedelta(), rate)
-    remaining = kept
-    if kept is not None and ended is not None:
-        remaining = max(ended + kept - facts.read_at, timedelta())
-    return Headroom(False, kept, remaining, rate)
+        return Headroom(True, retention, timedelta(), bytes_per_day)
+    remaining = retention
+    if retention is not None and next_file_at is not None:
+        remaining = max(next_file_at + retention - facts.read_at, timedelta())
+    return Headroom(False, retention, remaining, bytes_per_day)
 
 
-def why_not_by_gtid(cursor: Cursor, facts: ServerFacts | None) -> str | None:
+def reason_not_by_gtid(cursor: Cursor, facts: ServerFacts | None) -> str | None:
     """Return why the source cannot be followed to another server by GTID; None if it
     can."""
     if not cursor.position.gtid_set:
@@ -235,18 +249,20 @@ def why_not_by_gtid(cursor: Cursor, facts: ServerFacts | None) -> str | None:
 
 
 def failures(
-    attempts: Sequence[Attempt], batches: Sequence[Batch], *, waiting: bool
+    attempts: Sequence[Attempt], batches: Sequence[Batch], *, has_waiting_batches: bool
 ) -> Failures | None:
-    """Return the failures since the last successful run; None without any. Both lists
-    are newest first. An idle run counts as a success, unless batches are `waiting` for
-    a merge that failed."""
-    done = next((batch.acknowledged_at for batch in batches if batch.acknowledged_at), None)
+    """Return the failures after the last successful run; None without any. Both lists
+    are newest first. An idle run counts as a success, unless batches wait for a merge
+    that failed."""
+    success_at = next((batch.acknowledged_at for batch in batches if batch.acknowledged_at), None)
     failed: list[Attempt] = []
     for attempt in attempts:
-        idle = attempt.outcome is AttemptOutcome.IDLE
-        if (idle and not waiting) or (done is not None and attempt.ended_at <= done):
+        is_idle = attempt.outcome is AttemptOutcome.IDLE
+        if is_idle and not has_waiting_batches:
             break
-        if not idle:
+        if success_at is not None and attempt.ended_at <= success_at:
+            break
+        if not is_idle:
             failed.append(attempt)
     return Failures(len(failed), failed[-1].ended_at, failed[0]) if failed else None
 

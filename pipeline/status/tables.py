@@ -25,7 +25,7 @@ class TableHealth(StrEnum):
     DROPPED = "dropped"
     READING = "following, reading rows"
     GAP = "gap"
-    PARTIAL = "partial"
+    PARTIAL = "extents"
     IN_PLAINTEXT = "in plaintext"
     """Its settings hide more than before, and the lake still has earlier values that
     they hide now."""
@@ -34,7 +34,7 @@ class TableHealth(StrEnum):
     FOLLOWING = "following"
 
     @property
-    def serious(self) -> bool:
+    def is_serious(self) -> bool:
         """Whether a person has to act; anything else is a warning."""
         return self in (TableHealth.STOPPED_BY_SYSTEM, TableHealth.DIFFERS)
 
@@ -61,30 +61,30 @@ class TableStanding:
 def table_standings(
     states: Mapping[TableName, TableState],
     *,
-    partial: Iterable[Extent] = (),
-    loading: Iterable[LoadProgress] = (),
+    extents: Iterable[Extent] = (),
+    loads: Iterable[LoadProgress] = (),
     gaps: Iterable[Gap] = (),
     proofs: Sequence[TableProof] = (),
     uncleared_values: Iterable[UnclearedValues] = (),
 ) -> dict[TableName, TableStanding]:
     """Return the health of each table that has a state or is partial."""
-    extents = {extent.table: extent for extent in partial}
-    uncleared = {note.table: note for note in uncleared_values}
-    reading = {progress.table: progress for progress in loading}
-    differing = open_differences(proofs)
+    extent_of = {extent.table: extent for extent in extents}
+    note_of = {note.table: note for note in uncleared_values}
+    load_of = {load.table: load for load in loads}
+    proof_of = open_differences(proofs)
     oldest_first = sorted((gap for gap in gaps if gap.is_open), key=lambda gap: gap.batch)
-    open_gaps = {table: gap for gap in oldest_first for table in gap.open_tables}
+    gap_of = {table: gap for gap in oldest_first for table in gap.open_tables}
     return {
         table: _standing(
             table,
             states.get(table),
-            differing.get(table),
-            reading.get(table),
-            open_gaps.get(str(table)),
-            extents.get(table),
-            uncleared.get(table),
+            proof_of.get(table),
+            load_of.get(table),
+            gap_of.get(str(table)),
+            extent_of.get(table),
+            note_of.get(table),
         )
-        for table in states.keys() | extents.keys()
+        for table in states.keys() | extent_of.keys()
     }
 
 
@@ -96,24 +96,24 @@ def unseen(table: TableName) -> TableStanding:
 def _standing(
     table: TableName,
     state: TableState | None,
-    differing: TableProof | None,
-    loading: LoadProgress | None,
+    proof: TableProof | None,
+    load: LoadProgress | None,
     gap: Gap | None,
-    partial: Extent | None,
+    extent: Extent | None,
     uncleared: UnclearedValues | None,
 ) -> TableStanding:
-    stopped = None if state is None else _stopped(state, loading)
-    if stopped is not None and stopped.health is TableHealth.STOPPED_BY_SYSTEM:
-        return stopped
-    if differing is not None:
+    standing = None if state is None else _state_standing(state, load)
+    if standing is not None and standing.health is TableHealth.STOPPED_BY_SYSTEM:
+        return standing
+    if proof is not None:
         return TableStanding(
             table,
             TableHealth.DIFFERS,
-            f"{differing.differing} rows differed from MySQL when last compared",
+            f"{proof.differing} rows differed from MySQL when last compared",
             f"`lockstep verify {table}` shows which; with `--repair` the next run mends them",
         )
-    if stopped is not None:
-        return stopped
+    if standing is not None:
+        return standing
     if gap is not None:
         return TableStanding(
             table,
@@ -123,15 +123,15 @@ def _standing(
             "--reason …` re-reads it from MySQL",
             gap.begin,
         )
-    if partial is not None:
-        begins = str(partial.begins)
-        return TableStanding(table, TableHealth.PARTIAL, partial.sentence, partial.hint, begins)
+    if extent is not None:
+        begins = str(extent.begins)
+        return TableStanding(table, TableHealth.PARTIAL, extent.sentence, extent.hint, begins)
     if uncleared is not None:
         return TableStanding(table, TableHealth.IN_PLAINTEXT, uncleared.sentence, uncleared.hint)
     return TableStanding(table, TableHealth.FOLLOWING, "it follows the source")
 
 
-def _stopped(state: TableState, loading: LoadProgress | None) -> TableStanding | None:
+def _state_standing(state: TableState, load: LoadProgress | None) -> TableStanding | None:
     """Return the health that the table's state says; None if its mirror follows the
     source and is complete."""
     table, place = state.table, state.place
@@ -143,7 +143,7 @@ def _stopped(state: TableState, loading: LoadProgress | None) -> TableStanding |
             TableHealth.READING,
             "its rows are being read from the source; the mirror does not have all of them yet",
             "the next runs continue reading",
-            progress=loading.sentence() if loading is not None else "",
+            progress=load.sentence() if load is not None else "",
         )
     if state.stopped_by is not None:
         health = TableHealth(state.in_words)

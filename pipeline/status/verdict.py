@@ -44,27 +44,27 @@ class State(StrEnum):
 class Verdict:
     """A source's state. `sentence`: what is wrong. `hint`: what to type or do; "" if
     nothing. `recovery`: who must act before the source continues; None if it continues,
-    perhaps without some tables. `about`: text that identifies the trouble, because the
-    numbers and times in `sentence` change."""
+    perhaps without some tables. `stable_text`: text that identifies the trouble if
+    `sentence` without its numbers does not; "" if it does."""
 
     state: State
     sentence: str
     hint: str = ""
     recovery: Recovery | None = None
-    about: str = ""
+    stable_text: str = ""
 
     @property
     def needs_a_person(self) -> bool:
         """Whether a person has to act, because no later run can."""
-        return self.state in _TROUBLE
+        return self.state in _STATES_FOR_PERSON
 
     @property
-    def trouble(self) -> str:
+    def trouble_key(self) -> str:
         """Text that stays the same as long as the trouble does."""
-        return f"{self.state}: {_NUMBER.sub('#', self.about or self.sentence)}"
+        return f"{self.state}: {_NUMBER.sub('#', self.stable_text or self.sentence)}"
 
 
-_TROUBLE = frozenset(
+_STATES_FOR_PERSON = frozenset(
     {
         State.REFUSED,
         State.CONFIGURATION,
@@ -79,13 +79,13 @@ _NUMBER = re.compile(r"(?<![\w.])\d[\d.,:-]*")
 """Matches a count, a time or a size, but not the digits in a name."""
 
 
-SILENT = timedelta(seconds=30)
+SILENCE_LIMIT = timedelta(seconds=30)
 """After this time without a heartbeat, the holder of a source's lock is called silent."""
 
-_LATE = timedelta(minutes=15)
-_QUARTER = 0.25
+_MIN_ALLOWANCE = timedelta(minutes=15)
+_ALLOWANCE_SHARE = 0.25
 """A source is late after the schedule's longest pause plus an allowance for the run
-itself: a quarter of that pause, at least `_LATE`."""
+itself: a quarter of that pause, at least `_MIN_ALLOWANCE`."""
 
 _GAP_CURE = (
     "`lockstep verify` closes it for each table that is equal, once the log has been read to its "
@@ -95,24 +95,32 @@ _DIFFERS_CURE = "`lockstep verify {}` shows which rows; with `--repair` the next
 _DAY = timedelta(days=1)
 
 
-def verdict(standing: Standing, now: datetime, pause: timedelta | None) -> Verdict:
-    """Return the most important verdict. `pause`: the longest time between two
+def verdict(standing: Standing, now: datetime, longest_pause: timedelta | None) -> Verdict:
+    """Return the most important verdict. `longest_pause`: the longest time between two
     scheduled runs; None without a schedule."""
-    for judge in (_busy, _lake_refused, _next_refused, _failed, _unreachable, _never_ran, _chosen):
+    for judge in (
+        _busy_verdict,
+        _lake_error_verdict,
+        _refused_start_verdict,
+        _failed_verdict,
+        _unreachable_verdict,
+        _never_ran_verdict,
+        _chosen_start_verdict,
+    ):
         if (result := judge(standing, now)) is not None:
             return result
     room = standing.headroom
-    risk = None if room is None else at_risk(standing.source, room, pause)
-    return risk or _with_lake(standing, pause)
+    risk = None if room is None else risk_verdict(standing.source, room, longest_pause)
+    return risk or _lake_verdict(standing, longest_pause)
 
 
-def _busy(standing: Standing, now: datetime) -> Verdict | None:
+def _busy_verdict(standing: Standing, now: datetime) -> Verdict | None:
     lease = standing.lease
     if lease is None or not lease.live:
         return None
-    who = f"{lease.holder}, since {clock(lease.taken_at)}"
+    who = f"{lease.holder}, since {utc_text(lease.taken_at)}"
     silence = now - lease.beat_at if lease.beat_at is not None else timedelta()
-    if silence < SILENT:
+    if silence < SILENCE_LIMIT:
         return Verdict(
             State.BUSY, f"a run is going on ({who})", "wait for it, or look at it on Dagster's page"
         )
@@ -125,62 +133,60 @@ def _busy(standing: Standing, now: datetime) -> Verdict | None:
     )
 
 
-def _lake_refused(standing: Standing, _: datetime) -> Verdict | None:
-    error = standing.lake
+def _lake_error_verdict(standing: Standing, _: datetime) -> Verdict | None:
+    error = standing.lake_error
     return None if error is None else Verdict(State.REFUSED, error.message, error.hint)
 
 
-def _next_refused(standing: Standing, _: datetime) -> Verdict | None:
+def _refused_start_verdict(standing: Standing, _: datetime) -> Verdict | None:
     if not isinstance(standing.start, Refusal):
         return None
     error, failed = standing.start.error, standing.failures
-    since = f"no run since {clock(failed.first)}: " if failed else "the next run is refused: "
+    since = f"no run since {utc_text(failed.first_at)}: " if failed else "the next run is refused: "
     return Verdict(
         State.REFUSED, f"{since}{error.message}", error.hint, error.recovery, error.message
     )
 
 
-def _failed(standing: Standing, _: datetime) -> Verdict | None:
+def _failed_verdict(standing: Standing, _: datetime) -> Verdict | None:
     """Return a verdict if attempts failed and nobody has chosen another start since.
-    Trouble with the server is left to `_unreachable`."""
+    Trouble with the server is left to `_unreachable_verdict`."""
     failed, choice = standing.failures, standing.override
-    if failed is None or (choice is not None and choice.chosen_at > failed.last.ended_at):
+    if failed is None or (choice is not None and choice.chosen_at > failed.last_attempt.ended_at):
         return None
-    last = failed.last
+    last = failed.last_attempt
     times = f"{failed.count} attempt{'s' * (failed.count > 1)} failed"
-    if standing.trouble is not None and last.recovery is Recovery.RETRY:
+    if standing.server_error is not None and last.recovery is Recovery.RETRY:
         return None
     if last.outcome is AttemptOutcome.REFUSED and isinstance(standing.start, Start):
         return Verdict(
             State.FAILED,
-            f"{times} since {clock(failed.first)} ({last.reason}), but the next one would "
+            f"{times} since {utc_text(failed.first_at)} ({last.reason}), but the next one would "
             f"begin: {standing.start.reason}",
             f"`lockstep run --source {standing.source}`",
             Recovery.RETRY,
         )
     return Verdict(
         State.FAILED if last.recovery is Recovery.RETRY else State.REFUSED,
-        f"{times} since {clock(failed.first)}: {last.reason}",
+        f"{times} since {utc_text(failed.first_at)}: {last.reason}",
         last.hint or f"`lockstep run --source {standing.source}`",
         last.recovery,
         last.reason,
     )
 
 
-def _unreachable(standing: Standing, _: datetime) -> Verdict | None:
-    trouble, failed = standing.trouble, standing.failures
-    if trouble is None:
+def _unreachable_verdict(standing: Standing, _: datetime) -> Verdict | None:
+    error, failed = standing.server_error, standing.failures
+    if error is None:
         return None
-    since = f" ({failed.count} failed since {clock(failed.first)})" if failed else ""
-    configured = trouble.recovery is Recovery.CONFIGURATION
+    since = f" ({failed.count} failed since {utc_text(failed.first_at)})" if failed else ""
+    configured = error.recovery is Recovery.CONFIGURATION
     state = State.CONFIGURATION if configured else State.UNREACHABLE
-    return Verdict(
-        state, f"{trouble.message}{since}", trouble.hint, trouble.recovery, trouble.message
-    )
+    return Verdict(state, f"{error.message}{since}", error.hint, error.recovery, error.message)
 
 
-def _never_ran(standing: Standing, _: datetime) -> Verdict | None:
-    if standing.captured is not None or standing.waiting or standing.override:
+def _never_ran_verdict(standing: Standing, _: datetime) -> Verdict | None:
+    if standing.captured is not None or standing.waiting_batches or standing.override:
         return None
     return Verdict(
         State.NEVER_RAN,
@@ -191,7 +197,7 @@ def _never_ran(standing: Standing, _: datetime) -> Verdict | None:
     )
 
 
-def _chosen(standing: Standing, _: datetime) -> Verdict | None:
+def _chosen_start_verdict(standing: Standing, _: datetime) -> Verdict | None:
     choice = standing.override
     if choice is None:
         return None
@@ -203,10 +209,10 @@ def _chosen(standing: Standing, _: datetime) -> Verdict | None:
     )
 
 
-def at_risk(source: str, room: Headroom, pause: timedelta | None) -> Verdict | None:
+def risk_verdict(source: str, room: Headroom, longest_pause: timedelta | None) -> Verdict | None:
     """Return a verdict if the server may purge the log at the cursor (the place up to
-    which it was read) before the next runs; else None. `pause`: as in `verdict`."""
-    if room.gone:
+    which it was read) before the next runs; else None. `longest_pause`: as in `verdict`."""
+    if room.is_purged:
         return Verdict(
             State.AT_RISK,
             "the log file at the cursor is already gone from the server; GTIDs still say where to "
@@ -214,9 +220,9 @@ def at_risk(source: str, room: Headroom, pause: timedelta | None) -> Verdict | N
             f"`lockstep run --source {source}` now; keep logs longer: {KEPT_BY}",
             Recovery.OPERATOR,
         )
-    if room.kept is None or room.remaining is None:
+    if room.retention is None or room.remaining is None:
         return None
-    least = max(min(_DAY, room.kept / 2), pause or timedelta())
+    least = max(min(_DAY, room.retention / 2), longest_pause or timedelta())
     if room.remaining >= least:
         return None
     left = f"in {spoken(room.remaining)}" if room.remaining else "at the next rotation"
@@ -229,117 +235,122 @@ def at_risk(source: str, room: Headroom, pause: timedelta | None) -> Verdict | N
     )
 
 
-def _with_lake(standing: Standing, pause: timedelta | None) -> Verdict:
+def _lake_verdict(standing: Standing, longest_pause: timedelta | None) -> Verdict:
     """Return the verdict on the tables and the lake, once nothing is wrong with server
     and runs."""
-    back = standing.ordered_back
-    back |= {stopped.table for stopped in standing.quarantined if stopped.starts_by_itself}
-    waiting = [stopped for stopped in standing.quarantined if stopped.table not in back]
-    faults = [stopped for stopped in waiting if stopped.by is StoppedBy.SYSTEM]
-    if faults:
-        tables = _all(quarantine.table for quarantine in faults)
-        return Verdict(State.QUARANTINED, _quarantined(faults), faults[0].hint, about=tables)
-    if standing.astray:
-        lost = standing.astray[0]
+    resumed = standing.tables_to_resume
+    resumed |= {stopped.table for stopped in standing.stopped_tables if stopped.starts_by_itself}
+    remaining = [stopped for stopped in standing.stopped_tables if stopped.table not in resumed]
+    quarantined = [stopped for stopped in remaining if stopped.by is StoppedBy.SYSTEM]
+    if quarantined:
+        names = _sorted_names(stopped.table for stopped in quarantined)
+        sentence = _quarantine_sentence(quarantined)
+        return Verdict(State.QUARANTINED, sentence, quarantined[0].hint, stable_text=names)
+    if standing.upcoming_quarantines:
+        upcoming = standing.upcoming_quarantines[0]
         return Verdict(
             State.QUARANTINED,
-            f"the next run quarantines {lost.table}: {lost.reason}",
-            lost.hint,
-            about=_all([lost.table]),
+            f"the next run quarantines {upcoming.table}: {upcoming.reason}",
+            upcoming.hint,
+            stable_text=_sorted_names([upcoming.table]),
         )
-    run = f"`lockstep run --source {standing.source}`"
-    if back:
-        comes = "comes" if len(back) == 1 else "come"
-        sentence = f"{_named(sorted(back))} {comes} back with the next run"
-        return Verdict(State.BEHIND, sentence, run, Recovery.RETRY)
-    if waiting:
-        those = [stopped.table for stopped in waiting]
-        verb = "is" if len(those) == 1 else "are"
+    run_command = f"`lockstep run --source {standing.source}`"
+    if resumed:
+        comes = "comes" if len(resumed) == 1 else "come"
+        sentence = f"{_first_tables(sorted(resumed))} {comes} back with the next run"
+        return Verdict(State.BEHIND, sentence, run_command, Recovery.RETRY)
+    if remaining:
+        paused = [stopped.table for stopped in remaining]
+        verb = "is" if len(paused) == 1 else "are"
         return Verdict(
             State.PAUSED,
-            f"{_named(those)} {verb} paused; everything else goes on",
-            waiting[0].hint,
+            f"{_first_tables(paused)} {verb} paused; everything else goes on",
+            remaining[0].hint,
         )
-    if standing.waiting:
-        first = standing.waiting[0]
-        tables = ", ".join(map(str, first.tables[:3])) or "its merge"
+    if standing.waiting_batches:
+        waiting = standing.waiting_batches[0]
+        names = ", ".join(map(str, waiting.tables[:3])) or "its merge"
         return Verdict(
             State.BEHIND,
-            f"batch {first.batch.id} is {first.batch.state.value} and waits for {tables}",
-            run,
+            f"batch {waiting.batch.id} is {waiting.batch.state.value} and waits for {names}",
+            run_command,
             Recovery.RETRY,
         )
-    if (behind := late(standing.source, standing.lag, pause)) is not None:
-        return behind
-    if wrong := list(open_differences(standing.proofs).values()):
-        hint = _DIFFERS_CURE.format(wrong[0].table)
-        tables = _all(proof.table for proof in wrong)
-        return Verdict(State.DIFFERS, _differing(wrong), hint, about=tables)
+    if (late := late_verdict(standing.source, standing.lag, longest_pause)) is not None:
+        return late
+    if differences := list(open_differences(standing.proofs).values()):
+        hint = _DIFFERS_CURE.format(differences[0].table)
+        names = _sorted_names(proof.table for proof in differences)
+        sentence = _difference_sentence(differences)
+        return Verdict(State.DIFFERS, sentence, hint, stable_text=names)
     if gaps := [gap for gap in standing.gaps if gap.is_open]:
-        tables = _all(table for gap in gaps for table in gap.open_tables)
-        return Verdict(State.GAP, _gaps(gaps), _GAP_CURE, about=tables)
-    if standing.partial:
-        return Verdict(State.PARTIAL, _partial(standing.partial), standing.partial[0].hint)
-    if standing.moved:
-        moved = standing.moved[0]
-        return Verdict(State.DIFFERS, f"the changelog of {moved.table}: {moved.reason}", moved.hint)
+        names = _sorted_names(table for gap in gaps for table in gap.open_tables)
+        return Verdict(State.GAP, _gap_sentence(gaps), _GAP_CURE, stable_text=names)
+    if standing.extents:
+        sentence = _partial_sentence(standing.extents)
+        return Verdict(State.PARTIAL, sentence, standing.extents[0].hint)
+    if standing.rewritten_changelogs:
+        first = standing.rewritten_changelogs[0]
+        return Verdict(State.DIFFERS, f"the changelog of {first.table}: {first.reason}", first.hint)
     position = standing.acknowledged.position if standing.acknowledged else None
     return Verdict(State.FINE, f"every captured table is in the lake as it was at {position}")
 
 
-def late(source: str, lag: Lag, pause: timedelta | None) -> Verdict | None:
+def late_verdict(source: str, lag: Lag, longest_pause: timedelta | None) -> Verdict | None:
     """Return a verdict if the lake is further behind than its schedule explains; else
-    None. `pause`: as in `verdict`."""
-    allowed = pause + max(_LATE, _QUARTER * pause) if pause else None
-    if allowed is None or lag.seconds is None or lag.seconds <= allowed.total_seconds():
+    None. `longest_pause`: as in `verdict`."""
+    if not longest_pause or lag.seconds is None:
+        return None
+    allowance = max(_MIN_ALLOWANCE, _ALLOWANCE_SHARE * longest_pause)
+    if lag.seconds <= (longest_pause + allowance).total_seconds():
         return None
     return Verdict(
         State.BEHIND,
         f"the lake is {spoken(timedelta(seconds=lag.seconds))} behind, and the schedule's longest "
-        f"pause is {spoken(pause or allowed)}",
+        f"pause is {spoken(longest_pause)}",
         f"`lockstep run --source {source}`; is `dagster dev` (or the daemon) running?",
         Recovery.RETRY,
     )
 
 
-def _differing(wrong: Sequence[TableProof]) -> str:
-    names = _named(sorted({proof.table for proof in wrong}))
-    last = max(proof.compared_at for proof in wrong)
-    return f"rows of {names} differed from MySQL when last compared, {clock(last)}"
+def _difference_sentence(differences: Sequence[TableProof]) -> str:
+    names = _first_tables(sorted({proof.table for proof in differences}))
+    last = max(proof.compared_at for proof in differences)
+    return f"rows of {names} differed from MySQL when last compared, {utc_text(last)}"
 
 
-def _gaps(gaps: Sequence[Gap]) -> str:
+def _gap_sentence(gaps: Sequence[Gap]) -> str:
     tables = sorted({table for gap in gaps for table in gap.open_tables})
     count = f"{len(gaps)} gaps" if len(gaps) > 1 else "a gap"
-    return f"{count} in what was read, see below: rows of {_some(tables)} may be wrong"
+    return f"{count} in what was read, see below: rows of {_first_names(tables)} may be wrong"
 
 
-def _quarantined(quarantined: Sequence[StoppedTable]) -> str:
-    names = _named([quarantine.table for quarantine in quarantined])
+def _quarantine_sentence(quarantined: Sequence[StoppedTable]) -> str:
+    names = _first_tables([stopped.table for stopped in quarantined])
     if len(quarantined) == 1:
         return f"{names}: quarantined at {quarantined[0].position}, {quarantined[0].reason}"
     return f"{len(quarantined)} tables are quarantined: {names}; the others go on"
 
 
-def _partial(partial: Sequence[Extent]) -> str:
-    if len(partial) == 1:
-        return f"{partial[0].table} is {partial[0].sentence}"
-    names = _named([extent.table for extent in partial])
-    return f"{len(partial)} tables are partial, see below: {names}"
+def _partial_sentence(extents: Sequence[Extent]) -> str:
+    if len(extents) == 1:
+        return f"{extents[0].table} is {extents[0].sentence}"
+    names = _first_tables([extent.table for extent in extents])
+    return f"{len(extents)} tables are partial, see below: {names}"
 
 
-def _all(tables: Iterable[TableName | str]) -> str:
+def _sorted_names(tables: Iterable[TableName | str]) -> str:
     return ", ".join(sorted({str(table) for table in tables}))
 
 
-def _named(tables: Sequence[TableName]) -> str:
-    return _some([str(table) for table in tables])
+def _first_tables(tables: Sequence[TableName]) -> str:
+    return _first_names([str(table) for table in tables])
 
 
-def _some(names: Sequence[str]) -> str:
+def _first_names(names: Sequence[str]) -> str:
     first = ", ".join(names[:3])
     return f"{first} and {len(names) - 3} more" if len(names) > 3 else first
 
 
-def clock(at: datetime) -> str:
+def utc_text(at: datetime) -> str:
     return f"{at:%Y-%m-%d %H:%M:%S} UTC"

@@ -72,7 +72,7 @@ def hides_bounds(schema: TableSchema, shaper: Shaper) -> bool:
     UNIQUE keys, its chunks may be cut by another key than the one that identifies its
     rows, so both keys count."""
     keys = {*merge_key(schema), *row_key(schema)}
-    return shaper.hides(keys) or not shaper.takes_all
+    return shaper.treats_any(keys) or not shaper.takes_all_rows
 
 
 class ShapedServer(MySqlServer):
@@ -94,7 +94,7 @@ class ShapedServer(MySqlServer):
 
     def baseline(self, names: Collection[TableName] | None = None) -> Baseline:
         unshaped = super().baseline(names)
-        return replace(unshaped, tables=tuple(map(self._shaping.redacted, unshaped.tables)))
+        return replace(unshaped, tables=tuple(map(self._shaping.redact, unshaped.tables)))
 
     def current_schemas(self, tables: Collection[TableName]) -> CurrentSchemas:
         return self._redacted(super().current_schemas(tables))
@@ -103,7 +103,7 @@ class ShapedServer(MySqlServer):
         return self._redacted(super().locked_schema(table))
 
     def _redacted(self, unshaped: CurrentSchemas) -> CurrentSchemas:
-        tables = {name: self._shaping.redacted(schema) for name, schema in unshaped.tables.items()}
+        tables = {name: self._shaping.redact(schema) for name, schema in unshaped.tables.items()}
         return replace(unshaped, tables=tables)
 
     def structure(self, table: TableName) -> TableStructure:
@@ -316,7 +316,7 @@ class ShapedServer(MySqlServer):
             sample = super().sample(row_structure(shaped_table.schema), starts)
             shaper = shaped_table.shaper
             rows = (
-                pa.Table.from_batches(map(shaper.rows, table.to_batches()), shaper.schema)
+                pa.Table.from_batches(map(shaper.shape_rows, table.to_batches()), shaper.schema)
                 for table in sample.rows
             )
             return replace(sample, rows=tuple(rows))
@@ -372,7 +372,7 @@ class ShapedServer(MySqlServer):
         if isinstance(table, TableStructure):
             same = table.fingerprint == shaped_table.shown.fingerprint
         else:
-            now = self._shaping.redacted(shaped_table.schema)
+            now = self._shaping.redact(shaped_table.schema)
             same = row_structure(table).fingerprint == row_structure(now).fingerprint
         if not same:
             raise structure_moved(table.name, "the definition of its columns differs")
@@ -386,7 +386,7 @@ class _BoundCipher:
 
     def __init__(self, table: TableName, key: PrivacyKey) -> None:
         self._table = table
-        self._aead = AESGCM(key.derived("bounds of chunks"))
+        self._aead = AESGCM(key.derive_key("bounds of chunks"))
 
     def encrypt(self, bound: Bound) -> Bound:
         """Return the encrypted bound."""
@@ -414,7 +414,7 @@ class _BoundCipher:
 def _shape_batches(shaper: Shaper, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Yield the shaped batches, without empty ones."""
     for batch in batches:
-        rows = shaper.rows(batch)
+        rows = shaper.shape_rows(batch)
         if rows.num_rows:
             yield rows
 

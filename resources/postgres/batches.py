@@ -44,27 +44,27 @@ from lockstep.resources.postgres.life_events import undo_batch
 from lockstep.resources.postgres.rows import (
     Row,
     columns_of,
-    coordinates,
+    coordinate_columns,
+    coordinates_of,
+    file_rows,
     files_of,
-    of_coordinates,
-    of_files,
-    of_place,
-    of_position,
-    of_table,
-    position,
-    table,
+    place_columns,
+    position_columns,
+    position_of,
+    table_columns,
+    table_of,
     value_of,
 )
 from lockstep.resources.postgres.schemas import record_history
-from lockstep.resources.postgres.session import Step, Subject, Value
-from lockstep.resources.postgres.tables import carry_out, record_loads
+from lockstep.resources.postgres.session import Subject, Transaction, Value
+from lockstep.resources.postgres.tables import mark_carried_out, record_loads
 from lockstep.resources.postgres.writes import settled_write
 
-_MOVED = ("batches", "unfinished", "live_batches", "cursors", "gaps")
-"""Cached statements (`Subject._kept`) whose rows change when a batch is merged or
+_CHANGED_BY_PROGRESS = ("batches", "unfinished", "live_batches", "cursors", "gaps")
+"""Cached statements (`Subject._cached`) whose rows change when a batch is merged or
 acknowledged."""
 
-_BEGUN = ("batches", "unfinished", "open_override", "live_batches", "gaps")
+_CHANGED_BY_BEGINNING = ("batches", "unfinished", "open_override", "live_batches", "gaps")
 """Cached statements whose rows change when a batch begins."""
 
 
@@ -105,7 +105,7 @@ class PostgresBatches(Subject):
         server_uuid: str | None = None,
         at: Coordinates | None = None,
     ) -> Batch | None:
-        values = {"dagster_run": run, "server_uuid": server_uuid, **of_coordinates(at)}
+        values = {"dagster_run": run, "server_uuid": server_uuid, **coordinate_columns(at)}
         row = self._first("captured_batch", source=source, **values)
         return None if row is None else batch_of(row)
 
@@ -122,75 +122,80 @@ class PostgresBatches(Subject):
         start_decision: int | None,
         kind: BatchKind = BatchKind.ORDINARY,
     ) -> Batch:
-        with self._step(lease, changes=_BEGUN) as step:
-            row = step.only(
+        with self._transaction(lease, changes=_CHANGED_BY_BEGINNING) as transaction:
+            row = transaction.only(
                 "begin_batch",
                 source=lease.source,
                 token=lease.token,
                 predecessor=predecessor,
                 start_decision=start_decision,
                 kind=kind.value,
-                **of_position(start),
+                **position_columns(start),
             )
             return batch_of(row)
 
     def abandon(self, lease: Lease, batch: int, reason: str) -> None:
-        with self._step(lease) as step:
+        with self._transaction(lease) as transaction:
             values = {"source": lease.source, "batch": batch, "reason": reason}
-            step.must("abandon", "batches_known", **values)
-            undo_batch(step, lease, batch)
+            transaction.run_or_refuse("abandon", "batches_known", **values)
+            undo_batch(transaction, lease, batch)
 
     def mark_merged(self, lease: Lease) -> list[int]:
-        with self._step(lease, changes=_MOVED) as step:
-            return sorted(row["id"] for row in step.all("mark_merged", source=lease.source))
+        with self._transaction(lease, changes=_CHANGED_BY_PROGRESS) as transaction:
+            return sorted(row["id"] for row in transaction.all("mark_merged", source=lease.source))
 
     def acknowledge(self, lease: Lease, batch: int, requests: RequestCounts | None = None) -> None:
-        with self._step(lease, changes=_MOVED) as step:
+        with self._transaction(lease, changes=_CHANGED_BY_PROGRESS) as transaction:
             values = {"source": lease.source, "batch": batch}
-            own, spark = (requests.lockstep, requests.spark) if requests else (None, None)
-            step.must("acknowledge", "batches_known", **values, own=own, spark=spark)
-            step.run("record_version_set", **values)
+            own, spark = (requests.own, requests.spark) if requests else (None, None)
+            transaction.run_or_refuse(
+                "acknowledge", "batches_known", **values, own=own, spark=spark
+            )
+            transaction.run("record_version_set", **values)
 
     # -- what one batch captured ---------------------------------------------------------------
 
     def record_capture(self, lease: Lease, batch: int, record: CaptureRecord) -> None:
         source = lease.source
         keys = {"source": source, "batch": batch}
-        with self._step(lease) as step:
-            record_history(step, source, batch, record.history)
-            begun = step.all("batch_start", source=source, batch=batch)
-            occurred = capture_events(
+        with self._transaction(lease) as transaction:
+            record_history(transaction, source, batch, record.history)
+            start_rows = transaction.all("batch_start", source=source, batch=batch)
+            events = capture_events(
                 batch,
-                coordinates(begun[0], "start") if begun else record.end.at,
+                coordinates_of(start_rows[0], "start") if start_rows else record.end.at,
                 record.end.at,
-                rejoined=[carry_out(step, source, batch, order) for order in record.orders_done],
+                rejoined=[
+                    mark_carried_out(transaction, source, batch, order)
+                    for order in record.orders_done
+                ],
                 tables=record.tables,
                 handovers=record.handovers,
                 quarantined=record.stopped_tables,
                 loaded=[load.table for load in record.joined_loads],
             )
-            life_events.record(step, lease, occurred, batch)
-            _record_segments(step, source, batch, record.segments)
+            life_events.record_events(transaction, lease, events, batch)
+            _record_segments(transaction, source, batch, record.segments)
             parts = [
                 {**keys, "name": part.table.value, **file}
                 for part in record.system_segments
-                for file in of_files(part.files)
+                for file in file_rows(part.files)
             ]
-            step.insert("record_source_files", parts)
-            _record_events(step, source, batch, record)
-            record_loads(step, source, batch, record)
-            tables.record_extents(step, source, batch, record.extents)
+            transaction.insert("record_source_files", parts)
+            _record_events(transaction, source, batch, record)
+            record_loads(transaction, source, batch, record)
+            tables.record_extents(transaction, source, batch, record.extents)
             for quarantined in record.stopped_tables:
-                tables.count_behind(step, source, quarantined.table)
-            step.run("count_behind_of_loading", source=source)
-            _record_prepared(step, source, batch, record)
+                tables.note_behind(transaction, source, quarantined.table)
+            transaction.run("count_behind_of_loading", source=source)
+            _record_prepared(transaction, source, batch, record)
             if record.scope is not None:
                 include, exclude = list(record.scope.include), list(record.scope.exclude)
                 values = {"source": source, "batch": batch, "include": include}
-                step.run("record_scope", **values, exclude=exclude)
-            _record_set_anchors(step, source, batch, record.set_anchors)
-            values = {"source": source, "batch": batch, **_of_capture(record)}
-            step.must("batch_captured", "batches_known", **values)
+                transaction.run("record_scope", **values, exclude=exclude)
+            _record_set_anchors(transaction, source, batch, record.set_anchors)
+            values = {"source": source, "batch": batch, **_capture_columns(record)}
+            transaction.run_or_refuse("batch_captured", "batches_known", **values)
 
     def contents(
         self, source: str, first: int, last: int, tables: Collection[TableName] | None = None
@@ -238,7 +243,7 @@ class PostgresBatches(Subject):
 
     def touched(self, source: str, first: int, last: int) -> dict[TableName, int]:
         rows = self._all("touched", source=source, first=first, last=last)
-        return {table(row): row["batch"] for row in rows}
+        return {table_of(row): row["batch"] for row in rows}
 
     def marks_within(self, source: str, first: int, last: int) -> SpecialBatches:
         rows = self._all("marks_within", source=source, first=first, last=last)
@@ -262,14 +267,14 @@ def batch_of(row: Row) -> Batch:
         Batch,
         row,
         state=BatchState(row["state"]),
-        start=position(row, "start"),
+        start=position_of(row, "start"),
         predecessor=row["predecessor"] or row["forgotten_predecessor"],
-        end=position(row, "end") if captured else None,
+        end=position_of(row, "end") if captured else None,
         anchor=value_of(Anchor, row, "anchor_") if captured else None,
         follows=row["forgotten_predecessor"] or row["follows"],
         continuity=Continuity(row["continuity"]) if row["continuity"] else None,
         kind=BatchKind(row["kind"]),
-        server_process=_server_process(row),
+        life=_server_process(row),
         requests=_requests(row),
     )
 
@@ -288,70 +293,82 @@ def _server_process(row: Row) -> ServerProcess | None:
 def _cursor(row: Row) -> tuple[str, Cursor]:
     """Return the name of a field of `Cursors`, and the cursor."""
     lapsed = row["once"] and not row["resumable"]
-    end, anchor = position(row, "end"), value_of(Anchor, row, "anchor_")
+    end, anchor = position_of(row, "end"), value_of(Anchor, row, "anchor_")
     return row["which"], Cursor(row["id"], end, anchor, row["resumable"], lapsed)
 
 
 # -- what one batch captured -------------------------------------------------------------------
 
 
-def _record_segments(step: Step, source: str, batch: int, segments: Sequence[Segment]) -> None:
-    rows = [{"source": source, "batch": batch, **_of_segment(segment)} for segment in segments]
-    numbers = {
-        (table(row), row["schema_version"]): row["id"]
-        for row in step.insert("record_segments", rows)
+def _record_segments(
+    transaction: Transaction, source: str, batch: int, segments: Sequence[Segment]
+) -> None:
+    rows = [{"source": source, "batch": batch, **_segment_columns(segment)} for segment in segments]
+    ids = {
+        (table_of(row), row["schema_version"]): row["id"]
+        for row in transaction.insert("record_segments", rows)
     }
     files = [
-        {"segment": numbers[segment.table, segment.schema_version], **file}
+        {"segment": ids[segment.table, segment.schema_version], **file}
         for segment in segments
-        for file in of_files(segment.files)
+        for file in file_rows(segment.files)
     ]
-    step.insert("record_segment_files", files)
+    transaction.insert("record_segment_files", files)
 
 
-def _record_events(step: Step, source: str, batch: int, record: CaptureRecord) -> None:
+def _record_events(
+    transaction: Transaction, source: str, batch: int, record: CaptureRecord
+) -> None:
     """Record events and snapshots. Their tables, versions and states must be recorded
     before."""
     keys = {"source": source, "batch": batch}
     ordinals: dict[TableName, Iterator[int]] = defaultdict(count)
     events = [
-        {**keys, "ordinal": next(ordinals[event.table]), **_of_event(event)}
+        {**keys, "ordinal": next(ordinals[event.table]), **_event_columns(event)}
         for event in record.events
     ]
-    step.insert("record_table_events", events)
-    rows = [{**keys, **_of_snapshot(part)} for part in record.snapshots]
-    numbers = {table(row): row["id"] for row in step.insert("record_snapshots", rows)}
+    transaction.insert("record_table_events", events)
+    rows = [{**keys, **_snapshot_columns(part)} for part in record.snapshots]
+    ids = {table_of(row): row["id"] for row in transaction.insert("record_snapshots", rows)}
     files = [
-        {"snapshot": numbers[part.table], **file}
+        {"snapshot": ids[part.table], **file}
         for part in record.snapshots
-        for file in of_files(part.files)
+        for file in file_rows(part.files)
     ]
-    step.insert("record_snapshot_files", files)
+    transaction.insert("record_snapshot_files", files)
 
 
-def _record_prepared(step: Step, source: str, batch: int, record: CaptureRecord) -> None:
+def _record_prepared(
+    transaction: Transaction, source: str, batch: int, record: CaptureRecord
+) -> None:
     """Record ended XA transactions before prepared ones, because an XID may be used
     again once its transaction has ended."""
     for ended in record.ended_transactions:
-        values = {"ended_by": batch, "committed": ended.committed, **_of_prepared(ended.prepared)}
-        step.must("record_end", "prepared_known", source=source, **values)
+        values = {
+            "ended_by": batch,
+            "committed": ended.committed,
+            **_prepared_columns(ended.prepared),
+        }
+        transaction.run_or_refuse("record_end", "prepared_known", source=source, **values)
     for prepared in record.prepared_transactions:
-        step.run("record_prepared", source=source, **_of_prepared(prepared))
+        transaction.run("record_prepared", source=source, **_prepared_columns(prepared))
 
 
-def _record_set_anchors(step: Step, source: str, batch: int, anchors: Sequence[SetAnchor]) -> None:
+def _record_set_anchors(
+    transaction: Transaction, source: str, batch: int, anchors: Sequence[SetAnchor]
+) -> None:
     keys = {"source": source, "batch": batch}
     rows = [
         {**keys, "ordinal": ordinal, "origin": anchor.origin, **columns_of(anchor)}
         for ordinal, anchor in enumerate(anchors)
     ]
-    step.insert("record_set_anchors", rows)
+    transaction.insert("record_set_anchors", rows)
 
 
-def _of_capture(value: CaptureRecord) -> dict[str, Any]:
+def _capture_columns(value: CaptureRecord) -> dict[str, Any]:
     """Return the columns of the batch's own row; all else is in rows of other tables."""
     return {
-        **of_position(value.end),
+        **position_columns(value.end),
         **columns_of(value.anchor, prefix="anchor_"),
         **columns_of(value, "changes", "transactions", "log_bytes", "passed_statements", "by_gtid"),
         "server_started_at": None
@@ -387,7 +404,7 @@ def _ended(row: Row) -> PreparedTransaction:
 
 def _segment(row: Row) -> Segment:
     return Segment(
-        table=table(row),
+        table=table_of(row),
         schema_version=row["schema_version"],
         files=files_of(row),
         counts=RowCounts(row["inserted"], row["updated"], row["deleted"]),
@@ -396,8 +413,8 @@ def _segment(row: Row) -> Segment:
     )
 
 
-def _of_segment(value: Segment) -> dict[str, Any]:
-    return {**columns_of(value), **of_table(value.table), **columns_of(value.counts)}
+def _segment_columns(value: Segment) -> dict[str, Any]:
+    return {**columns_of(value), **table_columns(value.table), **columns_of(value.counts)}
 
 
 def _event(row: Row) -> TableEvent:
@@ -405,22 +422,22 @@ def _event(row: Row) -> TableEvent:
     if row["origin_name"] is not None:
         origin = TableName(row["origin_database"], row["origin_name"])
     return TableEvent(
-        table(row),
+        table_of(row),
         TableEventKind(row["kind"]),
         row["sequence"],
         row["version"],
-        coordinates(row, "place"),
+        coordinates_of(row, "place"),
         row["reason"],
         origin,
     )
 
 
-def _of_event(value: TableEvent) -> dict[str, Any]:
+def _event_columns(value: TableEvent) -> dict[str, Any]:
     origin = value.origin
     return {
         **columns_of(value),
-        **of_table(value.table),
-        **of_place("place", value.place),
+        **table_columns(value.table),
+        **place_columns("place", value.place),
         "origin_database": None if origin is None else origin.database,
         "origin_name": None if origin is None else origin.name,
     }
@@ -428,12 +445,12 @@ def _of_event(value: TableEvent) -> dict[str, Any]:
 
 def _snapshot(row: Row) -> SnapshotPart:
     columns = None if row["columns"] is None else tuple(row["columns"])
-    return SnapshotPart(table(row), row["version"], row["low_sequence"], files_of(row), columns)
+    return SnapshotPart(table_of(row), row["version"], row["low_sequence"], files_of(row), columns)
 
 
-def _of_snapshot(value: SnapshotPart) -> dict[str, Any]:
+def _snapshot_columns(value: SnapshotPart) -> dict[str, Any]:
     columns = None if value.columns is None else list(value.columns)
-    return {**columns_of(value), **of_table(value.table), "columns": columns}
+    return {**columns_of(value), **table_columns(value.table), "columns": columns}
 
 
 def _prepared(row: Row) -> PreparedTransaction:
@@ -444,7 +461,7 @@ def _prepared(row: Row) -> PreparedTransaction:
     return PreparedTransaction(xid, row["batch"], row["position"], file)
 
 
-def _of_prepared(value: PreparedTransaction) -> dict[str, Any]:
+def _prepared_columns(value: PreparedTransaction) -> dict[str, Any]:
     file = value.file
     return {
         **columns_of(value, "batch", "position"),
@@ -458,4 +475,4 @@ def _of_prepared(value: PreparedTransaction) -> dict[str, Any]:
 
 def _capture_scope(row: Row) -> CaptureScope:
     patterns = TablePatterns(tuple(row["include"]), tuple(row["exclude"]))
-    return CaptureScope(row["batch"], str(coordinates(row, "start")), patterns)
+    return CaptureScope(row["batch"], str(coordinates_of(row, "start")), patterns)

@@ -24,8 +24,8 @@ from lockstep.pipeline.values.errors import (
 from lockstep.resources.postgres.refusals import refusal
 
 OLDEST_SERVER = 130000  # Postgres 13, as libpq numbers versions
-_IDLE_TOO_LONG = "25P03"  # the SQLSTATE after idle_in_transaction_session_timeout
-_REFUSED = "23000"
+_IDLE_TIMEOUT_STATE = "25P03"  # the SQLSTATE after idle_in_transaction_session_timeout
+_REFUSED_STATE = "23000"
 """The SQLSTATE of `lockstep.refuse`, which Postgres itself never raises."""
 
 
@@ -51,12 +51,12 @@ _SETTINGS: Final = {
 }
 """Settings of each session; those of the account or the database do not apply."""
 
-_SINCE: Final = {"idle_session_timeout": 140000, "transaction_timeout": 170000}
+_FIRST_VERSION: Final = {"idle_session_timeout": 140000, "transaction_timeout": 170000}
 """The first version of Postgres that has a setting, if the oldest supported one lacks
 it."""
 
 # A commit must be on disk when it returns. A stricter level than `on` is kept.
-_REST: Final = """
+_LAST_STATEMENTS: Final = """
 select set_config('synchronous_commit', 'on', false)
 where current_setting('synchronous_commit') = 'off';
 select pg_backend_pid()
@@ -70,11 +70,11 @@ pooler take backends, too."""
 
 @dataclass(frozen=True, slots=True)
 class LedgerAddress:
-    """The ledger's address. `dsn`: a libpq DSN or URL, which is never printed; `shown`:
+    """The ledger's address. `dsn`: a libpq DSN or URL, which is never printed; `label`:
     its name in messages, without secrets."""
 
     dsn: str
-    shown: str
+    label: str
 
     @classmethod
     def parse(cls, dsn: str) -> LedgerAddress:
@@ -90,22 +90,22 @@ class LedgerAddress:
         return cls(dsn, f"database {parts.get('dbname', '(default)')!r} on {host}")
 
 
-def connect(target: LedgerAddress) -> Connection:
+def connect(address: LedgerAddress) -> Connection:
     """Return a new connection whose session has `_SETTINGS`. Raise `ConfigurationError`
     if a connection pooler in between gives its statements to several backends."""
-    connection = _opened(target)
+    connection = _open(address)
     try:
-        _prepare(target, connection)
+        _prepare(address, connection)
     except BaseException:
         connection.close()
         raise
     return connection
 
 
-def _opened(target: LedgerAddress) -> Connection:
+def _open(address: LedgerAddress) -> Connection:
     try:
         return psycopg2.connect(
-            target.dsn,
+            address.dsn,
             connect_timeout=10,
             keepalives_idle=30,
             keepalives_interval=10,
@@ -113,139 +113,139 @@ def _opened(target: LedgerAddress) -> Connection:
             fallback_application_name="lockstep",
         )
     except psycopg2.OperationalError as error:
-        raise _not_connected(target, error) from error
+        raise _connection_error(address, error) from error
 
 
-def _prepare(target: LedgerAddress, connection: Connection) -> None:
+def _prepare(address: LedgerAddress, connection: Connection) -> None:
     if connection.server_version < OLDEST_SERVER:
         raise ConfigurationError(
-            f"The ledger needs Postgres 13 or newer; {target.shown} is older.",
+            f"The ledger needs Postgres 13 or newer; {address.label} is older.",
             hint='Upgrade it, or set dsn = "embedded".',
         )
     # With autocommit a statement without BEGIN is its own transaction, in one message.
     # A pooler that refuses transactions answers these, too.
     connection.autocommit = True
-    with translated(target), connection.cursor() as cursor:
+    with translate_errors(address), connection.cursor() as cursor:
         settings = [
             f"set {name} = '{value}';"
             for name, value in _SETTINGS.items()
-            if _SINCE.get(name, 0) <= connection.server_version
+            if _FIRST_VERSION.get(name, 0) <= connection.server_version
         ]
-        cursor.execute("\n".join([*settings, _REST]))
-        [(process,)] = cursor.fetchall()
+        cursor.execute("\n".join([*settings, _LAST_STATEMENTS]))
+        [(backend_pid,)] = cursor.fetchall()
     # Postgres reports its backend's pid when it accepts the connection. A pooler, which
     # sends statements to backends of its choice, makes up a number.
-    if process != connection.info.backend_pid:
-        _require_session(target, connection)
+    if backend_pid != connection.info.backend_pid:
+        _require_session(address, connection)
 
 
-def _require_session(target: LedgerAddress, connection: Connection) -> None:
+def _require_session(address: LedgerAddress, connection: Connection) -> None:
     """Raise `ConfigurationError` unless the pooler reserves one backend for this
     connection: locks and settings belong to a backend. The test: while a second
     connection is in a transaction, a pooler that does not reserve backends has given it
     the first connection's backend, or gives the first connection another."""
-    with translated(target), closing(_opened(target)) as other:
+    with translate_errors(address), closing(_open(address)) as other:
         for _ in range(_POOLER_ROUNDS):
-            before = _process(connection)
+            pid_before = _backend_pid(connection)
             try:
-                beside = _process(other)
+                other_pid = _backend_pid(other)
             except psycopg2.Error as error:
                 # In statement mode a pooler closes connections that begin a
                 # transaction, and only those: the other connection still answers.
-                _process(connection)
-                raise _pooled(target) from error
-            after = _process(connection)
+                _backend_pid(connection)
+                raise _pooler_error(address) from error
+            pid_after = _backend_pid(connection)
             other.commit()
-            if before != after or beside in (before, after):
-                raise _pooled(target)
+            if pid_before != pid_after or other_pid in (pid_before, pid_after):
+                raise _pooler_error(address)
 
 
-def _process(connection: Connection) -> int:
+def _backend_pid(connection: Connection) -> int:
     with connection.cursor() as cursor:
         cursor.execute("select pg_backend_pid()")
-        [(process,)] = cursor.fetchall()
-        return int(process)
+        [(backend_pid,)] = cursor.fetchall()
+        return int(backend_pid)
 
 
-def _pooled(target: LedgerAddress) -> ConfigurationError:
+def _pooler_error(address: LedgerAddress) -> ConfigurationError:
     return ConfigurationError(
-        f"A connection pooler (pgbouncer, or one like it) lies before the ledger, {target.shown}, "
+        f"A connection pooler (pgbouncer, or one like it) lies before the ledger, {address.label}, "
         "and does not keep a session on one connection to Postgres: locks do not hold there.",
         hint="Give [ledger] dsn the port of Postgres itself, or set pool_mode = session for this "
         "database in pgbouncer.",
     )
 
 
-def _not_connected(target: LedgerAddress, error: psycopg2.OperationalError) -> LockstepError:
+def _connection_error(address: LedgerAddress, error: psycopg2.OperationalError) -> LockstepError:
     """Return the error of a failed connection. libpq gives no SQLSTATE for it, only its
     text."""
     text = str(error).strip()
-    line = text.splitlines()[0] if text else "no answer"
+    first_line = text.splitlines()[0] if text else "no answer"
     if "could not translate host name" in text:
         return HostUnknown(
-            f"The ledger's host is unknown: {target.shown}.", hint="Correct [ledger] dsn."
+            f"The ledger's host is unknown: {address.label}.", hint="Correct [ledger] dsn."
         )
     if any(
         part in text
         for part in ("authentication failed", "no pg_hba.conf entry", "no password supplied")
     ) or ("role " in text and "does not exist" in text):
         return AccessDenied(
-            f"The ledger's Postgres refuses the login to {target.shown}.",
+            f"The ledger's Postgres refuses the login to {address.label}.",
             hint="Correct the user or the password that [ledger] dsn leads to.",
         )
     if "database " in text and "does not exist" in text:
         return ConfigurationError(
-            f"The ledger's database does not exist: {target.shown}.",
+            f"The ledger's database does not exist: {address.label}.",
             hint="Create it with createdb, or correct [ledger] dsn.",
         )
     if "SSL" in text or "certificate" in text:
         return TlsRefused(
-            f"The ledger's connection could not be secured: {target.shown}.",
+            f"The ledger's connection could not be secured: {address.label}.",
             hint="Correct sslmode and sslrootcert in [ledger] dsn.",
         )
     return LedgerUnavailable(
-        f"The ledger cannot be reached, {target.shown}: {line}",
+        f"The ledger cannot be reached, {address.label}: {first_line}",
         hint="Start Postgres or wait for it, then run again.",
     )
 
 
 @contextmanager
-def translated(target: LedgerAddress) -> Iterator[None]:
+def translate_errors(address: LedgerAddress) -> Iterator[None]:
     """Raise psycopg2's errors as `pipeline.values.errors`, with the original as cause."""
     try:
         yield
     except psycopg2.Error as error:
-        raise _meaning(target, error) from error
+        raise _translate(address, error) from error
 
 
-def _meaning(target: LedgerAddress, error: psycopg2.Error) -> LockstepError:
-    state = error.pgcode or ""
-    if state == _REFUSED:  # raised by a trigger, whose message has no values of rows
-        return refusal(error.diag.constraint_name or state, error.diag.message_primary)
-    if state.startswith("23"):
-        return refusal(error.diag.constraint_name or error.diag.column_name or state)
-    if state == "42501":
+def _translate(address: LedgerAddress, error: psycopg2.Error) -> LockstepError:
+    sqlstate = error.pgcode or ""
+    if sqlstate == _REFUSED_STATE:  # raised by a trigger, whose message has no values of rows
+        return refusal(error.diag.constraint_name or sqlstate, error.diag.message_primary)
+    if sqlstate.startswith("23"):
+        return refusal(error.diag.constraint_name or error.diag.column_name or sqlstate)
+    if sqlstate == "42501":
         return PrivilegeMissing(
-            f"The ledger's account lacks a privilege in {target.shown}.",
+            f"The ledger's account lacks a privilege in {address.label}.",
             hint="Let it own the schema lockstep: grant create on database … to …",
         )
-    if state == "25006":
+    if sqlstate == "25006":
         return ConfigurationError(
-            f"The ledger's Postgres is read-only: {target.shown}.",
+            f"The ledger's Postgres is read-only: {address.label}.",
             hint="Point [ledger] dsn at the primary server.",
         )
-    if state == "53100":
+    if sqlstate == "53100":
         return LedgerUnavailable(
-            f"The ledger has no space left on its disk: {target.shown}.",
+            f"The ledger has no space left on its disk: {address.label}.",
             hint="Free some space there, then run again.",
         )
-    if is_lost(error) or state.startswith(("40", "53", "55", "57", "58")):
+    if is_lost(error) or sqlstate.startswith(("40", "53", "55", "57", "58")):
         return LedgerUnavailable(
-            f"The ledger could not finish a step, {target.shown}.",
+            f"The ledger could not finish a step, {address.label}.",
             hint="Nothing was recorded unless it says so in `lockstep status`; run again.",
         )
     return LedgerRefused(
-        f"The ledger's Postgres refused a statement (SQLSTATE {state or 'none'}).",
+        f"The ledger's Postgres refused a statement (SQLSTATE {sqlstate or 'none'}).",
         hint="This is a defect of Lockstep: report it, with what `lockstep status --json` prints.",
     )
 
@@ -253,9 +253,9 @@ def _meaning(target: LedgerAddress, error: psycopg2.Error) -> LockstepError:
 def is_lost(error: psycopg2.Error) -> bool:
     """Return whether the error ended the connection. Otherwise only the statement
     failed."""
-    state = error.pgcode or ""
-    if state == _IDLE_TOO_LONG:
+    sqlstate = error.pgcode or ""
+    if sqlstate == _IDLE_TIMEOUT_STATE:
         return True
     if isinstance(error, psycopg2.OperationalError | psycopg2.InterfaceError):
-        return not state or state.startswith(("08", "57P"))
+        return not sqlstate or sqlstate.startswith(("08", "57P"))
     return False

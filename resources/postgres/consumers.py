@@ -15,8 +15,8 @@ from lockstep.pipeline.values.consumers import (
 )
 from lockstep.pipeline.values.table import TableName
 from lockstep.resources.postgres.refusals import refusal, unknown_consumer
-from lockstep.resources.postgres.rows import Row, position
-from lockstep.resources.postgres.session import Step, Subject
+from lockstep.resources.postgres.rows import Row, position_of
+from lockstep.resources.postgres.session import Subject, Transaction
 
 
 class PostgresConsumers(Subject):
@@ -26,60 +26,67 @@ class PostgresConsumers(Subject):
         return [Consumer(**row) for row in self._all("consumers", source=source)]
 
     def make_consumer(self, source: str, name: str, start: ConsumerStart) -> Consumer:
-        with self._session.step("source_key", source=source) as (step, _):
-            step.run(
+        with self._session.transaction("source_key", source=source) as (transaction, _):
+            transaction.run(
                 "make_consumer",
                 source=source,
                 name=name,
                 start="" if isinstance(start, int) else start,
                 batch=start if isinstance(start, int) else None,
             )
-            consumers = [Consumer(**row) for row in step.all("consumers", source=source)]
+            consumers = [Consumer(**row) for row in transaction.all("consumers", source=source)]
             return next(consumer for consumer in consumers if consumer.name == name)
 
     def drop_consumer(self, source: str, name: str, *, author: str, reason: str) -> None:
-        with self._held(source, name) as (step, consumer):
-            step.run("drop_consumer", consumer=consumer, author=author, reason=reason)
+        with self._lock_consumer(source, name) as (transaction, consumer_id):
+            transaction.run("drop_consumer", consumer=consumer_id, author=author, reason=reason)
 
     def deliver(self, source: str, name: str, bounds: DeliveryBounds) -> Delivery | None:
-        with self._held(source, name) as (step, consumer):
-            rows = step.all("deliverable", source=source, consumer=consumer, limit=bounds.batches)
+        with self._lock_consumer(source, name) as (transaction, consumer_id):
+            rows = transaction.all(
+                "deliverable", source=source, consumer=consumer_id, limit=bounds.batches
+            )
             chosen = chosen_batches([(row["id"], row["changes"]) for row in rows], bounds)
             if not chosen:
                 return None
-            ends = {"first_batch": chosen[0][0], "last_batch": chosen[-1][0]}
-            step.run("deliver", source=source, consumer=consumer, **ends)
-            return _out(step, source, name)[-1]
+            span = {"first_batch": chosen[0][0], "last_batch": chosen[-1][0]}
+            transaction.run("deliver", source=source, consumer=consumer_id, **span)
+            return _open_deliveries(transaction, source, name)[-1]
 
     def deliveries_out(self, source: str, name: str) -> list[Delivery]:
-        with self._held(source, name) as (step, _):
-            return _out(step, source, name)
+        with self._lock_consumer(source, name) as (transaction, _):
+            return _open_deliveries(transaction, source, name)
 
     def ack_delivery(self, source: str, name: str, delivery: int) -> None:
-        with self._held(source, name) as (step, consumer):
-            step.must("ack_delivery", "deliveries_known", consumer=consumer, delivery=delivery)
+        with self._lock_consumer(source, name) as (transaction, consumer_id):
+            transaction.run_or_refuse(
+                "ack_delivery", "deliveries_known", consumer=consumer_id, delivery=delivery
+            )
 
     def roll_back(self, source: str, name: str, delivery: int | None = None) -> list[int]:
-        with self._held(source, name) as (step, consumer):
-            rows = step.all("roll_back_deliveries", consumer=consumer, delivery=delivery)
-            taken = sorted(row["id"] for row in rows)
-            if delivery is not None and delivery not in taken:
+        with self._lock_consumer(source, name) as (transaction, consumer_id):
+            rows = transaction.all("roll_back_deliveries", consumer=consumer_id, delivery=delivery)
+            rolled_back = sorted(row["id"] for row in rows)
+            if delivery is not None and delivery not in rolled_back:
                 raise refusal("deliveries_known")
-            return taken
+            return rolled_back
 
     @contextmanager
-    def _held(self, source: str, name: str) -> Iterator[tuple[Step, int]]:
+    def _lock_consumer(self, source: str, name: str) -> Iterator[tuple[Transaction, int]]:
         """Open a transaction that locks the consumer, and yield it with the consumer's
         id. Raise `ConsumerUnknown` if the source has no consumer of that name."""
-        with self._session.step("lock_consumer", source=source, name=name) as (step, rows):
+        with self._session.transaction("lock_consumer", source=source, name=name) as (
+            transaction,
+            rows,
+        ):
             if not rows:
                 raise unknown_consumer(source, name)
-            yield step, rows[0]["id"]
+            yield transaction, rows[0]["id"]
 
 
-def _out(step: Step, source: str, name: str) -> list[Delivery]:
+def _open_deliveries(transaction: Transaction, source: str, name: str) -> list[Delivery]:
     """Return the consumer's deliveries that are neither acknowledged nor rolled back."""
-    return [_delivery(row) for row in step.all("deliveries_out", source=source, name=name)]
+    return [_delivery(row) for row in transaction.all("deliveries_out", source=source, name=name)]
 
 
 def _delivery(row: Row) -> Delivery:
@@ -89,8 +96,8 @@ def _delivery(row: Row) -> Delivery:
         source=row["source"],
         consumer=row["consumer"],
         batches=tuple(row["batches"]),
-        start=position(row, "start"),
-        end=position(row, "end"),
+        start=position_of(row, "start"),
+        end=position_of(row, "end"),
         changes=row["changes"],
         tables=tuple(TableName(*table) for table in tables),
     )

@@ -19,16 +19,16 @@ from lockstep.pipeline.values.table import TableName
 from lockstep.resources.postgres.rows import (
     Row,
     columns_of,
-    coordinates,
-    of_coordinates,
-    position,
-    table,
+    coordinate_columns,
+    coordinates_of,
+    position_of,
+    table_of,
     value_of,
 )
 from lockstep.resources.postgres.session import Subject
 from lockstep.resources.postgres.tables import table_proof
 
-_PLAIN = ("kind", "rule", "reason", "author", "follows", "continuity", "override", "hint")
+_PLAIN_FIELDS = ("kind", "rule", "reason", "author", "follows", "continuity", "override", "hint")
 """Fields of `Decision` that are stored unchanged, in columns of the same names."""
 
 
@@ -37,17 +37,17 @@ class PostgresDecisions(Subject):
     Postgres."""
 
     def decide(self, lease: Lease, decision: Decision) -> RecordedDecision:
-        with self._step(lease, changes=()) as step:
-            row = step.only(
+        with self._transaction(lease, changes=()) as transaction:
+            row = transaction.only(
                 "decide",
                 source=lease.source,
                 token=lease.token,
                 facts=json.dumps(dict(decision.facts)),
                 gap_tables=list(decision.gap_tables),
                 recovery=None if decision.recovery is None else decision.recovery.name.lower(),
-                **columns_of(decision, *_PLAIN),
-                structures=_names(decision.structures),
-                **of_coordinates(decision.head),
+                **columns_of(decision, *_PLAIN_FIELDS),
+                structures=_tables_json(decision.structures),
+                **coordinate_columns(decision.head),
             )
             return _decision(row)
 
@@ -56,13 +56,13 @@ class PostgresDecisions(Subject):
         return [_decision(row) for row in rows]
 
     def note_gtids_off(self, lease: Lease) -> None:
-        with self._step(lease, changes=("cursors",)) as step:
-            step.run("note_gtids_off", source=lease.source)
+        with self._transaction(lease, changes=("cursors",)) as transaction:
+            transaction.run("note_gtids_off", source=lease.source)
 
     def choose_start(self, lease: Lease, *, place: str, reason: str, author: str) -> Override:
-        with self._step(lease) as step:
+        with self._transaction(lease) as transaction:
             values = {"place": place, "reason": reason, "author": author}
-            row = step.only("choose_start", source=lease.source, token=lease.token, **values)
+            row = transaction.only("choose_start", source=lease.source, token=lease.token, **values)
             return _override(row)
 
     def open_override(self, source: str) -> Override | None:
@@ -72,15 +72,17 @@ class PostgresDecisions(Subject):
         rows = self._cached(dict, "gaps", source=source)
         if not rows:
             return []
-        since, kinds = min(row["batch"] for row in rows), [kind.value for kind in CLOSING]
-        events = self._all("happened_to_tables", source=source, since=since, kinds=kinds)
-        happened = [_happened(row) for row in events]
+        first_batch, kinds = min(row["batch"] for row in rows), [kind.value for kind in CLOSING]
+        events = self._all(
+            "happened_to_tables", source=source, first_batch=first_batch, kinds=kinds
+        )
+        closing_events = [_closing_event_of(row) for row in events]
         proofs = [table_proof(row) for row in self._all("proofs", source=source)]
         return [
             with_closed(
                 _gap(row),
-                happened,
-                found_equal(proofs, position(row, "start"), row["acknowledged_at"]),
+                closing_events,
+                found_equal(proofs, position_of(row, "start"), row["acknowledged_at"]),
             )
             for row in rows
         ]
@@ -93,19 +95,19 @@ def _decision(row: Row) -> RecordedDecision:
         continuity=Continuity(row["continuity"]) if row["continuity"] else None,
         gap_tables=tuple(row["gap_tables"]),
         recovery=None if row["recovery"] is None else Recovery[row["recovery"].upper()],
-        head=None if row["head_base"] is None else coordinates(row, "head"),
-        structures=_structures(row),
+        head=None if row["head_base"] is None else coordinates_of(row, "head"),
+        structures=_tables_of(row),
     )
     return RecordedDecision(row["id"], row["decided_at"], decision)
 
 
-def _names(tables: tuple[TableName, ...] | None) -> str | None:
+def _tables_json(tables: tuple[TableName, ...] | None) -> str | None:
     if tables is None:
         return None
     return json.dumps([[table.database, table.name] for table in tables])
 
 
-def _structures(row: Row) -> tuple[TableName, ...] | None:
+def _tables_of(row: Row) -> tuple[TableName, ...] | None:
     tables = row["structures"]
     return None if tables is None else tuple(TableName(*table) for table in tables)
 
@@ -122,16 +124,16 @@ def _gap(row: Row) -> Gap:
         author=row["author"],
         reason=row["reason"],
         tables=tuple(row["gap_tables"]),
-        begin=str(coordinates(row, "from")),
-        end=str(coordinates(row, "to")),
+        begin=str(coordinates_of(row, "from")),
+        end=str(coordinates_of(row, "to")),
     )
 
 
-def _happened(row: Row) -> ClosingEvent:
+def _closing_event_of(row: Row) -> ClosingEvent:
     """Return an event of a table that may close a gap."""
     taker = row["taker_name"] and TableName(row["taker_database"], row["taker_name"])
     kind = row["kind"] and TableEventKind(row["kind"])
     place = row["place_number"], row["place_offset"]
     return ClosingEvent(
-        str(table(row)), row["batch"], row["acknowledged_at"], kind, str(taker or ""), place
+        str(table_of(row)), row["batch"], row["acknowledged_at"], kind, str(taker or ""), place
     )

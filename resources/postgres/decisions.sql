@@ -51,11 +51,11 @@ select e.database, e.name, e.kind, e.batch, b.acknowledged_at,
        e.place_number, e.place_offset
 from lockstep.table_events e
 join lockstep.batches b on b.id = e.batch and b.state = 'acknowledged'
-where e.source = %(source)s and e.batch >= %(since)s and e.kind = any(%(kinds)s)
+where e.source = %(source)s and e.batch >= %(first_batch)s and e.kind = any(%(kinds)s)
 union all
 select e.origin_database, e.origin_name, null, e.batch, b.acknowledged_at, e.database, e.name, 1,
        e.sequence, e.ordinal, e.place_number, e.place_offset
 from lockstep.table_events e
 join lockstep.batches b on b.id = e.batch and b.state = 'acknowledged'
-where e.source = %(source)s and e.batch >= %(since)s and e.kind = 'copied'
+where e.source = %(source)s and e.batch >= %(first_batch)s and e.kind = 'copied'
 order by batch, sequence, place_number, place_offset, turn, ordinal

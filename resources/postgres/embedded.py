@@ -44,11 +44,11 @@ from lockstep.resources.full_disk import disk_full_error
 from lockstep.resources.postgres.become import FOLDER
 from lockstep.resources.private import make_private
 
-_COPIES: Final = Path("/var/cache/lockstep")
+_COPIES_FOLDER: Final = Path("/var/cache/lockstep")
 """Folder in which root keeps copies of the programs for accounts that cannot read the
 originals."""
 _PID_FILE = "postmaster.pid"
-_LONGEST_SOCKET = 103  # bytes of a socket's path on macOS; Linux allows 107
+_LONGEST_SOCKET_BYTES = 103  # bytes of a socket's path on macOS; Linux allows 107
 # For a ledger of a few thousand rows: small, durable, and quick to start.
 _SETTINGS = {
     "listen_addresses": "",
@@ -82,7 +82,7 @@ class EmbeddedServer:
         self._folder = folder.resolve()
         self._settings = {**_SETTINGS, **settings}
         self._data = self._folder / "data"
-        originals = programs()
+        originals = programs_folder()
         try:
             make_private(self._folder)
             self._users: IO[bytes] | None = os.fdopen(open_lock(self._folder / "users"), "r+b")
@@ -93,10 +93,10 @@ class EmbeddedServer:
             ) from error
         self._account = account_of(self._data)
         try:
-            with self._turn():
+            with self._lock_out_others():
                 wait_for_lock(self._users.fileno(), fcntl.LOCK_SH, self._folder / "users")
-                self._programs = reachable(self._account, originals)
-                self._make()
+                self._programs = executable_programs(self._account, originals)
+                self._create_data()
                 if self._account is not None:
                     hand_over(self._data, self._account)
                 self._start()
@@ -113,7 +113,7 @@ class EmbeddedServer:
         users, self._users = self._users, None
         if users is None:
             return
-        with self._turn(), users:
+        with self._lock_out_others(), users:
             try:
                 fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -123,11 +123,11 @@ class EmbeddedServer:
                 with suppress(OSError):
                     self._socket.rmdir()
 
-    def _turn(self) -> AbstractContextManager[None]:
+    def _lock_out_others(self) -> AbstractContextManager[None]:
         """Lock out other processes that create, start or stop the server."""
         return exclusive_lock(self._folder / "turn")
 
-    def _make(self) -> None:
+    def _create_data(self) -> None:
         """Run initdb in another folder, and rename that folder once it is complete, so
         that an interrupted initdb leaves nothing that a later start would use."""
         if self._data.exists():
@@ -137,27 +137,27 @@ class EmbeddedServer:
         unfinished.mkdir(mode=0o700)
         if self._account is not None:
             os.chown(unfinished, self._account.pw_uid, self._account.pw_gid)
-        done = self._run(
+        process = self._run(
             unfinished, "initdb", "--auth=trust", "--encoding=UTF8", "--locale=C", "-U", "postgres",
             "-D", within_account(self._account, unfinished),
         )  # fmt: skip
-        if done.returncode != 0:
-            raise self._disk_full(done.stderr) or LedgerUnavailable(
-                f"The embedded ledger could not be made: {_last_line(done.stderr)}",
+        if process.returncode != 0:
+            raise self._disk_full_error_in(process.stderr) or LedgerUnavailable(
+                f"The embedded ledger could not be made: {_last_line(process.stderr)}",
                 hint="Look at the folder's disk and rights, or set [ledger] dsn.",
             )
         unfinished.rename(self._data)
 
     def _start(self) -> None:
-        if self._answers():
+        if self._is_answering():
             return
         for wait in EMBEDDED_LEDGER.tries():
-            if not self._other_postmaster():
+            if not self._is_running():
                 break  # otherwise an earlier start was interrupted, or a stop is unfinished
-            if self._answers():
+            if self._is_answering():
                 return
             if wait is None:
-                raise self._unavailable()
+                raise self._unavailable_error()
         self._socket = _socket_folder(self._data, self._account)
         data = within_account(self._account, self._data)
         sockets = data if self._socket == self._data else str(self._socket)
@@ -167,18 +167,18 @@ class EmbeddedServer:
             self._data, "pg_ctl", "-D", data, "-l", f"{data}/server.log",
             "-o", options, "-w", "-t", f"{EMBEDDED_LEDGER.seconds:.0f}", "start",
         )  # fmt: skip
-        if not self._answers():
-            raise self._unavailable()
+        if not self._is_answering():
+            raise self._unavailable_error()
 
     def _stop(self) -> None:
         """Send the signal that `pg_ctl -m fast` sends. Unlike `pg_ctl`, this starts no
         process and polls more often than ten times a second. The server removes its pid
         file before it ends, and no other server can start before it has ended.
         """
-        if not self._other_postmaster():
+        if not self._is_running():
             return
         try:
-            pid = _postmaster(self._data / _PID_FILE)
+            pid = _read_pid(self._data / _PID_FILE)
             os.kill(pid, signal.SIGINT)
         except (FileNotFoundError, ProcessLookupError):
             return
@@ -186,7 +186,7 @@ class EmbeddedServer:
             if _has_ended(pid):
                 return
 
-    def _answers(self) -> bool:
+    def _is_answering(self) -> bool:
         # The path is read from the server's files: its starter may have had another
         # TMPDIR.
         self._socket = self._running_socket()
@@ -196,14 +196,14 @@ class EmbeddedServer:
             return False
         return True
 
-    def _other_postmaster(self) -> bool:
+    def _is_running(self) -> bool:
         """Return whether the process in postmaster.pid lives and is this folder's
         server. If that pid now belongs to another program, or to another folder's
         server, Postgres would refuse to start, so the file is removed. Postgres ignores
         a pid of another account."""
         pid_file = self._data / _PID_FILE
         try:
-            pid = _postmaster(pid_file)
+            pid = _read_pid(pid_file)
             os.kill(pid, 0)
             if not _may_be_of(pid, self._data):
                 pid_file.unlink(missing_ok=True)
@@ -222,15 +222,15 @@ class EmbeddedServer:
                 return Path(lines[4])
         return self._data
 
-    def _unavailable(self) -> LockstepError:
+    def _unavailable_error(self) -> LockstepError:
         log = self._data / "server.log"
         text = log.read_text(errors="replace") if log.exists() else ""
-        return self._disk_full(text) or LedgerUnavailable(
+        return self._disk_full_error_in(text) or LedgerUnavailable(
             f"The embedded ledger does not start: {_last_line(text) or 'it wrote no log'}",
             hint=f"Look at {log}, then run again.",
         )
 
-    def _disk_full(self, output: str) -> DiskFull | None:
+    def _disk_full_error_in(self, output: str) -> DiskFull | None:
         """Return the error of a full disk if the last lines of Postgres' output mention
         it."""
         if not any(os.strerror(errno.ENOSPC) in line for line in output.splitlines()[-10:]):
@@ -246,7 +246,7 @@ class EmbeddedServer:
         a pipe open for ever.
         """
         with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as output:
-            done = subprocess.run(
+            process = subprocess.run(
                 as_account(self._account, folder, str(self._programs / program), *arguments),
                 stdin=subprocess.DEVNULL,
                 stdout=output,
@@ -256,10 +256,10 @@ class EmbeddedServer:
                 check=False,
             )
             output.seek(0)
-            return subprocess.CompletedProcess(done.args, done.returncode, "", output.read())
+            return subprocess.CompletedProcess(process.args, process.returncode, "", output.read())
 
 
-def move_away(folder: Path, kept: Path) -> None:
+def move_away(folder: Path, new_path: Path) -> None:
     """Rename the folder of a ledger whose server is stopped. Raise `ConfigurationError`
     while another process uses it."""
     with exclusive_lock(folder / "turn"), (folder / "users").open("ab") as users:
@@ -270,10 +270,10 @@ def move_away(folder: Path, kept: Path) -> None:
                 "Another process uses the ledger now, and it cannot be moved away.",
                 hint="stop the schedule, Dagster and all else that uses it, then type it again",
             ) from None
-        folder.rename(kept)
+        folder.rename(new_path)
 
 
-def _postmaster(pid_file: Path) -> int:
+def _read_pid(pid_file: Path) -> int:
     """Return the server's pid, from the first line of its file."""
     return int(pid_file.read_text().split("\n", 1)[0])
 
@@ -303,7 +303,7 @@ def _may_be_of(pid: int, data: Path) -> bool:
     return True
 
 
-def programs() -> Path:
+def programs_folder() -> Path:
     """Return the folder of Postgres' programs. Raise `SetupIncomplete` if they are not
     installed."""
     # Importing the package would create folders and locks of its own.
@@ -319,7 +319,9 @@ def programs() -> Path:
 
 
 def _socket_folder(data: Path, account: pwd.struct_passwd | None) -> Path:
-    if len(os.fsencode(data / ".s.PGSQL.5432.lock")) <= _LONGEST_SOCKET and "'" not in str(data):
+    if len(os.fsencode(data / ".s.PGSQL.5432.lock")) <= _LONGEST_SOCKET_BYTES and "'" not in str(
+        data
+    ):
         return data
     name = hashlib.sha256(os.fsencode(data)).hexdigest()[:16]
     folder = Path(tempfile.gettempdir()) / f"lockstep-{name}"
@@ -385,34 +387,34 @@ def within_account(account: pwd.struct_passwd | None, folder: Path) -> str:
     return str(folder) if account is None else f"/proc/self/fd/{FOLDER}"
 
 
-def reachable(account: pwd.struct_passwd | None, programs: Path) -> Path:
-    """Return a folder whose programs the account can execute: `programs` (PREFIX/bin),
-    or the one in a copy of PREFIX if the account may not enter a parent folder. The
-    parents' permissions are not changed, because their owner chose them."""
-    if account is None or _passes(account, programs):
-        return programs
-    status = (programs / "postgres").stat()
-    identity = f"{programs} {status.st_size} {status.st_mtime_ns}"
-    copy = _COPIES / f"postgres-{hashlib.sha256(identity.encode()).hexdigest()[:16]}"
+def executable_programs(account: pwd.struct_passwd | None, programs_folder: Path) -> Path:
+    """Return a folder whose programs the account can execute: `programs_folder`
+    (PREFIX/bin), or the one in a copy of PREFIX if the account may not enter a parent
+    folder. The parents' permissions are not changed, because their owner chose them."""
+    if account is None or _may_enter(account, programs_folder):
+        return programs_folder
+    status = (programs_folder / "postgres").stat()
+    identity = f"{programs_folder} {status.st_size} {status.st_mtime_ns}"
+    copy = _COPIES_FOLDER / f"postgres-{hashlib.sha256(identity.encode()).hexdigest()[:16]}"
     try:
-        _COPIES.mkdir(mode=0o755, parents=True, exist_ok=True)
+        _COPIES_FOLDER.mkdir(mode=0o755, parents=True, exist_ok=True)
         with exclusive_lock(copy.with_suffix(".lock")):
             if not copy.exists():
-                _copy_for_all(programs.parent, copy)
+                _copy_for_all(programs_folder.parent, copy)
     except OSError as error:
-        raise _closed(account, programs) from error
-    if not _passes(account, copy / programs.name):
-        raise _closed(account, programs)
-    return copy / programs.name
+        raise _unreachable_error(account, programs_folder) from error
+    if not _may_enter(account, copy / programs_folder.name):
+        raise _unreachable_error(account, programs_folder)
+    return copy / programs_folder.name
 
 
-def _passes(account: pwd.struct_passwd, folder: Path) -> bool:
+def _may_enter(account: pwd.struct_passwd, folder: Path) -> bool:
     """Return whether the account may enter a folder and all folders above it, by their
     modes."""
     for path in (folder, *folder.parents):
         status = path.stat()
-        mine = 0o100 if status.st_uid == account.pw_uid else 0o001
-        if not status.st_mode & mine:
+        permission = 0o100 if status.st_uid == account.pw_uid else 0o001
+        if not status.st_mode & permission:
             return False
     return True
 
@@ -431,10 +433,10 @@ def _copy_for_all(prefix: Path, copy: Path) -> None:
     unfinished.rename(copy)
 
 
-def _closed(account: pwd.struct_passwd, programs: Path) -> ConfigurationError:
+def _unreachable_error(account: pwd.struct_passwd, programs_folder: Path) -> ConfigurationError:
     return ConfigurationError(
         f"The embedded Postgres cannot run as root, and the account {account.pw_name} does not get "
-        f"to its programs in {programs}.",
+        f"to its programs in {programs_folder}.",
         hint="Run Lockstep as another user, install it in a folder that all accounts may enter, "
         "such as /opt/lockstep, or set [ledger] dsn.",
     )

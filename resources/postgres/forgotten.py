@@ -34,7 +34,7 @@ from lockstep.pipeline.upkeep.clearing import (
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.segment import SystemTable
 from lockstep.pipeline.values.table import TableName
-from lockstep.resources.postgres.rows import Row, of_table, position, table
+from lockstep.resources.postgres.rows import Row, position_of, table_columns, table_of
 from lockstep.resources.postgres.schemas import effects_json
 from lockstep.resources.postgres.session import Subject
 
@@ -46,11 +46,11 @@ class PostgresDeletions(Subject):
     def deletion_notes(self, source: str, table: TableName | None = None) -> DeletionNotes:
         notes = [_note(row) for row in self._all("forgotten", source=source)]
         if table is not None:
-            for row in self._all("cleared_of_table", source=source, **of_table(table)):
+            for row in self._all("cleared_of_table", source=source, **table_columns(table)):
                 # Changes of all tables up to the last note are deleted anyway.
                 if not notes or row["through"] > notes[-1].through:
                     notes.append(
-                        DeletedChanges(0, row["through"], position(row, "end"), table=table)
+                        DeletedChanges(0, row["through"], position_of(row, "end"), table=table)
                     )
         return DeletionNotes(notes)
 
@@ -66,7 +66,7 @@ class PostgresDeletions(Subject):
         rows = self._all("change_files", source=source, above=above, through=through)
         return [
             ChangeFile(
-                SystemTable(row["name"]) if row["database"] is None else table(row),
+                SystemTable(row["name"]) if row["database"] is None else table_of(row),
                 row["generation"],
                 row["path"],
                 row["size"],
@@ -75,20 +75,20 @@ class PostgresDeletions(Subject):
         ]
 
     def begin_deletion(self, lease: Lease, through: int) -> None:
-        with self._step(lease) as step:
-            step.run("keep_consumers_out")
-            step.run("forget", source=lease.source, token=lease.token, through=through)
+        with self._transaction(lease) as transaction:
+            transaction.run("keep_consumers_out")
+            transaction.run("forget", source=lease.source, token=lease.token, through=through)
 
     def note_deletion_step(self, lease: Lease, step: DeletionStep, through: int) -> None:
-        with self._step(lease) as transaction:
+        with self._transaction(lease) as transaction:
             transaction.run(f"note_{step}", source=lease.source, through=through)
 
     def prune(
         self, lease: Lease, rows: PrunableRows, above: int, through: int, most: int
     ) -> PruneResult:
-        with self._step(lease) as step:
+        with self._transaction(lease) as transaction:
             limits = {"above": above, "through": through, "most": most}
-            row = step.only(f"prune_{rows}", source=lease.source, **limits)
+            row = transaction.only(f"prune_{rows}", source=lease.source, **limits)
             return PruneResult(row["gone"], row["reached"], row["ended"])
 
     # -- values that a policy no longer shows -----------------------------------------------------
@@ -97,12 +97,12 @@ class PostgresDeletions(Subject):
         return [_uncleared_values(row) for row in self._all("uncleared_values", source=source)]
 
     def note_tightened(self, lease: Lease, tightening: Tightening) -> None:
-        with self._step(lease) as step:
-            step.run(
+        with self._transaction(lease) as transaction:
+            transaction.run(
                 "note_tightened",
                 source=lease.source,
                 token=lease.token,
-                **of_table(tightening.table),
+                **table_columns(tightening.table),
                 through=tightening.through,
                 columns=list(tightening.columns),
                 rows=tightening.rows,
@@ -111,21 +111,21 @@ class PostgresDeletions(Subject):
             )
 
     def note_keep_clear(self, lease: Lease, note: int, reason: str | None) -> None:
-        with self._step(lease) as step:
-            step.run("note_keep_clear", source=lease.source, id=note, kept_because=reason)
+        with self._transaction(lease) as transaction:
+            transaction.run("note_keep_clear", source=lease.source, id=note, kept_because=reason)
 
     def begin_clearing(self, lease: Lease, note: int) -> None:
-        with self._step(lease) as step:
-            step.run("keep_consumers_out")
-            step.run("begin_clearing", source=lease.source, id=note)
+        with self._transaction(lease) as transaction:
+            transaction.run("keep_consumers_out")
+            transaction.run("begin_clearing", source=lease.source, id=note)
 
     def clear_files(self, lease: Lease, files: Sequence[ClearedFile]) -> None:
-        with self._step(lease) as step:
+        with self._transaction(lease) as transaction:
             # Triggers refuse changes of recorded rows unless this is on in the
             # transaction.
-            step.all("while_clearing", on="on")
+            transaction.all("while_clearing", on="on")
             for file in files:
-                step.run(
+                transaction.run(
                     "clear_file",
                     source=lease.source,
                     batch=file.batch,
@@ -137,19 +137,19 @@ class PostgresDeletions(Subject):
                 )
 
     def ended_loads(self, source: str, table: TableName) -> list[tuple[int, TableSchema]]:
-        rows = self._all("ended_loads", source=source, **of_table(table))
+        rows = self._all("ended_loads", source=source, **table_columns(table))
         return [(row["id"], schema_from_json(row["schema"])) for row in rows]
 
     def clear_books(self, lease: Lease, note: int, books: ClearedLedgerRows) -> None:
         source = lease.source
-        with self._step(lease) as step:
-            step.all("while_clearing", on="on")
+        with self._transaction(lease) as transaction:
+            transaction.all("while_clearing", on="on")
             for version in books.versions:
                 schema, shown_as = version.schema, version.shown_as
-                step.run(
+                transaction.run(
                     "clear_version",
                     source=source,
-                    **of_table(version.table),
+                    **table_columns(version.table),
                     version=version.version,
                     schema=None if schema is None else json.dumps(schema_to_json(schema)),
                     fingerprint=None if schema is None else version.fingerprint,
@@ -157,7 +157,7 @@ class PostgresDeletions(Subject):
                     reason=version.reason,
                 )
             for statement in books.statements:
-                step.run(
+                transaction.run(
                     "clear_statement",
                     source=source,
                     id=statement.id,
@@ -167,9 +167,9 @@ class PostgresDeletions(Subject):
                 )
             for load, structure in books.loads:
                 schema_text = json.dumps(schema_to_json(structure))
-                step.run("clear_load", source=source, id=load, schema=schema_text)
-                step.run("clear_chunks", source=source, id=load)
-            step.run("note_cleared", source=source, id=note)
+                transaction.run("clear_load", source=source, id=load, schema=schema_text)
+                transaction.run("clear_chunks", source=source, id=load)
+            transaction.run("note_cleared", source=source, id=note)
 
     def pruned_through(self, source: str) -> int:
         number: int = self._only("pruned_through", source=source)["batch"]
@@ -180,7 +180,7 @@ def _note(row: Row) -> DeletedChanges:
     return DeletedChanges(
         row["above"],
         row["through"],
-        position(row, "end"),
+        position_of(row, "end"),
         row["unlisted_at"],
         row["deleted"],
         row["pruned"],
@@ -189,7 +189,7 @@ def _note(row: Row) -> DeletedChanges:
 
 def _uncleared_values(row: Row) -> UnclearedValues:
     tightening = Tightening(
-        table(row),
+        table_of(row),
         row["through"],
         tuple(row["columns"]),
         row["rows"],

@@ -18,7 +18,7 @@ from lockstep.pipeline.values.errors import SourceBusy
 from lockstep.pipeline.values.retries import LOCK
 from lockstep.pipeline.values.table import TableName
 from lockstep.resources.holders import is_dead_holder
-from lockstep.resources.postgres.connection import connect, is_lost, translated
+from lockstep.resources.postgres.connection import connect, is_lost, translate_errors
 from lockstep.resources.postgres.migrate import LOCK_NAMESPACE
 from lockstep.resources.postgres.session import Subject, query
 from lockstep.resources.postgres.writes import settled_write
@@ -39,16 +39,18 @@ class PostgresLeases(Subject):
     def lock(
         self, source: str, holder: str, dagster_run: str | None, *, in_dagster: bool = False
     ) -> Iterator[Lease]:
-        target = self._session.target
-        key: int = self._only("source_key", source=source)["lock_key"]
-        connection = connect(target)
+        address = self._session.address
+        lock_key: int = self._only("source_key", source=source)["lock_key"]
+        connection = connect(address)
         try:
-            with translated(target):
-                process = _locked(connection, key)
-                if process is None and (self._end_silent(source) or self._outlived(source)):
-                    process = _locked(connection, key, wait=True)
-            if process is None:
-                raise self._busy(source)
+            with translate_errors(address):
+                backend_pid = _try_lock(connection, lock_key)
+                if backend_pid is None and (
+                    self._end_silent_holder(source) or self._is_holder_dead(source)
+                ):
+                    backend_pid = _try_lock(connection, lock_key, wait=True)
+            if backend_pid is None:
+                raise self._busy_error(source)
             # This runs in the shared session: its backend has compiled the triggers'
             # functions.
             row = self._only(
@@ -57,11 +59,11 @@ class PostgresLeases(Subject):
                 holder=holder,
                 dagster_run=dagster_run,
                 in_dagster=in_dagster,
-                process=process,
+                backend_pid=backend_pid,
             )
             token: int = row["token"]
             lease = Lease(source, token, holder, dagster_run)
-            self._answers[source] = {}
+            self._cached_rows[source] = {}
             try:
                 with (
                     Heartbeat(connection, source, token, lambda: self._lose(lease)),
@@ -69,23 +71,23 @@ class PostgresLeases(Subject):
                 ):
                     yield lease
             finally:
-                self._answers.pop(source, None)
+                self._cached_rows.pop(source, None)
                 # Closing the connection would release the lock only a moment later.
                 with suppress(psycopg2.Error), connection.cursor() as cursor:
                     cursor.execute(query("end_lease"), {"source": source, "token": token})
-                    cursor.execute(query("unlock"), {"namespace": LOCK_NAMESPACE, "key": key})
+                    cursor.execute(query("unlock"), {"namespace": LOCK_NAMESPACE, "key": lock_key})
         finally:
             with suppress(psycopg2.Error):
                 connection.close()
 
-    def _busy(self, source: str) -> SourceBusy:
+    def _busy_error(self, source: str) -> SourceBusy:
         lease = self.lease(source)
-        who = "another run"
+        holder_words = "another run"
         if lease is not None and lease.live:
             run = f", run {lease.dagster_run}" if lease.dagster_run else ""
-            who = f"{lease.holder}{run}, since {lease.taken_at:%Y-%m-%d %H:%M:%S} UTC"
+            holder_words = f"{lease.holder}{run}, since {lease.taken_at:%Y-%m-%d %H:%M:%S} UTC"
         return SourceBusy(
-            f"The source {source!r} is busy: {who}.",
+            f"The source {source!r} is busy: {holder_words}.",
             hint="Wait for that run to end, then run again; `lockstep status` shows it.",
         )
 
@@ -96,13 +98,13 @@ class PostgresLeases(Subject):
             row = self._first("run_before", source=source, token=before)
         return None if row is None else LeaseView(**row)
 
-    def _end_silent(self, source: str) -> bool:
+    def _end_silent_holder(self, source: str) -> bool:
         """End the connection of a holder without heartbeats, and return whether there
         was one. If that process wakes up, its token is no longer the newest."""
         values = {"namespace": LOCK_NAMESPACE, "silent_seconds": SILENT_SECONDS}
         return bool(self._all("end_silent", source=source, **values))
 
-    def _outlived(self, source: str) -> bool:
+    def _is_holder_dead(self, source: str) -> bool:
         """Return whether the holder was a process of this host that is dead. Its lock
         is released a moment later, when Postgres has finished its last statement and
         finds the connection closed."""
@@ -111,7 +113,7 @@ class PostgresLeases(Subject):
 
     def _lose(self, lease: Lease) -> None:
         self._session.lose(lease)
-        self._answers.pop(lease.source, None)
+        self._cached_rows.pop(lease.source, None)
 
     def require_held(self, lease: Lease) -> None:
         self._require_newest(lease, self._all("fence", source=lease.source))
@@ -121,7 +123,7 @@ class PostgresLeases(Subject):
 
     def require_writable(self) -> None:
         # An update of no row, which is refused as any write would be.
-        with self._session.step("nothing_written"):
+        with self._session.transaction("nothing_written"):
             pass
 
     # -- processes at a server of Spark --------------------------------------------------------
@@ -130,9 +132,9 @@ class PostgresLeases(Subject):
         return [UUID(row["client"]) for row in self._all("spark_clients", source=source)]
 
     def note_spark_client(self, lease: Lease, client: UUID, *, gone: bool = False) -> None:
-        with self._step(lease, changes=()) as step:
+        with self._transaction(lease, changes=()) as transaction:
             values = {"source": lease.source, "client": str(client), "token": lease.token}
-            step.run("forget_spark_client" if gone else "note_spark_client", **values)
+            transaction.run("forget_spark_client" if gone else "note_spark_client", **values)
 
     # -- runs that Dagster does not record -----------------------------------------------------
 
@@ -160,54 +162,54 @@ class PostgresLeases(Subject):
         ]
 
 
-def _locked(connection: Connection, key: int, *, wait: bool = False) -> int | None:
+def _try_lock(connection: Connection, lock_key: int, *, wait: bool = False) -> int | None:
     """Take the lock, and return the pid of the Postgres backend that holds it for this
     process; None while another process holds it. `wait`: try for a while, because the
     holder's connection is about to end."""
     with connection.cursor() as cursor:
         for _ in LOCK.tries() if wait else (None,):
-            cursor.execute(query("try_lock"), {"namespace": LOCK_NAMESPACE, "key": key})
-            [(locked, process)] = cursor.fetchall()
+            cursor.execute(query("try_lock"), {"namespace": LOCK_NAMESPACE, "key": lock_key})
+            [(locked, backend_pid)] = cursor.fetchall()
             if locked:
-                return int(process)
+                return int(backend_pid)
     return None
 
 
 class Heartbeat:
     """Heartbeats for one lease while the context lasts, over the lock's connection.
-    `lost` is called once, from the thread, if that connection is gone or another holder
-    has taken over."""
+    `on_lost` is called once, from the thread, if that connection is gone or another
+    holder has taken over."""
 
     def __init__(
-        self, connection: Connection, source: str, token: int, lost: Callable[[], None]
+        self, connection: Connection, source: str, token: int, on_lost: Callable[[], None]
     ) -> None:
         self._connection = connection
-        self._lost = lost
+        self._on_lost = on_lost
         self._values = {"source": source, "token": token}
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._beat, name="lease", daemon=True)
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._send_heartbeats, name="lease", daemon=True)
 
     def __enter__(self) -> Heartbeat:
         self._thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._over.set()
+        self._stop.set()
         self._thread.join()
 
-    def _beat(self) -> None:
-        while not self._over.wait(BEAT_SECONDS):
-            if not self._given():
-                self._lost()
+    def _send_heartbeats(self) -> None:
+        while not self._stop.wait(BEAT_SECONDS):
+            if not self._send_heartbeat():
+                self._on_lost()
                 return
 
-    def _given(self) -> bool:
+    def _send_heartbeat(self) -> bool:
         """Send a heartbeat; return False if the lock is lost."""
         try:
             with self._connection.cursor() as cursor:
                 cursor.execute(query("beat"), self._values)
                 return cursor.rowcount == 1
         except psycopg2.Error as error:
-            # A step of this run may lock the row for longer than `lock_timeout`: the
-            # statement failed, but the session and its advisory lock are alive.
+            # A transaction of this run may lock the row for longer than `lock_timeout`:
+            # the statement failed, but the session and its advisory lock are alive.
             return not (is_lost(error) or self._connection.closed)

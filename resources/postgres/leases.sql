@@ -19,7 +19,7 @@ with taken as (
     returning name, token
 )
 insert into lockstep.leases (source, token, holder, dagster_run, in_dagster, backend_pid)
-select name, token, %(holder)s, %(dagster_run)s, %(in_dagster)s, %(process)s from taken
+select name, token, %(holder)s, %(dagster_run)s, %(in_dagster)s, %(backend_pid)s from taken
 returning token
 
 -- A lease that was taken over meanwhile is not the holder's to give back.

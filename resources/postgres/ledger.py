@@ -31,8 +31,8 @@ def open_ledger(dsn: str, folder: Path) -> PostgresLedger:
         return PostgresLedger(LedgerAddress.parse(dsn))
     server = EmbeddedServer(folder / "ledger")
     try:
-        shown = f"the embedded ledger in {folder / 'ledger'}"
-        return PostgresLedger(LedgerAddress(server.dsn, shown), server)
+        label = f"the embedded ledger in {folder / 'ledger'}"
+        return PostgresLedger(LedgerAddress(server.dsn, label), server)
     except BaseException:
         server.close()
         raise
@@ -55,14 +55,14 @@ class PostgresLedger(
     write checks the token of its lease (the run's right to write for a source).
     """
 
-    def __init__(self, target: LedgerAddress, server: EmbeddedServer | None = None) -> None:
-        connection = connect(target)
+    def __init__(self, address: LedgerAddress, server: EmbeddedServer | None = None) -> None:
+        connection = connect(address)
         try:
-            migrate(target, connection)
+            migrate(address, connection)
         except BaseException:
             connection.close()
             raise
-        super().__init__(Session(target, connection))
+        super().__init__(Session(address, connection))
         self._server = server
         self.consumers = PostgresConsumers(self._session)
 

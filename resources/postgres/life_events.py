@@ -25,17 +25,17 @@ from lockstep.resources.postgres.refusals import refusal
 from lockstep.resources.postgres.rows import (
     Row,
     columns_of,
-    coordinates,
-    of_place,
-    of_table,
-    of_tables,
-    stopped,
-    table,
+    coordinates_of,
+    place_columns,
+    stop_place_of,
+    table_arrays,
+    table_columns,
+    table_of,
     value_of,
 )
-from lockstep.resources.postgres.session import Step
+from lockstep.resources.postgres.session import Transaction
 
-NAMES: Final[dict[type[life.Event], str]] = {
+EVENT_NAMES: Final[dict[type[life.Event], str]] = {
     life.Followed: "followed",
     life.Loaded: "loaded",
     life.Dropped: "dropped",
@@ -51,142 +51,141 @@ NAMES: Final[dict[type[life.Event], str]] = {
 }
 """The names of events in the column `event`."""
 
-_EVENTS: Final = {name: event for event, name in NAMES.items()}
+_EVENT_CLASSES: Final = {name: event for event, name in EVENT_NAMES.items()}
 
 
-def record(
-    transaction: Step, lease: Lease, events: Iterable[LifeEvent], batch: int | None = None
+def record_events(
+    transaction: Transaction, lease: Lease, events: Iterable[LifeEvent], batch: int | None = None
 ) -> dict[TableName, TableState]:
     """Record events in order, with the states that they lead to, and return the tables'
     states. `batch`: the id of the batch whose capture caused them; None if none did."""
-    occurred = list(events)
-    states = _states_of(transaction, lease.source, {name for name, _ in occurred})
-    lines: list[_Line] = []
-    for name, event in occurred:
+    event_list = list(events)
+    states = _states_of(transaction, lease.source, {name for name, _ in event_list})
+    changes: list[_StateChange] = []
+    for name, event in event_list:
         before = states.get(name)
         try:
             after = states[name] = next_state(name, before, event)
-        except NotAllowed as refused:
-            raise refusal(refused.rule) from None
-        # Those of `ALWAYS_RECORDED` change the state once a batch before them is abandoned.
+        except NotAllowed as error:
+            raise refusal(error.rule) from None
+        # Those of `ALWAYS_KEPT` change the state once a batch before them is abandoned.
         if after != before or (batch is None and isinstance(event, ALWAYS_RECORDED)):
-            lines.append((after, event))
-    _write(transaction, lease, lines, batch)
+            changes.append((after, event))
+    _write_changes(transaction, lease, changes, batch)
     return states
 
 
-def undo_batch(transaction: Step, lease: Lease, batch: int) -> None:
+def undo_batch(transaction: Transaction, lease: Lease, batch: int) -> None:
     """Set each table of an abandoned batch to the state to which its other events lead."""
     history: dict[TableName, list[Row]] = {}
     for row in transaction.all("events_touched", source=lease.source, batch=batch):
-        history.setdefault(table(row), []).append(row)
+        history.setdefault(table_of(row), []).append(row)
     batches = {row["batch"] for rows in history.values() for row in rows}
     batches |= {row["told"].get("stopped_batch") for rows in history.values() for row in rows}
     abandoned = transaction.all(
         "abandoned_among", source=lease.source, batches=sorted(batches - {None})
     )
-    begins = {row["id"]: coordinates(row, "start") for row in abandoned}
+    begins = {row["id"]: coordinates_of(row, "start") for row in abandoned}
     catching_up = {row["id"] for row in abandoned if row["kind"] == BatchKind.CATCHING_UP}
     states = (
         replayed_state(name, [(row["batch"], event_of(row)) for row in rows], begins, catching_up)
         for name, rows in history.items()
     )
     event = life.BatchAbandoned(batch)
-    _write(transaction, lease, [(state, event) for state in states if state is not None], None)
+    _write_changes(
+        transaction, lease, [(state, event) for state in states if state is not None], None
+    )
     transaction.run("count_behind_of_source", source=lease.source)
 
 
-_Line = tuple[TableState, life.Event]
+_StateChange = tuple[TableState, life.Event]
 """A state, and the event that led to it."""
 
 
-def _write(transaction: Step, lease: Lease, lines: list[_Line], batch: int | None) -> None:
+def _write_changes(
+    transaction: Transaction, lease: Lease, changes: list[_StateChange], batch: int | None
+) -> None:
     rows = [
         {
             "source": lease.source,
-            **of_table(state.table),
-            "event": NAMES[type(event)],
+            **table_columns(state.table),
+            "event": EVENT_NAMES[type(event)],
             "life": state.condition,
             "batch": batch,
             "token": lease.token,
-            "told": json.dumps(_told(event)),
+            "told": json.dumps(_event_fields(event)),
         }
-        for state, event in lines
+        for state, event in changes
     ]
     # Postgres does not promise the order of returned rows; the highest id is the newest
     # event.
     newest = dict[TableName, int]()
     for row in transaction.insert("record_events", rows):
-        newest[table(row)] = max(row["id"], newest.get(table(row), 0))
-    last = {state.table: state for state, _ in lines}
+        newest[table_of(row)] = max(row["id"], newest.get(table_of(row), 0))
+    last = {state.table: state for state, _ in changes}
     states = [
-        {"source": lease.source, **_of_state(last[name]), "event": newest[name]} for name in newest
+        {"source": lease.source, **_state_columns(last[name]), "event": newest[name]}
+        for name in newest
     ]
     transaction.insert("record_states", states)
 
 
-def captures_end(transaction: Step, source: str) -> StopPlace | None:
+def last_capture_end(transaction: Transaction, source: str) -> StopPlace | None:
     """Return the newest captured batch and where it ended; None before the first
     capture."""
     rows = transaction.all("captures_end", source=source)
-    return StopPlace(rows[0]["id"], coordinates(rows[0], "end")) if rows else None
+    return StopPlace(rows[0]["id"], coordinates_of(rows[0], "end")) if rows else None
 
 
 def _states_of(
-    transaction: Step, source: str, names: set[TableName]
+    transaction: Transaction, source: str, names: set[TableName]
 ) -> dict[TableName, TableState]:
     if not names:
         return {}
-    rows = transaction.all("states_of", source=source, **of_tables(names))
-    return {table(row): state(row) for row in rows}
+    rows = transaction.all("states_of", source=source, **table_arrays(names))
+    return {table_of(row): state_of(row) for row in rows}
 
 
 # -- rows ------------------------------------------------------------------------------------
 
 
-def state(row: Row) -> TableState:
+def state_of(row: Row) -> TableState:
     return value_of(
         TableState,
         row,
-        table=table(row),
+        table=table_of(row),
         condition=TableCondition(row["condition"]),
         stopped_by=None if row["stopped_by"] is None else StoppedBy(row["stopped_by"]),
-        stopped=stopped(row),
-        missing_since=row["behind_batch"],
-        adopted_version=row["adopted"],
+        stopped=stop_place_of(row),
+        behind=row["behind_batch"],
         need=None if row["need"] is None else Need(row["need"]),
     )
 
 
-def _of_state(value: TableState) -> dict[str, Any]:
-    return {
-        **columns_of(value),
-        "adopted": value.adopted_version,
-        **of_table(value.table),
-        **_of_stopped(value.stopped),
-    }
+def _state_columns(value: TableState) -> dict[str, Any]:
+    return {**columns_of(value), **table_columns(value.table), **_stop_place_columns(value.stopped)}
 
 
-def _of_stopped(value: StopPlace | None) -> dict[str, Any]:
+def _stop_place_columns(value: StopPlace | None) -> dict[str, Any]:
     if value is None:
-        return {"stopped_batch": None, **of_place("stopped", None)}
-    return {"stopped_batch": value.batch, **of_place("stopped", value.at)}
+        return {"stopped_batch": None, **place_columns("stopped", None)}
+    return {"stopped_batch": value.batch, **place_columns("stopped", value.at)}
 
 
-def _told(event: life.Event) -> dict[str, Any]:
-    """Return the event's fields for the JSON column `told`. A `StopPlace` has the same
+def _event_fields(event: life.Event) -> dict[str, Any]:
+    """Return the event's fields for the JSON column `told`. A `Stopped` has the same
     names there as in the columns of states."""
     values = {field.name: getattr(event, field.name) for field in fields(event)}
     if "stopped" in values:
-        values |= _of_stopped(values.pop("stopped"))
+        values |= _stop_place_columns(values.pop("stopped"))
     return values
 
 
 def event_of(row: Row) -> life.Event:
-    """Return the event of a row, the reverse of `_told`."""
-    kind, values = _EVENTS[row["event"]], dict(row["told"])
+    """Return the event of a row, the reverse of `_event_fields`."""
+    kind, values = _EVENT_CLASSES[row["event"]], dict(row["told"])
     if "stopped_batch" in values:
-        where = stopped(values)
+        where = stop_place_of(values)
         values = {key: value for key, value in values.items() if not key.startswith("stopped_")}
         values["stopped"] = where
     if values.get("need") is not None:

@@ -15,7 +15,7 @@ from psycopg2.extensions import connection as Connection
 from psycopg2.extensions import cursor as Cursor
 
 from lockstep.pipeline.values.errors import LedgerNewer, LedgerRefused
-from lockstep.resources.postgres.connection import LedgerAddress, translated
+from lockstep.resources.postgres.connection import LedgerAddress, translate_errors
 
 LOCK_NAMESPACE = 0x4C4B5354  # "LKST": the first half of each advisory lock that Lockstep takes
 _MIGRATION_LOCK = 0
@@ -77,13 +77,13 @@ def outstanding(applied: dict[int, str], known: tuple[Migration, ...]) -> tuple[
 
 
 def migrate(
-    target: LedgerAddress, connection: Connection, known: tuple[Migration, ...] | None = None
+    address: LedgerAddress, connection: Connection, known: tuple[Migration, ...] | None = None
 ) -> None:
     """Apply the outstanding migrations of `known`, by default all of this version. If
     several processes try at once, one applies them and the others wait. A ledger that
     is up to date is only read."""
     wanted = migrations() if known is None else known
-    with translated(target), connection.cursor() as cursor:
+    with translate_errors(address), connection.cursor() as cursor:
         if outstanding(_applied(cursor), wanted):
             lock = "begin; select pg_advisory_xact_lock(%s, %s)"
             cursor.execute(lock, (LOCK_NAMESPACE, _MIGRATION_LOCK))

@@ -1,8 +1,8 @@
 """Conversions between rows of the ledger and values that several modules read and
 write.
 
-A function such as `of_position` returns a value's columns; one such as `position` reads
-a value from a row.
+A function such as `position_columns` returns a value's columns; one such as
+`position_of` reads a value from a row.
 """
 
 from __future__ import annotations
@@ -43,52 +43,52 @@ def columns_of(value: Dataclass, *names: str, prefix: str = "") -> dict[str, Any
     return {prefix + name: getattr(value, name) for name in wanted}
 
 
-def position(row: Row, which: str) -> Position:
+def position_of(row: Row, which: str) -> Position:
     """Return the position in the columns whose names begin with `which`, "start" or
     "end"."""
     return Position(
-        at=coordinates(row, which),
+        at=coordinates_of(row, which),
         gtid_set=GtidSet.parse(row[f"{which}_gtid_set"]),
         server_uuid=row[f"{which}_server_uuid"],
         committed_at=row[f"{which}_committed_at"],
     )
 
 
-def of_position(value: Position) -> dict[str, Any]:
+def position_columns(value: Position) -> dict[str, Any]:
     return {
-        **of_coordinates(value.at),
+        **coordinate_columns(value.at),
         "gtid_set": str(value.gtid_set),
         "server_uuid": value.server_uuid,
         "committed_at": value.committed_at,
     }
 
 
-def coordinates(row: Row, which: str) -> Coordinates:
+def coordinates_of(row: Row, which: str) -> Coordinates:
     """Return the place in the columns whose names begin with `which`."""
     file = LogFile(row[f"{which}_base"], row[f"{which}_number"])
     return Coordinates(file, row[f"{which}_offset"])
 
 
-def of_place(which: str, value: Coordinates | None) -> dict[str, Any]:
+def place_columns(which: str, value: Coordinates | None) -> dict[str, Any]:
     """Return the place as columns whose names begin with `which`."""
-    return {f"{which}_{part}": column for part, column in of_coordinates(value).items()}
+    return {f"{which}_{part}": column for part, column in coordinate_columns(value).items()}
 
 
-def of_coordinates(value: Coordinates | None) -> dict[str, Any]:
+def coordinate_columns(value: Coordinates | None) -> dict[str, Any]:
     if value is None:
         return dict.fromkeys(("base", "number", "offset"))
     return {"base": value.file.base, "number": value.file.number, "offset": value.offset}
 
 
-def table(row: Row) -> TableName:
+def table_of(row: Row) -> TableName:
     return TableName(row["database"], row["name"])
 
 
-def of_table(value: TableName) -> dict[str, Any]:
+def table_columns(value: TableName) -> dict[str, Any]:
     return {"database": value.database, "name": value.name}
 
 
-def of_tables(values: Iterable[TableName]) -> dict[str, list[str]]:
+def table_arrays(values: Iterable[TableName]) -> dict[str, list[str]]:
     """Return the tables as two arrays of the same length, for `unnest`."""
     tables = list(values)
     return {"databases": [t.database for t in tables], "names": [t.name for t in tables]}
@@ -99,12 +99,12 @@ def files_of(row: Row) -> tuple[SegmentFile, ...]:
     return tuple(SegmentFile(*file) for file in row["files"] or ())
 
 
-def of_files(files: Sequence[SegmentFile]) -> list[dict[str, Any]]:
+def file_rows(files: Sequence[SegmentFile]) -> list[dict[str, Any]]:
     """Return one row per file, with its ordinal."""
     return [{"ordinal": ordinal, **columns_of(file)} for ordinal, file in enumerate(files)]
 
 
-def stopped(row: Row) -> StopPlace | None:
+def stop_place_of(row: Row) -> StopPlace | None:
     if row["stopped_batch"] is None:
         return None
-    return StopPlace(row["stopped_batch"], coordinates(row, "stopped"))
+    return StopPlace(row["stopped_batch"], coordinates_of(row, "stopped"))

@@ -33,15 +33,15 @@ from lockstep.resources.postgres.refusals import refusal, unknown_statement, unk
 from lockstep.resources.postgres.rows import (
     Row,
     columns_of,
-    coordinates,
-    of_coordinates,
-    of_place,
-    of_table,
-    of_tables,
-    table,
+    coordinate_columns,
+    coordinates_of,
+    place_columns,
+    table_arrays,
+    table_columns,
+    table_of,
     value_of,
 )
-from lockstep.resources.postgres.session import Step, Subject
+from lockstep.resources.postgres.session import Subject, Transaction
 
 
 class PostgresSchemas(Subject):
@@ -52,7 +52,7 @@ class PostgresSchemas(Subject):
         return bool(self._only("has_history", source=source)["found"])
 
     def last_versions(self, source: str) -> dict[TableName, int]:
-        return {table(row): row["version"] for row in self._all("last_versions", source=source)}
+        return {table_of(row): row["version"] for row in self._all("last_versions", source=source)}
 
     def schema_at(
         self,
@@ -62,8 +62,8 @@ class PostgresSchemas(Subject):
         batch: int = LAST_BATCH,
         place: Coordinates = LAST_PLACE,
     ) -> SchemaVersion | None:
-        until = {"batch": batch, **of_coordinates(place)}
-        row = self._first("schema_at", source=source, **of_table(table), **until)
+        limits = {"batch": batch, **coordinate_columns(place)}
+        row = self._first("schema_at", source=source, **table_columns(table), **limits)
         return None if row is None else _schema_version(row)
 
     def schemas_at(
@@ -75,19 +75,19 @@ class PostgresSchemas(Subject):
         referring: bool = False,
         shaped: bool = False,
     ) -> list[SchemaVersion]:
-        until = {"batch": batch, **of_coordinates(place)}
-        only = {"referring": referring, "shaped": shaped}
-        rows = self._all("schemas_at", source=source, **only, **until)
+        limits = {"batch": batch, **coordinate_columns(place)}
+        filters = {"referring": referring, "shaped": shaped}
+        rows = self._all("schemas_at", source=source, **filters, **limits)
         return [_schema_version(row) for row in rows]
 
     def schema_versions(self, source: str, *tables: TableName) -> list[SchemaVersion]:
         if not tables:
             return []
-        names = of_tables(tables)
+        names = table_arrays(tables)
         return self._cached(_schema_version, "schema_versions", source=source, **names)
 
     def schema_version(self, source: str, table: TableName, number: int) -> SchemaVersion:
-        keys = {"version": number, **of_table(table)}
+        keys = {"version": number, **table_columns(table)}
         for version in self._cached(_schema_version, "schema_version", source=source, **keys):
             return version
         raise unknown_version(table, number)
@@ -95,7 +95,7 @@ class PostgresSchemas(Subject):
     def databases_at(
         self, source: str, *, batch: int = LAST_BATCH, place: Coordinates = LAST_PLACE
     ) -> list[DatabaseVersion]:
-        rows = self._all("databases_at", source=source, batch=batch, **of_coordinates(place))
+        rows = self._all("databases_at", source=source, batch=batch, **coordinate_columns(place))
         return [_database_version(row) for row in rows]
 
     def schema_statements(
@@ -112,33 +112,43 @@ class PostgresSchemas(Subject):
         return statements
 
 
-def record_history(step: Step, source: str, batch: int, history: BatchHistory) -> None:
+def record_history(
+    transaction: Transaction, source: str, batch: int, history: BatchHistory
+) -> None:
     """Record the structures that a capture read; statements first, because versions
     refer to them."""
     # The numbers are drawn first: Postgres does not promise to number the rows of an
     # INSERT in their order, and statements are read back in the order of their numbers.
     count = len(history.statements)
-    rows = step.all("statement_numbers", count=count) if count else []
+    rows = transaction.all("statement_numbers", count=count) if count else []
     numbers = sorted(row["id"] for row in rows)
     keys = {"source": source, "batch": batch}
     statements = [
-        {**_of_statement(statement), **keys, "id": number}
+        {**_statement_columns(statement), **keys, "id": number}
         for number, statement in zip(numbers, history.statements, strict=True)
     ]
-    step.insert("record_statements", statements)
+    transaction.insert("record_statements", statements)
     databases = [
-        {**_of_database(value), **keys, "statement": _number(numbers, value.statement, "database")}
+        {
+            **_database_columns(value),
+            **keys,
+            "statement": _statement_id(numbers, value.statement, "database"),
+        }
         for value in history.databases
     ]
-    step.insert("record_databases", databases)
+    transaction.insert("record_databases", databases)
     versions = [
-        {**_of_version(value), **keys, "statement": _number(numbers, value.statement, "table")}
+        {
+            **_version_columns(value),
+            **keys,
+            "statement": _statement_id(numbers, value.statement, "table"),
+        }
         for value in history.versions
     ]
-    step.insert("record_versions", versions)
+    transaction.insert("record_versions", versions)
 
 
-def _number(numbers: Sequence[int], index: int | None, kind: str) -> int | None:
+def _statement_id(numbers: Sequence[int], index: int | None, kind: str) -> int | None:
     """Return the id that a statement has in the ledger. `numbers`: the ids of the
     statements that are recorded with it; `index`: its index among them, None if a
     version has no statement."""
@@ -152,8 +162,8 @@ def _schema_version(row: Row) -> SchemaVersion:
     return value_of(
         SchemaVersion,
         row,
-        table=table(row),
-        since=coordinates(row, "since"),
+        table=table_of(row),
+        since=coordinates_of(row, "since"),
         knowledge=Knowledge(row["knowledge"]),
         origin=VersionOrigin(row["origin"]),
         schema=None if schema is None else schema_from_json(schema),
@@ -167,12 +177,12 @@ def _database_version(row: Row) -> DatabaseVersion:
     if row["charset"] is not None:
         code = None if row["code"] is None else code_from_json(row["code"])
         schema = DatabaseSchema(row["name"], row["charset"], row["collation_name"], code)
-    since = coordinates(row, "since")
+    since = coordinates_of(row, "since")
     return DatabaseVersion(row["name"], since, schema, row["statement"], row["batch"])
 
 
 def _schema_statement(row: Row) -> SchemaStatement:
-    begin, end = coordinates(row, "begin"), coordinates(row, "end")
+    begin, end = coordinates_of(row, "begin"), coordinates_of(row, "end")
     effects = tuple(
         RecordedEffect(parts and TableName(**parts), effect["words"])
         for effect in row["effects"]
@@ -186,12 +196,12 @@ def effects_json(statement: SchemaStatement) -> str:
     return json.dumps([asdict(effect) for effect in statement.effects])
 
 
-def _of_version(value: SchemaVersion) -> dict[str, Any]:
+def _version_columns(value: SchemaVersion) -> dict[str, Any]:
     schema, shown_as = value.schema, value.shown_as
     return {
         **columns_of(value),
-        **of_table(value.table),
-        **of_place("since", value.since),
+        **table_columns(value.table),
+        **place_columns("since", value.since),
         "schema": None if schema is None else json.dumps(schema_to_json(schema)),
         "fingerprint": None if schema is None else value.fingerprint,
         "columns_from": None if value.columns_from is None else list(value.columns_from),
@@ -199,11 +209,11 @@ def _of_version(value: SchemaVersion) -> dict[str, Any]:
     }
 
 
-def _of_statement(value: SchemaStatement) -> dict[str, Any]:
+def _statement_columns(value: SchemaStatement) -> dict[str, Any]:
     return {
         **columns_of(value),
-        **of_place("begin", value.begin),
-        **of_place("end", value.end),
+        **place_columns("begin", value.begin),
+        **place_columns("end", value.end),
         "database": json.dumps(value.database),
         "text": json.dumps(value.text),
         "context": json.dumps(dict(value.context)),
@@ -211,11 +221,11 @@ def _of_statement(value: SchemaStatement) -> dict[str, Any]:
     }
 
 
-def _of_database(value: DatabaseVersion) -> dict[str, Any]:
+def _database_columns(value: DatabaseVersion) -> dict[str, Any]:
     charset = collation = code = None
     if value.schema is not None:
         charset, collation = value.schema.charset, value.schema.collation
         if value.schema.code is not None:
             code = json.dumps(code_to_json(value.schema.code))
     schema = {"charset": charset, "collation_name": collation, "code": code}
-    return {"name": value.name, **of_place("since", value.since), **schema}
+    return {"name": value.name, **place_columns("since", value.since), **schema}

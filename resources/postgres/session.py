@@ -20,11 +20,11 @@ from psycopg2.extras import execute_values
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.errors import LeaseLost
 from lockstep.pipeline.values.retries import LEDGER_CONNECTION
-from lockstep.resources.postgres.connection import LedgerAddress, connect, is_lost, translated
+from lockstep.resources.postgres.connection import LedgerAddress, connect, is_lost, translate_errors
 from lockstep.resources.postgres.refusals import refusal
 from lockstep.resources.postgres.rows import Row
 
-_NAME = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
+_NAME_LINE = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
 
 
 @cache
@@ -34,7 +34,7 @@ def queries() -> dict[str, str]:
     for file in files("lockstep.resources.postgres").iterdir():
         if not file.name.endswith(".sql"):
             continue
-        _, *parts = _NAME.split(file.read_text(encoding="utf-8"))
+        _, *parts = _NAME_LINE.split(file.read_text(encoding="utf-8"))
         for name, body in zip(parts[::2], parts[1::2], strict=True):
             if name in statements:
                 raise ValueError(f"two statements are named {name}")
@@ -49,12 +49,12 @@ def query(name: str) -> str:
 
 Value = TypeVar("Value")
 
-_COLUMNS = re.compile(r"\(([^()]+)\)[\w\s]*values %s")
-_PAGE = 1000
+_INSERT_COLUMNS = re.compile(r"\(([^()]+)\)[\w\s]*values %s")
+_ROWS_PER_INSERT = 1000
 """Largest number of rows that one statement inserts."""
 
 
-class Step:
+class Transaction:
     """An open transaction, in which named statements are run."""
 
     def __init__(self, cursor: Cursor) -> None:
@@ -68,14 +68,14 @@ class Step:
     def all(self, name: str, /, **values: Any) -> list[Row]:
         """Run a statement, and return its rows."""
         self._cursor.execute(query(name), values)
-        return _rows(self._cursor, self._cursor.fetchall())
+        return _as_rows(self._cursor, self._cursor.fetchall())
 
     def only(self, name: str, /, **values: Any) -> Row:
         """Return the row of a statement that always returns exactly one."""
         (row,) = self.all(name, **values)
         return row
 
-    def must(self, name: str, rule: str, /, **values: Any) -> None:
+    def run_or_refuse(self, name: str, rule: str, /, **values: Any) -> None:
         """Run a statement; if it affects no row, raise the refusal of `rule`."""
         if self.run(name, **values) == 0:
             raise refusal(rule)
@@ -89,19 +89,24 @@ class Step:
         text = query(name)
         fetch = "returning" in text
         returned = execute_values(
-            self._cursor, text, rows, template=_template(text), page_size=_PAGE, fetch=fetch
+            self._cursor,
+            text,
+            rows,
+            template=_row_placeholders(text),
+            page_size=_ROWS_PER_INSERT,
+            fetch=fetch,
         )
-        return _rows(self._cursor, returned) if fetch else []
+        return _as_rows(self._cursor, returned) if fetch else []
 
 
 @cache
-def _template(text: str) -> str:
+def _row_placeholders(text: str) -> str:
     """Return the placeholders of one row of an INSERT, by the names of its columns."""
-    columns = _COLUMNS.findall(text)[0].split(",")
+    columns = _INSERT_COLUMNS.findall(text)[0].split(",")
     return f"({', '.join(f'%({column.strip()})s' for column in columns)})"
 
 
-def _rows(cursor: Cursor, values: Iterable[tuple[Any, ...]]) -> list[Row]:
+def _as_rows(cursor: Cursor, values: Iterable[tuple[Any, ...]]) -> list[Row]:
     """Return rows as dicts; psycopg2's own cursors for that take four times as long."""
     names = [column.name for column in cursor.description or ()]
     return [dict(zip(names, row, strict=True)) for row in values]
@@ -115,8 +120,8 @@ class Session:
     new one, once. A connection that is lost later raises `LedgerUnavailable`.
     """
 
-    def __init__(self, target: LedgerAddress, connection: Connection | None = None) -> None:
-        self.target = target
+    def __init__(self, address: LedgerAddress, connection: Connection | None = None) -> None:
+        self.address = address
         self._connection = connection
         self._lock = threading.RLock()
         self._lost: set[Lease] = set()
@@ -137,52 +142,52 @@ class Session:
 
     def all(self, name: str, /, **values: Any) -> list[Row]:
         """Return the rows of one statement, in a transaction of its own."""
-        with self._lock, translated(self.target):
+        with self._lock, translate_errors(self.address):
             cursor, rows = self._begin(name, values, alone=True)
             cursor.close()
             return rows
 
     @contextmanager
-    def step(self, first: str, /, **values: Any) -> Iterator[tuple[Step, list[Row]]]:
+    def transaction(self, name: str, /, **values: Any) -> Iterator[tuple[Transaction, list[Row]]]:
         """Open a transaction, and yield it with the rows of its first statement. Commit
         after the block, or roll back if the block fails."""
-        with self._lock, translated(self.target):
-            cursor, rows = self._begin(first, values, alone=False)
+        with self._lock, translate_errors(self.address):
+            cursor, rows = self._begin(name, values, alone=False)
             try:
                 with cursor:
-                    yield Step(cursor), rows
+                    yield Transaction(cursor), rows
                     cursor.execute("commit")
             except BaseException as error:
-                self._undo(error)
+                self._roll_back(error)
                 raise
 
     def _begin(
-        self, first: str, values: Mapping[str, Any], *, alone: bool
+        self, name: str, values: Mapping[str, Any], *, alone: bool
     ) -> tuple[Cursor, list[Row]]:
         for wait in LEDGER_CONNECTION.tries():
             reused = self._connection is not None
             try:
-                return self._run_first(first, values, alone)
+                return self._run_first(name, values, alone)
             except psycopg2.Error as error:
                 if wait is None or not (reused and is_lost(error)):
                     raise
         raise AssertionError("the last try returns or raises")
 
     def _run_first(
-        self, first: str, values: Mapping[str, Any], alone: bool
+        self, name: str, values: Mapping[str, Any], alone: bool
     ) -> tuple[Cursor, list[Row]]:
         if self._connection is None:
-            self._connection = connect(self.target)
+            self._connection = connect(self.address)
         cursor = self._connection.cursor()
         try:
             # One message begins the transaction and runs its first statement.
-            cursor.execute(query(first) if alone else f"begin;\n{query(first)}", values)
-            return cursor, _rows(cursor, cursor.fetchall())
+            cursor.execute(query(name) if alone else f"begin;\n{query(name)}", values)
+            return cursor, _as_rows(cursor, cursor.fetchall())
         except BaseException as error:
-            self._undo(error)
+            self._roll_back(error)
             raise
 
-    def _undo(self, error: BaseException) -> None:
+    def _roll_back(self, error: BaseException) -> None:
         if self._connection is None:
             return
         if isinstance(error, psycopg2.Error) and is_lost(error):
@@ -207,11 +212,11 @@ class Session:
 
 class Subject:
     """Base of the classes that implement one port of the ledger each: reads of one
-    statement, and transactions (`_step`) for writes under a lease."""
+    statement, and transactions (`_transaction`) for writes under a lease."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._answers: dict[str, dict[tuple[str, str], list[Any]]] = {}
+        self._cached_rows: dict[str, dict[tuple[str, str], list[Any]]] = {}
         """Cache: source whose lock this ledger holds → name and parameters of a
         statement → its rows as values."""
 
@@ -228,12 +233,12 @@ class Subject:
         """
         # A write replaces the dict: rows that were read before the write and are stored
         # after it go into the old dict, and are never returned again.
-        answers = self._answers.get(source, {})
+        rows_by_query = self._cached_rows.get(source, {})
         key = (name, repr(values))
-        if key not in answers:
+        if key not in rows_by_query:
             rows = self._all(name, source=source, **values)
-            answers[key] = [to_value(row) for row in rows]
-        return [*answers[key]]
+            rows_by_query[key] = [to_value(row) for row in rows]
+        return [*rows_by_query[key]]
 
     def _all(self, name: str, /, **values: Any) -> list[Row]:
         return self._session.all(name, **values)
@@ -247,21 +252,23 @@ class Subject:
         return row
 
     @contextmanager
-    def _step(self, lease: Lease, *, changes: Collection[str] | None = None) -> Iterator[Step]:
+    def _transaction(
+        self, lease: Lease, *, changes: Collection[str] | None = None
+    ) -> Iterator[Transaction]:
         """Open a transaction during which no other process can take the source over.
-        Raise `LeaseLost` if one has. `changes`: the statements of `_kept` whose rows
+        Raise `LeaseLost` if one has. `changes`: the statements of `_cached` whose rows
         the transaction may change; None for all."""
         try:
-            with self._session.step("fence", source=lease.source) as (step, rows):
+            with self._session.transaction("fence", source=lease.source) as (transaction, rows):
                 self._require_newest(lease, rows)
-                yield step
+                yield transaction
         finally:
-            if (answers := self._answers.get(lease.source)) is not None:
+            if (rows_by_query := self._cached_rows.get(lease.source)) is not None:
                 # Other threads may add answers meanwhile: `copy` is atomic, a loop over
                 # it is not.
-                self._answers[lease.source] = {
+                self._cached_rows[lease.source] = {
                     key: rows
-                    for key, rows in answers.copy().items()
+                    for key, rows in rows_by_query.copy().items()
                     if changes is not None and key[0] not in changes
                 }
 

@@ -28,21 +28,21 @@ from lockstep.pipeline.snapshot.bounds import Bound, Range
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.errors import StoppedBy
 from lockstep.pipeline.values.table import TableName
-from lockstep.resources.postgres.life_events import captures_end, record, state
+from lockstep.resources.postgres.life_events import last_capture_end, record_events, state_of
 from lockstep.resources.postgres.refusals import refusal
 from lockstep.resources.postgres.rows import (
     Row,
-    coordinates,
+    coordinate_columns,
+    coordinates_of,
+    file_rows,
     files_of,
-    of_coordinates,
-    of_files,
-    of_place,
-    of_table,
-    stopped,
-    table,
+    place_columns,
+    stop_place_of,
+    table_columns,
+    table_of,
     value_of,
 )
-from lockstep.resources.postgres.session import Step, Subject
+from lockstep.resources.postgres.session import Subject, Transaction
 
 
 class PostgresTables(Subject):
@@ -52,29 +52,31 @@ class PostgresTables(Subject):
     # -- states --------------------------------------------------------------------------------
 
     def table_states(self, source: str) -> dict[TableName, TableState]:
-        states = self._cached(state, "table_states", source=source)
+        states = self._cached(state_of, "table_states", source=source)
         return {state.table: state for state in states}
 
     def partial(self, source: str) -> list[Extent]:
         return self._cached(_extent, "partial", source=source)
 
     def note_whole(self, lease: Lease, batch: int, tables: Collection[TableName]) -> None:
-        with self._step(lease) as step:
+        with self._transaction(lease) as transaction:
             extents = [Extent(table, None) for table in sorted(tables)]
-            record_extents(step, lease.source, batch, extents)
+            record_extents(transaction, lease.source, batch, extents)
 
     def quarantine(self, lease: Lease, quarantined: StoppedTable) -> None:
-        with self._step(lease) as step:
-            stopped = captures_end(step, lease.source)
+        with self._transaction(lease) as transaction:
+            stopped = last_capture_end(transaction, lease.source)
             if stopped is not None and quarantined.at is not None:
                 stopped = replace(stopped, at=quarantined.at)
-            record(step, lease, [(quarantined.table, quarantine_event(quarantined, stopped))])
-            count_behind(step, lease.source, quarantined.table)
-            step.run("give_up", source=lease.source, **of_table(quarantined.table))
+            record_events(
+                transaction, lease, [(quarantined.table, quarantine_event(quarantined, stopped))]
+            )
+            note_behind(transaction, lease.source, quarantined.table)
+            transaction.run("give_up", source=lease.source, **table_columns(quarantined.table))
 
     def record_event(self, lease: Lease, table: TableName, event: MirrorEvent) -> TableState:
-        with self._step(lease) as step:
-            return record(step, lease, [(table, event)])[table]
+        with self._transaction(lease) as transaction:
+            return record_events(transaction, lease, [(table, event)])[table]
 
     # -- orders --------------------------------------------------------------------------------
 
@@ -93,12 +95,12 @@ class PostgresTables(Subject):
         renames: Sequence[tuple[str, str]] = (),
         supplier: Supplier | None = None,
     ) -> TableOrder:
-        with self._step(lease) as step:
-            row = step.only(
+        with self._transaction(lease) as transaction:
+            row = transaction.only(
                 "order_table",
                 source=lease.source,
                 token=lease.token,
-                **of_table(table),
+                **table_columns(table),
                 kind=kind.value,
                 author=author,
                 reason=reason,
@@ -107,17 +109,17 @@ class PostgresTables(Subject):
                 supplier=supplier,
             )
             if kind is not OrderKind.RESUME:
-                end = captures_end(step, lease.source)
+                end = last_capture_end(transaction, lease.source)
                 event: TableStopped | Reloaded
                 if kind is OrderKind.PAUSE:
                     why = pause_texts(table, reason, author)
                     event = TableStopped(StoppedBy.PERSON, *why, end)
-                    step.run("withdraw_load", source=lease.source, **of_table(table))
+                    transaction.run("withdraw_load", source=lease.source, **table_columns(table))
                 else:
                     event = Reloaded(*reload_texts(table, reason, author), end)
-                record(step, lease, [(table, event)])
-                count_behind(step, lease.source, table)
-            return _order(step.only("the_order", source=lease.source, order=row["id"]))
+                record_events(transaction, lease, [(table, event)])
+                note_behind(transaction, lease.source, table)
+            return _order(transaction.only("the_order", source=lease.source, order=row["id"]))
 
     # -- loads ---------------------------------------------------------------------------------
 
@@ -130,16 +132,18 @@ class PostgresTables(Subject):
         reason: str,
         with_past: bool | None = None,
     ) -> Load:
-        with self._step(lease) as step:
-            keys = {"source": lease.source, **of_table(table)}
-            rows = step.all("ordered_load", **keys)
+        with self._transaction(lease) as transaction:
+            keys = {"source": lease.source, **table_columns(table)}
+            rows = transaction.all("ordered_load", **keys)
             if not rows:
                 values = {"token": lease.token, "author": author, "reason": reason}
-                rows = step.all("order_load", **keys, **values)
+                rows = transaction.all("order_load", **keys, **values)
             number = rows[0]["id"]
             if with_past is not None:
-                step.run("set_with_past", source=lease.source, load=number, with_past=with_past)
-            return _load(step.only("the_load", source=lease.source, load=number), ())
+                transaction.run(
+                    "set_with_past", source=lease.source, load=number, with_past=with_past
+                )
+            return _load(transaction.only("the_load", source=lease.source, load=number), ())
 
     def open_loads(self, source: str) -> list[Load]:
         rows = self._cached(dict, "open_loads", source=source)
@@ -150,12 +154,12 @@ class PostgresTables(Subject):
         return [_load(row, chunks[row["id"]]) for row in rows]
 
     def load_without_past(self, lease: Lease, load: int) -> None:
-        with self._step(lease) as step:
-            step.run("set_with_past", source=lease.source, load=load, with_past=False)
+        with self._transaction(lease) as transaction:
+            transaction.run("set_with_past", source=lease.source, load=load, with_past=False)
 
     def begin_load(self, lease: Lease, load: int, reading: LoadBegin) -> None:
-        with self._step(lease) as step:
-            step.must(
+        with self._transaction(lease) as transaction:
+            transaction.run_or_refuse(
                 "begin_load",
                 "loads_known",
                 source=lease.source,
@@ -164,41 +168,43 @@ class PostgresTables(Subject):
                 server_uuid=reading.server_uuid,
                 estimated_rows=reading.estimated_rows,
                 shape=reading.shape,
-                **of_coordinates(reading.low),
+                **coordinate_columns(reading.low),
             )
 
     def plan_chunk(self, lease: Lease, load: int, number: int, range: Range) -> None:
-        with self._step(lease) as step:
-            ends = {"after": _of_bound(range.after), "through": _of_bound(range.through)}
-            step.run("plan_chunk", load=load, number=number, **ends)
+        with self._transaction(lease) as transaction:
+            ends = {"after": _bound_json(range.after), "through": _bound_json(range.through)}
+            transaction.run("plan_chunk", load=load, number=number, **ends)
 
     def record_chunk(self, lease: Lease, load: int, number: int, read: ChunkRows) -> None:
-        with self._step(lease) as step:
-            step.must(
+        with self._transaction(lease) as transaction:
+            transaction.run_or_refuse(
                 "record_chunk",
                 "load_chunks_known",
                 load=load,
                 number=number,
-                **of_place("low", read.low),
-                **of_place("high", read.high),
+                **place_columns("low", read.low),
+                **place_columns("high", read.high),
                 rows=read.row_count,
                 seconds=read.seconds,
             )
-            files = [{"load": load, "number": number, **file} for file in of_files(read.files)]
-            step.insert("record_load_files", files)
+            files = [{"load": load, "number": number, **file} for file in file_rows(read.files)]
+            transaction.insert("record_load_files", files)
 
     def void_load(self, lease: Lease, load: int, why: str) -> None:
-        with self._step(lease) as step:
-            step.must("void_load", "loads_known", source=lease.source, load=load, why=why)
+        with self._transaction(lease) as transaction:
+            transaction.run_or_refuse(
+                "void_load", "loads_known", source=lease.source, load=load, why=why
+            )
 
     # -- proofs --------------------------------------------------------------------------------
 
     def note_compared(self, source: str, compared: Sequence[Compared]) -> None:
         # Comparisons need no lease: they run beside other runs. `identity` only begins
         # a transaction.
-        with self._session.step("identity") as (step, _):
+        with self._session.transaction("identity") as (transaction, _):
             for comparison in compared:
-                step.run("note_compared", source=source, **_of_compared(comparison))
+                transaction.run("note_compared", source=source, **_comparison_columns(comparison))
 
     def proofs(self, source: str) -> list[TableProof]:
         return [table_proof(row) for row in self._all("proofs", source=source)]
@@ -207,46 +213,50 @@ class PostgresTables(Subject):
 # -- states ------------------------------------------------------------------------------------
 
 
-def record_extents(step: Step, source: str, batch: int, extents: Sequence[Extent]) -> None:
+def record_extents(
+    transaction: Transaction, source: str, batch: int, extents: Sequence[Extent]
+) -> None:
     keys = {"source": source, "batch": batch}
-    step.insert("record_extents", [{**keys, **_of_extent(extent)} for extent in extents])
+    transaction.insert(
+        "record_extents", [{**keys, **_extent_columns(extent)} for extent in extents]
+    )
 
 
-def count_behind(step: Step, source: str, table: TableName) -> None:
+def note_behind(transaction: Transaction, source: str, table: TableName) -> None:
     """If the table is stopped or its mirror is behind already, record the first batch
     whose changes the mirror lacks."""
-    step.run("count_behind", source=source, **of_table(table))
+    transaction.run("count_behind", source=source, **table_columns(table))
 
 
 def _extent(row: Row) -> Extent:
-    empty = None if row["empty_base"] is None else coordinates(row, "empty")
-    return Extent(table(row), coordinates(row, "begins"), empty)
+    empty = None if row["empty_base"] is None else coordinates_of(row, "empty")
+    return Extent(table_of(row), coordinates_of(row, "begins"), empty)
 
 
-def _of_extent(value: Extent) -> dict[str, Any]:
-    places = of_place("begins", value.begins) | of_place("empty", value.empty_at)
-    return {**of_table(value.table), **places}
+def _extent_columns(value: Extent) -> dict[str, Any]:
+    places = place_columns("begins", value.begins) | place_columns("empty", value.empty_at)
+    return {**table_columns(value.table), **places}
 
 
 # -- orders ------------------------------------------------------------------------------------
 
 
-def carry_out(step: Step, source: str, batch: int, order: int) -> TableName:
+def mark_carried_out(transaction: Transaction, source: str, batch: int, order: int) -> TableName:
     """Record that the capture of `batch` carries out the order, and return the order's
     table."""
-    rows = step.all("carry_out", source=source, batch=batch, order=order)
+    rows = transaction.all("carry_out", source=source, batch=batch, order=order)
     if not rows:
         raise refusal("table_orders_known")
-    return table(rows[0])
+    return table_of(rows[0])
 
 
 def _order(row: Row) -> TableOrder:
     return value_of(
         TableOrder,
         row,
-        table=table(row),
+        table=table_of(row),
         kind=OrderKind(row["kind"]),
-        stopped=stopped(row),
+        stopped=stop_place_of(row),
         schema=None if row["schema"] is None else schema_from_json(row["schema"]),
         renames=tuple((old, new) for old, new in row["renames"] or ()),
         supplier=None if row["supplier"] is None else Supplier(row["supplier"]),
@@ -256,65 +266,71 @@ def _order(row: Row) -> TableOrder:
 # -- loads -------------------------------------------------------------------------------------
 
 
-def record_loads(step: Step, source: str, batch: int, record: CaptureRecord) -> None:
+def record_loads(transaction: Transaction, source: str, batch: int, record: CaptureRecord) -> None:
     """Record the loads that a capture begins to follow, joins to the table's changes,
     or voids. Their tables and versions must be recorded before."""
     for begun in record.followed_loads:
         values = {"batch": batch, "sequence": begun.sequence, "version": begun.version}
-        step.must("follow_load", "loads_known", source=source, load=begun.load, **values)
+        transaction.run_or_refuse(
+            "follow_load", "loads_known", source=source, load=begun.load, **values
+        )
     for ended in record.joined_loads:
-        step.must("join_load", "loads_known", source=source, load=ended.load, batch=batch)
+        transaction.run_or_refuse(
+            "join_load", "loads_known", source=source, load=ended.load, batch=batch
+        )
     for load in record.needless_loads:
-        step.must("void_load", "loads_known", source=source, load=load, why="the log has all of it")
+        transaction.run_or_refuse(
+            "void_load", "loads_known", source=source, load=load, why="the log has all of it"
+        )
 
 
 def _load(row: Row, chunks: Sequence[Chunk]) -> Load:
-    begin = followed_from = None
+    reading = followed = None
     if row["schema"] is not None:
-        begin = LoadBegin(
+        reading = LoadBegin(
             schema_from_json(row["schema"]),
             row["server_uuid"],
-            coordinates(row, "low"),
+            coordinates_of(row, "low"),
             row["estimated_rows"],
             row["shape"],
         )
     if row["followed_batch"] is not None:
-        followed_from = FollowedFrom(
+        followed = FollowedFrom(
             row["followed_batch"], row["followed_sequence"], row["followed_version"]
         )
-    values = {"begin": begin, "followed_from": followed_from, "chunks": tuple(chunks)}
-    return value_of(Load, row, table=table(row), **values)
+    values = {"reading": reading, "followed": followed, "chunks": tuple(chunks)}
+    return value_of(Load, row, table=table_of(row), **values)
 
 
 def _chunk(row: Row) -> Chunk:
-    rows = None
+    read = None
     if row["rows"] is not None:
-        rows = ChunkRows(
-            coordinates(row, "low"),
-            coordinates(row, "high"),
+        read = ChunkRows(
+            coordinates_of(row, "low"),
+            coordinates_of(row, "high"),
             row["rows"],
             row["seconds"],
             files_of(row),
         )
-    return Chunk(row["number"], Range(_bound(row["after"]), _bound(row["through"])), rows)
+    return Chunk(row["number"], Range(_bound_of(row["after"]), _bound_of(row["through"])), read)
 
 
-def _bound(values: list[str] | None) -> Bound | None:
+def _bound_of(values: list[str] | None) -> Bound | None:
     return None if values is None else Bound.from_json(values)
 
 
-def _of_bound(value: Bound | None) -> str | None:
+def _bound_json(value: Bound | None) -> str | None:
     return None if value is None else json.dumps(to_json(value))
 
 
 # -- proofs ------------------------------------------------------------------------------------
 
 
-def _of_compared(value: Compared) -> dict[str, Any]:
+def _comparison_columns(value: Compared) -> dict[str, Any]:
     proven = value.proven
     return {
-        **of_table(value.table),
-        **of_coordinates(None if proven is None else proven.at),
+        **table_columns(value.table),
+        **coordinate_columns(None if proven is None else proven.at),
         "whole": value.whole,
         "differing": value.differing,
         "proof": None if proven is None else proven.proof.value,
@@ -326,8 +342,8 @@ def _of_compared(value: Compared) -> dict[str, Any]:
 def table_proof(row: Row) -> TableProof:
     proven = None
     if row["proof"] is not None:
-        at = coordinates(row, "at")
+        at = coordinates_of(row, "at")
         proven = Proven(Proof(row["proof"]), row["rows"], at, row["gtid_set"])
     return TableProof(
-        table(row), row["whole"], row["compared_at"], row["differing"], proven, row["proven_at"]
+        table_of(row), row["whole"], row["compared_at"], row["differing"], proven, row["proven_at"]
     )

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any
 
 from lockstep.pipeline.catalog import EntryName, Registered, Registrations
 from lockstep.pipeline.model.claim import BatchSpan
@@ -24,25 +23,25 @@ from lockstep.pipeline.values.intent import (
 )
 from lockstep.pipeline.values.segment import RevisedSegment, Revision, Revisions
 from lockstep.pipeline.values.table import TableName
-from lockstep.resources.postgres.life_events import record
+from lockstep.resources.postgres.life_events import record_events
 from lockstep.resources.postgres.rows import (
     Row,
     columns_of,
+    file_rows,
     files_of,
-    of_files,
-    of_table,
-    table,
+    table_columns,
+    table_of,
     value_of,
 )
 from lockstep.resources.postgres.session import Subject
-from lockstep.resources.postgres.tables import count_behind
+from lockstep.resources.postgres.tables import note_behind
 
-GONE = "dropped"
+DROPPED = "dropped"
 """The value of a row's `missing` if the table was dropped at the source: its mirror is
 absent, but nothing is missing."""
 
 
-_SETTLED = (
+_CHANGED_BY_SETTLING = (
     "table_states",
     "partial",
     "open_orders",
@@ -52,7 +51,7 @@ _SETTLED = (
     "looked",
     "gaps",
 )
-"""Cached statements (`Subject._kept`) whose rows change when a write is settled."""
+"""Cached statements (`Subject._cached`) whose rows change when a write is settled."""
 
 
 class PostgresWrites(Subject):
@@ -63,16 +62,18 @@ class PostgresWrites(Subject):
 
     def pending(self, source: str) -> dict[TableName, list[int]]:
         rows = self._cached(dict, "pending", source=source)
-        return {table(row): [*row["batches"]] for row in rows}
+        return {table_of(row): [*row["batches"]] for row in rows}
 
     def open_intents(self, source: str) -> list[Intent]:
         return self._cached(_intent, "open_intents", source=source)
 
     def intend(self, lease: Lease, intents: Collection[Intent]) -> dict[TableName, Intent]:
-        with self._step(lease, changes=("open_intents", "newest_writes")) as step:
+        with self._transaction(lease, changes=("open_intents", "newest_writes")) as transaction:
             keys = {"source": lease.source, "token": lease.token}
-            rows = [{**keys, **_of_intent(intent)} for intent in intents]
-            return {table(row): _intent(row) for row in step.insert("intend", rows)}
+            rows = [
+                {**keys, **columns_of(intent), **table_columns(intent.table)} for intent in intents
+            ]
+            return {table_of(row): _intent(row) for row in transaction.insert("intend", rows)}
 
     def settle(
         self,
@@ -88,20 +89,20 @@ class PostgresWrites(Subject):
         """Settle an intent. Settling it again at the same Delta version changes
         nothing."""
         values = {"source": lease.source, **columns_of(intent, "id", "app_id", "txn_version")}
-        with self._step(lease, changes=_SETTLED) as step:
+        with self._transaction(lease, changes=_CHANGED_BY_SETTLING) as transaction:
             commit = {"delta_version": delta_version, "reason": reason, "table_id": table_id}
-            if step.run("settle", token=lease.token, **values, **commit) == 0:
-                step.must("intent_exists", "writes_known", **values)
+            if transaction.run("settle", token=lease.token, **values, **commit) == 0:
+                transaction.run_or_refuse("intent_exists", "writes_known", **values)
                 return
             if shows is not None:
-                record(step, lease, [(intent.table, MirrorWritten(shows))])
-            count_behind(step, lease.source, intent.table)
+                record_events(transaction, lease, [(intent.table, MirrorWritten(shows))])
+            note_behind(transaction, lease.source, intent.table)
             if is_examined:
-                step.run("note_settled_looked", source=lease.source, id=intent.id)
+                transaction.run("note_settled_looked", source=lease.source, id=intent.id)
 
     def give_up(self, lease: Lease, table: TableName) -> None:
-        with self._step(lease) as step:
-            step.run("give_up", source=lease.source, **of_table(table))
+        with self._transaction(lease) as transaction:
+            transaction.run("give_up", source=lease.source, **table_columns(table))
 
     def intended(self, source: str, batch: int) -> list[Intent]:
         return [_intent(row) for row in self._all("intended", source=source, batch=batch)]
@@ -128,14 +129,14 @@ class PostgresWrites(Subject):
         return VersionSet(
             entries=[_entry(row) for row in rows if row["missing"] is None],
             missing_tables=[
-                MissingTable(table(row), MissingReason(row["missing"]), row["together"])
+                MissingTable(table_of(row), MissingReason(row["missing"]), row["together"])
                 for row in rows
-                if row["missing"] not in (None, GONE)
+                if row["missing"] not in (None, DROPPED)
             ],
         )
 
     def mirror_versions(self, source: str, table: TableName, last: int) -> list[MirrorVersion]:
-        rows = self._all("mirror_versions", source=source, last=last, **of_table(table))
+        rows = self._all("mirror_versions", source=source, last=last, **table_columns(table))
         return [_mirror_version(row) for row in rows]
 
     # -- upkeep --------------------------------------------------------------------------------
@@ -146,9 +147,9 @@ class PostgresWrites(Subject):
     def note_upkeep_version(
         self, lease: Lease, mirror: str, *, shows: int, delta_version: int
     ) -> None:
-        with self._step(lease, changes=()) as step:
+        with self._transaction(lease, changes=()) as transaction:
             values = {"mirror": mirror, "shows": shows, "delta_version": delta_version}
-            step.run("note_upkept", source=lease.source, token=lease.token, **values)
+            transaction.run("note_upkept", source=lease.source, token=lease.token, **values)
 
     def clock(self) -> datetime:
         moment: datetime = self._only("ledger_clock")["moment"]
@@ -157,18 +158,20 @@ class PostgresWrites(Subject):
     # -- revisions -----------------------------------------------------------------------------
 
     def begin_revision(self, lease: Lease, segments: Sequence[RevisedSegment]) -> Revision:
-        with self._step(lease) as step:
-            row = step.only("begin_revision", source=lease.source, token=lease.token)
+        with self._transaction(lease) as transaction:
+            row = transaction.only("begin_revision", source=lease.source, token=lease.token)
             for segment in segments:
                 keys = {
                     "revision": row["id"],
                     "source": lease.source,
                     "batch": segment.batch,
                     "schema_version": segment.schema_version,
-                    **of_table(segment.table),
+                    **table_columns(segment.table),
                 }
-                for file in of_files(segment.files):
-                    step.must("revise_file", "revised_files_segment", **keys, **file)
+                for file in file_rows(segment.files):
+                    transaction.run_or_refuse(
+                        "revise_file", "revised_files_segment", **keys, **file
+                    )
             return Revision(row["id"], tuple(segments))
 
     def revisions(self, source: str) -> Revisions:
@@ -180,9 +183,9 @@ class PostgresWrites(Subject):
         """End a revision. Ending it again in the same way changes nothing."""
         state = "settled" if settled else "given up"
         values = {"source": lease.source, "id": revision.id, "state": state}
-        with self._step(lease) as step:
-            if step.run("end_revision", **values) == 0:
-                step.must("revision_ended", "revisions_known", **values)
+        with self._transaction(lease) as transaction:
+            if transaction.run("end_revision", **values) == 0:
+                transaction.run_or_refuse("revision_ended", "revisions_known", **values)
 
     # -- catalogs ------------------------------------------------------------------------------
 
@@ -194,12 +197,12 @@ class PostgresWrites(Subject):
     def note_registration(
         self, lease: Lease, catalog: str, table: TableName, entry: Registered | None
     ) -> None:
-        keys = {"source": lease.source, "catalog": catalog, **of_table(table)}
-        with self._step(lease, changes=()) as step:
+        keys = {"source": lease.source, "catalog": catalog, **table_columns(table)}
+        with self._transaction(lease, changes=()) as transaction:
             if entry is None:
-                step.run("forget_registration", **keys)
+                transaction.run("forget_registration", **keys)
                 return
-            step.run(
+            transaction.run(
                 "note_registration",
                 **keys,
                 schema_name=entry.name.schema,
@@ -208,9 +211,9 @@ class PostgresWrites(Subject):
             )
 
     def note_registered_up_to(self, lease: Lease, catalog: str, statement: int) -> None:
-        with self._step(lease, changes=()) as step:
+        with self._transaction(lease, changes=()) as transaction:
             values = {"catalog": catalog, "statement": statement}
-            step.run("note_registered_up_to", source=lease.source, **values)
+            transaction.run("note_registered_up_to", source=lease.source, **values)
 
     # -- the lake ------------------------------------------------------------------------------
 
@@ -226,16 +229,16 @@ class PostgresWrites(Subject):
         return {row["folder"]: row["delta_version"] for row in rows}
 
     def note_examined_versions(self, lease: Lease, versions: Mapping[str, int | None]) -> None:
-        with self._step(lease, changes=("looked",)) as step:
+        with self._transaction(lease, changes=("looked",)) as transaction:
             gone = [folder for folder, version in versions.items() if version is None]
             if gone:
-                step.run("forget_looked", source=lease.source, folders=gone)
+                transaction.run("forget_looked", source=lease.source, folders=gone)
             rows = [
                 {"source": lease.source, "folder": folder, "delta_version": version}
                 for folder, version in versions.items()
                 if version is not None
             ]
-            step.insert("note_looked", rows)
+            transaction.insert("note_looked", rows)
 
     def replacement_times(self, source: str, folders: Sequence[str]) -> dict[str, datetime | None]:
         rows = self._all("left_at", source=source, folders=list(folders))
@@ -249,13 +252,13 @@ class PostgresWrites(Subject):
         txn_version: int,
         inherited: Iterable[BatchSpan] | None = None,
     ) -> None:
-        with self._step(lease) as step:
-            step.run("number_above", batch=batch, txn_version=txn_version)
+        with self._transaction(lease) as transaction:
+            transaction.run("number_above", batch=batch, txn_version=txn_version)
             if inherited is not None:
-                step.run("forget_inherited", source=lease.source)
+                transaction.run("forget_inherited", source=lease.source)
             for span in inherited or ():
                 ends = {"above": span.after, "through": span.through}
-                step.run("inherit", source=lease.source, **ends)
+                transaction.run("inherit", source=lease.source, **ends)
 
     def highest_number(self) -> int:
         number: int = self._only("highest_number")["batch"]
@@ -270,20 +273,15 @@ class PostgresWrites(Subject):
 
 
 def _entry(row: Row) -> VersionSetEntry:
-    return value_of(VersionSetEntry, row, table=table(row))
+    return value_of(VersionSetEntry, row, table=table_of(row))
 
 
 def _intent(row: Row) -> Intent:
-    return value_of(Intent, row, table=table(row), copied_write_id=row["copies"])
-
-
-def _of_intent(intent: Intent) -> dict[str, Any]:
-    values = {**columns_of(intent), "copies": intent.copied_write_id}
-    return {**values, **of_table(intent.table)}
+    return value_of(Intent, row, table=table_of(row))
 
 
 def _mirror_version(row: Row) -> MirrorVersion:
-    return value_of(MirrorVersion, row, table=table(row), write_id=row["write"])
+    return value_of(MirrorVersion, row, table=table_of(row))
 
 
 def settled_write(row: Row) -> SettledWrite:
@@ -297,8 +295,8 @@ def _newest(row: Row) -> tuple[str, NewestWrites]:
 
 def _registered(row: Row) -> Registered:
     name = EntryName(row["schema_name"], row["table_name"])
-    return Registered(table(row), name, row["location"], row["content"], row["shows"])
+    return Registered(table_of(row), name, row["location"], row["content"], row["shows"])
 
 
 def _segment(row: Row) -> RevisedSegment:
-    return RevisedSegment(row["batch"], table(row), row["schema_version"], files_of(row))
+    return RevisedSegment(row["batch"], table_of(row), row["schema_version"], files_of(row))

@@ -328,13 +328,13 @@ def options(**given: object) -> argparse.Namespace:
     ("host", "tls"), [("127.0.0.1", "off"), ("localhost", "off"), ("db", "verify")]
 )
 def test_init_encrypts_what_leaves_this_machine(host: str, tls: str) -> None:
-    text = init.configuration(options(name="x", host=host, user="me", tables=["x.*"]), None)
+    text = init.configuration_text(options(name="x", host=host, user="me", tables=["x.*"]), None)
     assert tomllib.loads(text)["sources"][0]["tls"] == tls
 
 
 def test_init_writes_what_was_given() -> None:
     """The options, and defaults for the rest: a file that is valid as it stands."""
-    text = init.configuration(
+    text = init.configuration_text(
         options(
             name="shop", host="db", user="me", tables=["shop.*", 'a"\x7f.*'], schedule="0 * * * *"
         ),
@@ -361,7 +361,7 @@ def test_init_writes_what_was_given() -> None:
 
 def test_init_keeps_what_the_example_explains() -> None:
     """Every comment of the example is in the file, in its place."""
-    text = init.configuration(options(name="x", host="db", user="me", tables=["x.*"]), None)
+    text = init.configuration_text(options(name="x", host="db", user="me", tables=["x.*"]), None)
     example = (Path(__file__).resolve().parents[2] / "lockstep.toml").read_text()
     written, shown = (re.findall(r"# .*", one)[1:] for one in (text, example))
     assert [re.sub(".*#", "", one) for one in written] == [re.sub(".*#", "", one) for one in shown]
@@ -375,7 +375,7 @@ def test_init_asks_for_what_is_open() -> None:
         asked.append(question)
         return default
 
-    text = init.configuration(options(host="db"), ask)
+    text = init.configuration_text(options(host="db"), ask)
     assert 'host = "db"' in text
     assert 'tables = ["shop.*"]' in text
     assert not any("host" in question for question in asked)

@@ -6,7 +6,7 @@ import pytest
 
 from lockstep.pipeline.schema.compare import (
     further_properties,
-    keys_of,
+    key_kinds,
     written_default,
     written_key,
     written_options,
@@ -83,8 +83,8 @@ def test_what_else_there_is_to_say(read: TableSchema) -> None:
 
 def test_keys_are_told_beside_their_columns_and_whole(read: TableSchema, database: str) -> None:
     """Prefixes, descending parts and what a foreign key does."""
-    assert keys_of(column(read, "id"), read) == ("primary",)
-    assert sorted(keys_of(column(read, "n"), read)) == ["index", "unique"]
+    assert key_kinds(column(read, "id"), read) == ("primary",)
+    assert sorted(key_kinds(column(read, "n"), read)) == ["index", "unique"]
     assert [written_key(key) for key in read.keys if key.name in ("PRIMARY", "u")] == [
         "primary key (id)",
         "unique index u (note(5), n desc)",

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from lockstep.grammar import UsageError, make_parser, parse, table_name
+from lockstep.grammar import UsageError, make_parser, parse, parse_table_name
 from lockstep.pipeline.values.table import TableName
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -65,10 +65,10 @@ def test_global_options_stand_on_either_side(line: str) -> None:
 
 def test_a_tables_name_is_divided_at_its_first_dot() -> None:
     """What follows belongs to the table."""
-    assert table_name("shop.a.b") == TableName("shop", "a.b")
+    assert parse_table_name("shop.a.b") == TableName("shop", "a.b")
     for text in ("shop", "shop.", ".a"):
         with pytest.raises(UsageError):
-            table_name(text)
+            parse_table_name(text)
 
 
 def test_help_imports_nothing_heavy() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep.pipeline.run.context import captured_until_now, tables_done
+from lockstep.pipeline.run.context import capture_progress, table_progress
 from lockstep.pipeline.values.table import TableName
 from lockstep.streams import JsonLog, ProgressLines
 
@@ -34,8 +34,8 @@ def test_a_step_is_told_once_in_ten_seconds() -> None:
     for second in range(31):
         now[0] = float(second)
         figures = {"transactions": second, "rows": 0, "log_bytes": 0, "total_bytes": 9}
-        progress.tell(captured_until_now(**figures))
-    progress.tell(tables_done("merge", 1, 2, TableName("shop", "orders")))
+        progress.tell(capture_progress(**figures))
+    progress.tell(table_progress("merge", 1, 2, TableName("shop", "orders")))
     told = [json.loads(line) for line in stream.getvalue().splitlines()]
     assert [line["transactions"] for line in told[:-1]] == [0, 10, 20, 30]
     assert told[-1]["table"] == "shop.orders"

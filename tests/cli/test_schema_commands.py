@@ -14,7 +14,7 @@ import pytest
 from lockstep.cli import main
 from lockstep.pipeline.model.table_state import StoppedTable
 from lockstep.pipeline.run.capture import capture
-from lockstep.pipeline.run.context import Unwatched, Workplace
+from lockstep.pipeline.run.context import SilentProgress, Workplace
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.table import TableName
 from lockstep.resources.adapters import Adapters
@@ -57,7 +57,7 @@ class Typed:
             Adapters(settings, on_warning=print) as adapters,
             adapters.ledger().lock("shop", "test", None) as lease,
         ):
-            yield adapters.workplace("shop", Unwatched()), lease
+            yield adapters.workplace("shop", SilentProgress()), lease
 
 
 @pytest.fixture

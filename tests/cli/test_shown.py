@@ -19,7 +19,12 @@ from rich.console import Console
 from lockstep.commands.check import finding_lines, level_counts
 from lockstep.commands.read import table_snippets
 from lockstep.commands.replay import replay_lines, replay_values
-from lockstep.commands.status import consumer_pairs, inactive, inactive_lines, inactive_values
+from lockstep.commands.status import (
+    consumer_pairs,
+    inactive_lines,
+    inactive_tables,
+    inactive_values,
+)
 from lockstep.context import CommandContext
 from lockstep.pipeline.check import Finding
 from lockstep.pipeline.model.batch import Batch, BatchState
@@ -49,7 +54,7 @@ from lockstep.pipeline.values.gtid import GtidSet
 from lockstep.pipeline.values.places import Earliest, Latest
 from lockstep.pipeline.values.position import Coordinates, Position
 from lockstep.pipeline.values.table import TableName
-from lockstep.printing import show_stopped, show_table
+from lockstep.printing import show_stopped_tables, show_table
 from lockstep.streams import Streams
 
 OK = Finding("ok", "gtid_mode", "gtid_mode = ON", topic="the log")
@@ -135,7 +140,7 @@ STATES = {
     )
 }
 RESUMED = TableOrder(7, TableName("shop", "e"), OrderKind.RESUME, "bob", "mended", MOMENT, STOPPED)
-TABLES = inactive(STATES, [RESUMED])
+TABLES = inactive_tables(STATES, [RESUMED])
 
 
 def test_each_is_told_as_what_it_is() -> None:
@@ -164,7 +169,7 @@ def test_each_is_told_as_what_it_is() -> None:
 def test_an_order_tells_how_the_table_comes_back(need: Need, way: str) -> None:
     """What lacks only columns goes on through the log; they are read beside it."""
     table = replace(state("e", TableCondition.STOPPED, "it was altered"), need=need)
-    assert way in list(inactive_lines(inactive({table.table: table}, [RESUMED])))[-1]
+    assert way in list(inactive_lines(inactive_tables({table.table: table}, [RESUMED])))[-1]
 
 
 def test_a_dropped_table_is_not_quarantined() -> None:
@@ -220,7 +225,9 @@ names = st.from_regex(r"[a-z_]{1,64}\.[a-z_$0-9]{1,64}", fullmatch=True)
 def page(width: int = 200) -> tuple[CommandContext, io.StringIO]:
     out = io.StringIO()
     context = CommandContext(Path("x"), cast("Streams", None), wants_json=False)
-    vars(context)["page"] = Console(file=out, width=width, highlight=False, soft_wrap=True)
+    vars(context)["answer_console"] = Console(
+        file=out, width=width, highlight=False, soft_wrap=True
+    )
     return context, out
 
 
@@ -236,7 +243,7 @@ def test_tables_that_stopped_for_one_reason_are_told_together() -> None:
         for n in range(7)
     ]
     other = StoppedTable(TableName("shop", "x"), "it differs", "look", "a place")
-    show_stopped(context, [*alike[:3], other, *alike[3:]])
+    show_stopped_tables(context, [*alike[:3], other, *alike[3:]])
     assert out.getvalue().splitlines() == [
         f"{five} and 2 more are stopped by Lockstep at a place: they went",
         *(f"  hint: {hint.format(n)}" for n in range(5)),

@@ -14,7 +14,7 @@ from deltalake import DeltaTable
 import lockstep
 from lockstep.pipeline.model.batch import Batch, CaptureRecord
 from lockstep.pipeline.ports.ledger import Ledger
-from lockstep.pipeline.run.context import Unwatched
+from lockstep.pipeline.run.context import SilentProgress
 from lockstep.pipeline.run.upkeep.changes import delete_changes, plan_changes
 from lockstep.pipeline.values.errors import ConsumerRefused
 from lockstep.pipeline.values.segment import SegmentFile, SystemTable, SystemTableSegment
@@ -73,7 +73,9 @@ def test_what_is_unread_stays_and_what_is_old_goes(shop: Shop, ledger_dsn: str) 
         consumer.ack(delivery.id)
     kept = set(batches[READ:])
     with Adapters(load_settings(shop.config), on_warning=print) as adapters:
-        work = replace(adapters.workplace(SOURCE, Unwatched()), clock=lambda: datetime.now(UTC))
+        work = replace(
+            adapters.workplace(SOURCE, SilentProgress()), clock=lambda: datetime.now(UTC)
+        )
         due = plan_changes(work, KEEP, timedelta(days=30))
         assert due.through == batches[READ - 1]
         assert due.holder_sentence is not None

@@ -14,7 +14,7 @@ import dagster as dg
 import pytest
 
 from lockstep.assets.notices import notify_people, tell
-from lockstep.commands.check import _notify
+from lockstep.commands.check import _check_notify
 from lockstep.pipeline.ports.source import SourceServer
 from lockstep.pipeline.status.verdict import State, Verdict
 from lockstep.pipeline.values.errors import ConfigurationError
@@ -75,7 +75,7 @@ def settings(service: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 def quarantined(*tables: str, minutes: int = 0) -> Verdict:
     sentence = f"{', '.join(tables)} quarantined for {minutes} minutes"
-    return Verdict(State.QUARANTINED, sentence, "do it", about=", ".join(tables))
+    return Verdict(State.QUARANTINED, sentence, "do it", stable_text=", ".join(tables))
 
 
 def test_each_trouble_is_told_once_and_when_it_is_over(
@@ -160,10 +160,10 @@ def test_addresses_are_references_that_apprise_knows(
 ) -> None:
     """An address in the file is refused, and `check` refuses one of an unknown kind; neither shows
     it."""
-    assert _notify(settings) == "what needs a person is sent to env:LOCKSTEP_TEST_HOOK"
+    assert _check_notify(settings) == "what needs a person is sent to env:LOCKSTEP_TEST_HOOK"
     monkeypatch.setenv("LOCKSTEP_TEST_HOOK", "nothing://secret-token")
     with pytest.raises(ConfigurationError, match="env:LOCKSTEP_TEST_HOOK") as unknown:
-        _notify(settings)
+        _check_notify(settings)
     with pytest.raises(ConfigurationError, match="write env:NAME") as literal:
         settings_for(tmp_path, "shop", extra='[notify]\nurls = ["json://h/secret-token"]')
     assert "secret-token" not in f"{unknown.value.message}{literal.value.message}"

@@ -14,7 +14,7 @@ import pytest
 from lockstep.assets import other_runs, sensors
 from lockstep.assets.names import SourceNames
 from lockstep.commands.run import run_source
-from lockstep.pipeline.run.context import Unwatched
+from lockstep.pipeline.run.context import SilentProgress
 from lockstep.pipeline.values.table import TableName
 from tests.dagster.place import Stand, source_of
 from tests.fix_mysql import MySqlStand
@@ -34,7 +34,7 @@ def stand(mysql: MySqlStand, database: str, tmp_path: Path) -> Iterator[Stand]:
 def run(stand: Stand) -> None:
     """As the command line does it."""
     site = stand.adapters
-    record = run_source(site.settings, "shop", site, Unwatched())
+    record = run_source(site.settings, "shop", site, SilentProgress())
     assert (record.error, record.defect) == (None, None)
 
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from lockstep.assets.pages import captured_metadata
 from lockstep.assets.runs import LoggedProgress
-from lockstep.pipeline.run.context import loaded_until_now
+from lockstep.pipeline.run.context import load_progress
 from lockstep.pipeline.run.reports import CaptureReport
 from lockstep.pipeline.snapshot.progress import LoadProgress
 from lockstep.pipeline.values.gtid import GtidSet
@@ -36,10 +36,11 @@ def test_tables_that_are_being_read_are_told() -> None:
     progress = LoggedProgress(log, lambda: now[0])
     for second in (0.0, 1.0, 11.0):
         now[0] = 100.0 + second
-        progress.tell(loaded_until_now((READ, WHOLE)))
+        progress.tell(load_progress((READ, WHOLE)))
     assert log.said == [f"load: {SENTENCE}"] * 2
     place = Position(Coordinates(LogFile("binlog", 3), 4), GtidSet(), "a server")
     report = CaptureReport(
-        *(1, "rule", "why", place, place, 0, 0, 0, {}, (), {}, (), 0.0, 0.0), loading=(READ,)
+        *(1, "rule", "why", place, place, 0, 0, 0, {}, (), {}, (), 0.0, 0.0),
+        unfinished_loads=(READ,),
     )
     assert captured_metadata(report, datetime.now(UTC))["reading rows"] == SENTENCE

@@ -34,9 +34,9 @@ from tests.dagster.place import settings_for, stand_for
 NOW = datetime(2026, 11, 23, tzinfo=UTC)
 IDLE = RunRecord(
     "shop",
-    began=NOW,
-    merged=MergeReport((), (), (), (), 0.0, 0.0),
-    acknowledged=AcknowledgeReport((), None, {}, (), 0.0),
+    began_at=NOW,
+    merge_report=MergeReport((), (), (), (), 0.0, 0.0),
+    acknowledge_report=AcknowledgeReport((), None, {}, (), 0.0),
 )
 
 
@@ -49,7 +49,7 @@ IDLE = RunRecord(
         (RunRecord("shop", error=LeaseLost("another has it", hint="wait")), "ABORT"),
         (RunRecord("shop", defect=KeyError("a row's value")), "FAIL"),
         (RunRecord("shop", defect=KeyboardInterrupt()), "ABORT"),
-        (RunRecord("shop", began=NOW), "ABORT"),
+        (RunRecord("shop", began_at=NOW), "ABORT"),
     ],
 )
 def test_how_a_run_ended(record: RunRecord, ended: str | None) -> None:

@@ -101,11 +101,14 @@ def test_a_run_materializes_what_changed_and_only_that(
         assert idle.success
         assert materialized(idle) == ALL_STEPS
         record = stand.records[-1]
-        assert record.captured is not None
-        assert (record.captured.rows, record.captured.end.at) == (0, acknowledged(stand))
+        assert record.capture_report is not None
+        assert (record.capture_report.rows, record.capture_report.end.at) == (
+            0,
+            acknowledged(stand),
+        )
         assert (acknowledged(stand) != before) == bool(traffic)
     assert stand.adapters.books.unfinished("shop") == []
-    assert all(record.acknowledged is not None for record in stand.records)
+    assert all(record.acknowledge_report is not None for record in stand.records)
 
 
 @dataclass(frozen=True)
@@ -191,8 +194,8 @@ def test_a_table_quarantined_does_not_hold_the_run(everything: Everything) -> No
 def test_zero_dates_are_null_and_counted(everything: Everything) -> None:
     """What a policy softens is never silent."""
     record, database = everything.stand.records[0], everything.database
-    assert record.captured is not None
-    assert record.captured.softened == {f"{database}.dated.d": 2}
+    assert record.capture_report is not None
+    assert record.capture_report.softened_counts == {f"{database}.dated.d": 2}
     rows = everything.stand.adapters.lake.tables[f"shop/{database}/dated"][-1].rows
     assert rows["d"].to_pylist() == [None] * 3
 

@@ -171,7 +171,7 @@ class StoreSite(MemorySite):
     def workplace(self, source: str, progress: Progress) -> Workplace:
         before = self.asked
         work = super().workplace(source, progress)
-        return replace(work, requests=lambda: RequestCounts(self.asked - before, None))
+        return replace(work, count_requests=lambda: RequestCounts(self.asked - before, None))
 
 
 def test_requests_are_those_since_they_were_asked_for(watched: Watched) -> None:
@@ -187,7 +187,7 @@ def test_requests_are_those_since_they_were_asked_for(watched: Watched) -> None:
     session.workplace()
     site.asked += 2
     session.run(step)
-    assert session.requests() == RequestCounts(12, None)
+    assert session.count_new_requests() == RequestCounts(12, None)
     site.asked += 1
-    assert session.requests() == RequestCounts(1, None)
-    assert session.record.requests == RequestCounts(13, None)
+    assert session.count_new_requests() == RequestCounts(1, None)
+    assert session.record.request_counts == RequestCounts(13, None)

@@ -18,7 +18,7 @@ from lockstep.assets.catalogue import read_catalogue
 from lockstep.assets.definitions import build
 from lockstep.assets.names import SourceNames, job_name
 from lockstep.pipeline.run.capture import capture
-from lockstep.pipeline.run.context import Unwatched
+from lockstep.pipeline.run.context import SilentProgress
 from lockstep.pipeline.run.proof.verify_rows import verify
 from lockstep.pipeline.run.run import RunRecord
 from lockstep.pipeline.values.table import TableName
@@ -65,7 +65,7 @@ class Place:
 
     def equal(self, *tables: str) -> bool:
         names = [TableName(DATABASE, table) for table in tables]
-        report = verify(self.adapters.workplace("shop", Unwatched()), names)
+        report = verify(self.adapters.workplace("shop", SilentProgress()), names)
         return all(one.equal for one in report.tables)
 
     def click(self, *tables: str) -> bool:
@@ -121,13 +121,13 @@ def test_awkward_names(place: Place, mysql: MySqlStand) -> None:
     assert len(place.tables()) == len(AWKWARD)
     record = place.run()
     assert (record.error, record.defect) == (None, None)
-    assert record.acknowledged is not None
+    assert record.acknowledge_report is not None
     assert place.tables() == set()
     assert place.equal(*AWKWARD)
 
 
 def _only_capture(place: Place) -> None:
     """A capture by itself, as if the run had ended there."""
-    work = place.adapters.workplace("shop", Unwatched())
+    work = place.adapters.workplace("shop", SilentProgress())
     with work.ledger.lock("shop", "a test", None) as lease:
         assert capture(work, lease).batch is not None

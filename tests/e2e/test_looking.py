@@ -9,7 +9,7 @@ import psycopg2
 import pytest
 
 from lockstep.pipeline.run.capture import capture
-from lockstep.pipeline.run.context import Unwatched, Workplace
+from lockstep.pipeline.run.context import SilentProgress, Workplace
 from lockstep.pipeline.run.status.plan import make_plan
 from lockstep.pipeline.run.status.status import standing_of
 from lockstep.resources.adapters import Adapters
@@ -138,7 +138,7 @@ def test_looking_changes_no_row_and_no_file(
     settings = load_settings(project.config)
 
     def work(adapters: Adapters) -> Workplace:
-        return adapters.workplace("shop", Unwatched())
+        return adapters.workplace("shop", SilentProgress())
 
     with (
         Adapters(settings, on_warning=print) as adapters,

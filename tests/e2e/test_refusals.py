@@ -14,7 +14,7 @@ import pytest
 from demo.mysql_search import MySql, cache_folder
 from demo.mysqld import mysql_server
 from lockstep.pipeline.values.errors import SetupIncomplete
-from lockstep.resources.postgres.embedded import account_of, programs, reachable
+from lockstep.resources.postgres.embedded import account_of, executable_programs, programs_folder
 from tests.e2e.conftest import Follow
 from tests.e2e.project import Project, head, place_of, without_java
 from tests.e2e.warm import WarmProcess
@@ -229,8 +229,8 @@ def test_every_command_refuses_it_before_anything_is_locked(follow: Follow) -> N
     """`check` and a run name the pooler and the cure, and leave nothing behind. (Each mode of it:
     `tests/ledger/test_poolers.py`.)"""
     project = follow(start="earliest", first=True)
-    found = programs()
-    with debian_server(reachable(account_of(found / "none"), found)) as server:
+    found = programs_folder()
+    with debian_server(executable_programs(account_of(found / "none"), found)) as server:
         try:
             with pgbouncer(cache_folder(os.environ), server, "transaction") as dsn:
                 refuse(project, dsn)

@@ -24,8 +24,8 @@ from tests.fix_mysql import MySqlStand
 from tests.mysql.logged import head
 from tests.mysql.reading import server
 from tests.outside import (
+    SilentProgress,
     StepProgress,
-    Unwatched,
     Workplace,
     acknowledge,
     capture,
@@ -156,7 +156,7 @@ class Moment:
         )
 
 
-class _Watch(Unwatched):
+class _Watch(SilentProgress):
     """Keeps both sides whenever a table was merged."""
 
     def __init__(self, history: History) -> None:

@@ -13,7 +13,7 @@ import pytest
 from lockstep.pipeline.ports.consumers import Consumers
 from lockstep.pipeline.ports.ledger import Ledger
 from lockstep.pipeline.values.decisions import Lease
-from lockstep.resources.postgres.embedded import account_of, programs, reachable
+from lockstep.resources.postgres.embedded import account_of, executable_programs, programs_folder
 from tests.ledger.consuming import NAME, acknowledged
 from tests.ledger.made import ORDERS, STOCK
 from tests.ledger.servers import (
@@ -29,18 +29,18 @@ _SOURCES = count(1)
 
 @pytest.fixture(scope="session")
 def server_dsn() -> Iterator[str]:
-    programs = debian_programs()
-    if programs is None:
+    programs_folder = debian_programs()
+    if programs_folder is None:
         pytest.skip("no Postgres of Debian's packages on this machine")
-    with debian_server(programs) as dsn:
+    with debian_server(programs_folder) as dsn:
         yield dsn
 
 
 @pytest.fixture(scope="session")
 def tcp_dsn() -> Iterator[str]:
     """A server over TCP of the embedded programs: on every machine."""
-    found = programs()
-    with debian_server(reachable(account_of(found / "none"), found)) as dsn:
+    found = programs_folder()
+    with debian_server(executable_programs(account_of(found / "none"), found)) as dsn:
         yield dsn
 
 

@@ -56,7 +56,7 @@ def _connected(dsn: str) -> Connection:
 def _rows(ledger: Ledger, source: str) -> list[object]:
     """All that the database has of a source but who held it and what was said of it."""
     assert isinstance(ledger, PostgresLedger)
-    with _connected(ledger._session.target.dsn).cursor() as cursor:
+    with _connected(ledger._session.address.dsn).cursor() as cursor:
         cursor.execute("execute books (%s)", [source])
         return list(cursor.fetchall())
 

@@ -17,7 +17,7 @@ from lockstep.pipeline.ports.ledger import Ledger
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.errors import LedgerRefused
 from lockstep.resources.postgres import refusals
-from lockstep.resources.postgres.connection import LedgerAddress, translated
+from lockstep.resources.postgres.connection import LedgerAddress, translate_errors
 from lockstep.resources.postgres.ledger import open_ledger
 from lockstep.resources.postgres.session import queries
 from tests.ledger.made import (
@@ -212,7 +212,10 @@ def test_a_refusal_tells_the_triggers_words_and_no_values(scene: Scene) -> None:
         ("writes_stay", ": rows of writes are never changed or deleted (writes_stay)."),
         ("overrides_reasoned", ": (overrides_reasoned)."),
     ):
-        with pytest.raises(LedgerRefused) as refused, translated(LedgerAddress("", "a server")):
+        with (
+            pytest.raises(LedgerRefused) as refused,
+            translate_errors(LedgerAddress("", "a server")),
+        ):
             scene.cursor.execute(dict(ATTEMPTS)[rule], scene.names)
         scene.cursor.connection.rollback()
         assert refused.value.message == f"The ledger refused a step{complaint}"

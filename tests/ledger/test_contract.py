@@ -20,7 +20,7 @@ from lockstep.pipeline.values.errors import Need
 from lockstep.pipeline.values.intent import VersionSetEntry
 from lockstep.pipeline.values.position import ServerProcess
 from lockstep.pipeline.values.segment import SegmentFile, SystemTable, SystemTableSegment
-from lockstep.resources.postgres.session import Step
+from lockstep.resources.postgres.session import Transaction
 from tests.ledger.made import (
     ANCHOR,
     MOMENT,
@@ -96,8 +96,10 @@ def test_files_belong_to_their_rows_however_postgres_numbers_them(
     ledger: Ledger, lease: Lease, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It promises no order for the rows of an INSERT."""
-    insert = Step.insert
-    monkeypatch.setattr(Step, "insert", lambda step, name, rows: insert(step, name, rows[::-1]))
+    insert = Transaction.insert
+    monkeypatch.setattr(
+        Transaction, "insert", lambda self, name, rows: insert(self, name, rows[::-1])
+    )
     batch = begun(ledger, lease)
     made = record(batch, STOCK, ORDERS, first=True)
     parts = tuple(

@@ -265,11 +265,13 @@ def test_no_folder_is_opened_for_the_account_of_the_server(
     above.mkdir(mode=0o700)
     shutil.copytree(made, project)
     if installed == "for root alone":
-        programs = embedded.programs()
+        programs = embedded.programs_folder()
         shutil.copytree(programs.parent, above / "installed")
-        monkeypatch.setattr(embedded, "programs", lambda: above / "installed" / "bin")
-        monkeypatch.setattr(embedded, "_COPIES", Path(tempfile.mkdtemp(prefix="lockstep-copies-")))
-        embedded._COPIES.chmod(0o755)
+        monkeypatch.setattr(embedded, "programs_folder", lambda: above / "installed" / "bin")
+        monkeypatch.setattr(
+            embedded, "_COPIES_FOLDER", Path(tempfile.mkdtemp(prefix="lockstep-copies-"))
+        )
+        embedded._COPIES_FOLDER.chmod(0o755)
     folders = [above, project, *above.parents]
     modes = [folder.stat().st_mode for folder in folders]
     with open_ledger("embedded", project) as ledger:
@@ -277,7 +279,7 @@ def test_no_folder_is_opened_for_the_account_of_the_server(
         assert Path(f"/proc/{postmaster(project)}").stat().st_uid != 0
     assert [folder.stat().st_mode for folder in folders] == modes
     if installed == "for root alone":
-        shutil.rmtree(embedded._COPIES)
+        shutil.rmtree(embedded._COPIES_FOLDER)
 
 
 def test_a_server_of_a_killed_test_that_does_not_start_is_removed(

@@ -24,7 +24,7 @@ from lockstep.pipeline.ports.ledger import Ledger
 from lockstep.pipeline.ports.source import SourceServer
 from lockstep.pipeline.run.acknowledge import acknowledge
 from lockstep.pipeline.run.capture import capture
-from lockstep.pipeline.run.context import Progress, Unwatched, Workplace
+from lockstep.pipeline.run.context import Progress, SilentProgress, Workplace
 from lockstep.pipeline.run.merge import merge
 from lockstep.pipeline.run.run import RunRecord, RunSession
 from lockstep.pipeline.values.errors import LedgerUnavailable, LockstepError
@@ -207,7 +207,7 @@ class Shop:
             source=self.source,
             holder="test",
             run_id="run",
-            progress=Unwatched(),
+            progress=SilentProgress(),
             pause=self.follower.pauses.append,
             on_lease=lambda lease, before: None,
             record=RunRecord(self.source),

@@ -95,7 +95,7 @@ from dataclasses import replace
 from pathlib import Path
 from lockstep.resources.postgres import connection, leases
 from lockstep.resources.postgres.ledger import open_ledger
-from lockstep.resources.postgres.session import Step
+from lockstep.resources.postgres.session import Transaction
 from tests.ledger.made import DECISION
 
 leases.BEAT_SECONDS = 0.02
@@ -106,12 +106,12 @@ def wait():
     print("here", flush=True)
     sys.stdin.readline()
 
-def only(step, name, /, only=Step.only, **values):
+def only(transaction, name, /, only=Transaction.only, **values):
     if inside:
         wait()
-    return only(step, name, **values)
+    return only(transaction, name, **values)
 
-Step.only = only
+Transaction.only = only
 with open_ledger(dsn, Path()) as ledger, ledger.lock(source, "the holder", None) as lease:
     if not inside:
         wait()

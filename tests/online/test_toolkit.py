@@ -63,8 +63,8 @@ def test_statements_in_place_of_rows(toolkit: PerconaToolkit, mysql80: MySqlStan
         written = mysql.rows(f"select count(*) from {own}.checksums")[0][0]
         assert written > 0, summed
         assert mysql.rows(f"select count(*) from {own}.heartbeat") == [(1,)], beaten
-        assert report.passed > written
-        assert (report.stopped, report.quarantined) == (None, ())
+        assert report.passed_statements > written
+        assert (report.stop_error, report.quarantined) == (None, ())
         shop.require_followed()
 
 

@@ -17,7 +17,7 @@ def table() -> str:
 
 
 def _row(number: int, rule: ConsequenceRule) -> str:
-    cells = (str(number), f"`{rule.name}`", *rule.words)
+    cells = (str(number), f"`{rule.name}`", *rule.documentation)
     return row(cells)
 
 

@@ -16,7 +16,7 @@ from lockstep.pipeline.catalog import CatalogEntry, Entry, EntryName, place
 from lockstep.pipeline.model.table_state import TableCondition, TableState
 from lockstep.pipeline.ports.catalog import Registry
 from lockstep.pipeline.run.catalog import CatalogReport, CatalogStep, differences, register
-from lockstep.pipeline.run.context import Unwatched, Workplace
+from lockstep.pipeline.run.context import SilentProgress, Workplace
 from lockstep.pipeline.schema.history import SchemaStatement
 from lockstep.pipeline.values.errors import CatalogRefused, CatalogUnavailable
 from lockstep.pipeline.values.mirror_names import Into, MirrorNames
@@ -134,7 +134,7 @@ class Source:
     def work(self) -> Workplace:
         """What registering reads of a workplace."""
         parts: dict[str, Any] = dict.fromkeys(("source", "server", "mirrors"), self)
-        parts |= {"ledger": self.ledger, "progress": Unwatched()}
+        parts |= {"ledger": self.ledger, "progress": SilentProgress()}
         return cast("Workplace", type("Work", (), parts))
 
     name = SOURCE

@@ -14,7 +14,7 @@ from lockstep.pipeline.mirror.system_tables import system_table_app_id, system_t
 from lockstep.pipeline.model.batch import Batch, BatchState, CaptureRecord
 from lockstep.pipeline.model.table_state import OrderKind
 from lockstep.pipeline.ports.ledger import content_of
-from lockstep.pipeline.run.context import Unwatched, Workplace
+from lockstep.pipeline.run.context import SilentProgress, Workplace
 from lockstep.pipeline.run.repair import repair
 from lockstep.pipeline.source_plan import SourcePlan
 from lockstep.pipeline.values.decisions import Lease
@@ -65,7 +65,7 @@ class Stand:
             changelog=MemoryChangelog(self.lake),
             mirrors=MemoryMirrors(self.lake),
             claims=MemoryClaims(self.lake),
-            progress=Unwatched(),
+            progress=SilentProgress(),
             clock=lambda: datetime.now(UTC),
         )
 

@@ -26,9 +26,9 @@ from lockstep.pipeline.status.facts import (
     headroom,
     lag,
     log_distance,
-    looked,
+    log_end_reached_at,
     overlaps,
-    why_not_by_gtid,
+    reason_not_by_gtid,
 )
 from lockstep.pipeline.status.verdict import State, verdict
 from lockstep.pipeline.values.decisions import Attempt, AttemptOutcome, Continuity, LeaseView
@@ -103,10 +103,10 @@ def standing(**changes: Any) -> Standing:
 
 REWRITTEN = decide_start(question_of(facts(executed=READ), cursor(read=READ), DIFFERENT))
 LEASE = LeaseView(5, "host-1, process 9", None, READ_AT, live=True, beat_at=NOW)
-FAILED = failures([failed(hint="make room")], [], waiting=True)
-STOPPED = failures([failed(0, Recovery.OPERATOR, "exclude")], [], waiting=False)
-UNSET_UP = failures([failed(0, Recovery.CONFIGURATION, "set it up")], [], waiting=False)
-REFUSED = failures([refused()], [], waiting=False)
+FAILED = failures([failed(hint="make room")], [], has_waiting_batches=True)
+STOPPED = failures([failed(0, Recovery.OPERATOR, "exclude")], [], has_waiting_batches=False)
+UNSET_UP = failures([failed(0, Recovery.CONFIGURATION, "set it up")], [], has_waiting_batches=False)
+REFUSED = failures([refused()], [], has_waiting_batches=False)
 QUARANTINED = StoppedTable(
     ORDERS, "its images are incomplete", "set it to FULL", "binlog.000003:400"
 )
@@ -137,9 +137,9 @@ UNSET = SecretMissing("SHOP_PASSWORD is not set", hint="set it")
         ({"failures": FAILED}, State.FAILED, ("it failed", "make room")),
         ({"failures": UNSET_UP}, State.REFUSED, ("it failed", "set it up")),
         ({"failures": REFUSED, "start": None}, State.REFUSED, ("it failed", "restore")),
-        ({"facts": None, "start": None, "trouble": AWAY}, State.UNREACHABLE, ("start it",)),
+        ({"facts": None, "start": None, "server_error": AWAY}, State.UNREACHABLE, ("start it",)),
         (
-            {"facts": None, "start": None, "trouble": AWAY, "failures": STOPPED},
+            {"facts": None, "start": None, "server_error": AWAY, "failures": STOPPED},
             State.REFUSED,
             ("it failed", "exclude"),
         ),
@@ -158,24 +158,28 @@ UNSET = SecretMissing("SHOP_PASSWORD is not set", hint="set it")
             State.AT_RISK,
             ("at the next rotation",),
         ),
-        ({"quarantined": (QUARANTINED,)}, State.QUARANTINED, ("shop.orders", "incomplete", "FULL")),
         (
-            {"quarantined": (replace(QUARANTINED, by=StoppedBy.PERSON),)},
+            {"stopped_tables": (QUARANTINED,)},
+            State.QUARANTINED,
+            ("shop.orders", "incomplete", "FULL"),
+        ),
+        (
+            {"stopped_tables": (replace(QUARANTINED, by=StoppedBy.PERSON),)},
             State.PAUSED,
             ("shop.orders is paused", "everything else goes on", "FULL"),
         ),
         (
-            {"quarantined": (replace(QUARANTINED, by=StoppedBy.RUN),)},
+            {"stopped_tables": (replace(QUARANTINED, by=StoppedBy.RUN),)},
             State.BEHIND,
             ("shop.orders comes back", "lockstep run"),
         ),
         (
-            {"quarantined": (QUARANTINED,), "ordered_back": frozenset({QUARANTINED.table})},
+            {"stopped_tables": (QUARANTINED,), "tables_to_resume": frozenset({QUARANTINED.table})},
             State.BEHIND,
             ("shop.orders comes back", "lockstep run"),
         ),
         (
-            {"waiting": (WaitingBatch(batch(), (ORDERS,)),)},
+            {"waiting_batches": (WaitingBatch(batch(), (ORDERS,)),)},
             State.BEHIND,
             ("batch 8", "waits for shop.orders", "lockstep run --source shop"),
         ),
@@ -187,12 +191,12 @@ UNSET = SecretMissing("SHOP_PASSWORD is not set", hint="set it")
         ),
         ({"gaps": (GAP,)}, State.GAP, ("a gap", "rows of shop.orders may be wrong", "verify")),
         (
-            {"partial": (Extent(ORDERS, at(3, 400)),)},
+            {"extents": (Extent(ORDERS, at(3, 400)),)},
             State.PARTIAL,
             ("shop.orders is partial: begins at binlog.000003:400", "verify shop.orders"),
         ),
         (
-            {"facts": None, "start": None, "trouble": UNSET},
+            {"facts": None, "start": None, "server_error": UNSET},
             State.CONFIGURATION,
             ("SHOP_PASSWORD", "set it"),
         ),
@@ -229,7 +233,9 @@ def test_a_start_that_was_refused_and_would_not_be_any_more_is_said_to_be() -> N
 
 def test_a_failure_without_a_hint_is_tried_again() -> None:
     """That is what there is to do."""
-    told = verdict(standing(failures=failures([failed()], [], waiting=False)), NOW, None)
+    told = verdict(
+        standing(failures=failures([failed()], [], has_waiting_batches=False)), NOW, None
+    )
     assert (told.state, told.hint) == (State.FAILED, "`lockstep run --source shop`")
 
 
@@ -261,8 +267,8 @@ def test_a_short_retention_is_no_alarm_by_itself() -> None:
         ({"lag": Lag(1200.0, 1, 1)}, 0),
         ({"lag": Lag(1501.0, 1, 1)}, 3),
         ({"captured": None, "acknowledged": None, "start": None}, 3),
-        ({"facts": None, "start": None, "trouble": AWAY}, 3),
-        ({"facts": None, "start": None, "trouble": UNSET}, 2),
+        ({"facts": None, "start": None, "server_error": AWAY}, 3),
+        ({"facts": None, "start": None, "server_error": UNSET}, 2),
         ({"start": REWRITTEN}, 5),
         ({"failures": STOPPED}, 5),
         ({"failures": FAILED}, 3),
@@ -270,11 +276,11 @@ def test_a_short_retention_is_no_alarm_by_itself() -> None:
         ({"failures": REFUSED}, 3),
         ({"failures": REFUSED, "start": None}, 5),
         ({"headroom": Headroom(True, timedelta(days=7), timedelta())}, 5),
-        ({"quarantined": (QUARANTINED,)}, 6),
-        ({"quarantined": (replace(QUARANTINED, by=StoppedBy.PERSON),)}, 6),
+        ({"stopped_tables": (QUARANTINED,)}, 6),
+        ({"stopped_tables": (replace(QUARANTINED, by=StoppedBy.PERSON),)}, 6),
         ({"gaps": (GAP,)}, 6),
-        ({"partial": (Extent(ORDERS, at(3, 400)),)}, 6),
-        ({"waiting": (WaitingBatch(batch(), (ORDERS,)),)}, 3),
+        ({"extents": (Extent(ORDERS, at(3, 400)),)}, 6),
+        ({"waiting_batches": (WaitingBatch(batch(), (ORDERS,)),)}, 3),
         ({"override": chosen("latest"), "start": None}, 3),
     ],
 )
@@ -377,11 +383,11 @@ def test_without_the_server_the_ledger_knows_the_seconds() -> None:
 def test_what_came_after_a_look_is_no_older_than_that() -> None:
     """A quiet source that is written to again is not as late as its last commit is old."""
     attempts = [failed(4), idle(-1), idle(-2, position().at), idle(-9, position().at)]
-    since = looked(attempts, position())
+    since = log_end_reached_at(attempts, position())
     assert since == READ_AT - timedelta(minutes=2)
     assert lag(None, position(), NOW, since).seconds == 180.0
-    assert looked([idle(-2, at(3, 900))], position()) is None
-    assert looked([idle(-2)], None) is None
+    assert log_end_reached_at([idle(-2, at(3, 900))], position()) is None
+    assert log_end_reached_at([idle(-2)], None) is None
     assert lag(None, replace(position(), committed_at=None), NOW).seconds is None
     assert lag(None, replace(position(), committed_at=None), NOW, since).seconds == 180.0
 
@@ -405,45 +411,51 @@ def test_a_file_lasts_from_its_last_write_on() -> None:
     """That is when the next file was made; the newest is not purged at all."""
     server = keeping(binlog_expire_logs_seconds="86400")
     oldest = READ_AT - timedelta(days=3)
-    room = headroom(server, position(3), ended=READ_AT - timedelta(hours=4), oldest=oldest)
+    room = headroom(
+        server, position(3), next_file_at=READ_AT - timedelta(hours=4), oldest_file_at=oldest
+    )
     assert room == Headroom(False, timedelta(days=1), timedelta(hours=20), 1000.0)
-    room = headroom(server, position(3), ended=READ_AT - timedelta(days=2), oldest=None)
+    room = headroom(
+        server, position(3), next_file_at=READ_AT - timedelta(days=2), oldest_file_at=None
+    )
     assert room is not None
     assert room.remaining == timedelta()
-    newest = headroom(server, position(4), ended=None, oldest=None)
+    newest = headroom(server, position(4), next_file_at=None, oldest_file_at=None)
     assert newest is not None
     assert newest.remaining == timedelta(days=1)
 
 
 def test_a_file_that_is_not_listed_is_gone() -> None:
     """Another server's files say nothing of it."""
-    room = headroom(keeping(), position(1), ended=None, oldest=None)
+    room = headroom(keeping(), position(1), next_file_at=None, oldest_file_at=None)
     assert room is not None
-    assert room.gone
-    assert headroom(keeping(), position(uuid=B), ended=None, oldest=None) is None
+    assert room.is_purged
+    assert headroom(keeping(), position(uuid=B), next_file_at=None, oldest_file_at=None) is None
 
 
 def test_why_a_failover_would_be_refused() -> None:
     """Nothing to go by, or not to be trusted, or switched off now."""
-    assert why_not_by_gtid(cursor(read=READ), facts()) is None
-    assert "had a GTID" in str(why_not_by_gtid(cursor(), facts()))
+    assert reason_not_by_gtid(cursor(read=READ), facts()) is None
+    assert "had a GTID" in str(reason_not_by_gtid(cursor(), facts()))
     lapsed = replace(cursor(read=READ, by_gtid=False), lapsed=True)
-    assert "since GTIDs were first seen" in str(why_not_by_gtid(lapsed, None))
-    assert "gtid_mode" in str(why_not_by_gtid(cursor(read=READ, by_gtid=False), None))
-    assert "gtid_mode is OFF" in str(why_not_by_gtid(cursor(read=READ), facts(mode="OFF")))
+    assert "since GTIDs were first seen" in str(reason_not_by_gtid(lapsed, None))
+    assert "gtid_mode" in str(reason_not_by_gtid(cursor(read=READ, by_gtid=False), None))
+    assert "gtid_mode is OFF" in str(reason_not_by_gtid(cursor(read=READ), facts(mode="OFF")))
 
 
 def test_failures_are_counted_since_a_run_went_through() -> None:
     """An acknowledged batch went through, and an idle run behind which nothing waits."""
     newest = [failed(9), refused(7), failed(2)]
     done = [batch(done=READ_AT + timedelta(minutes=6))]
-    found = failures(newest, done, waiting=False)
+    found = failures(newest, done, has_waiting_batches=False)
     assert found == Failures(2, READ_AT + timedelta(minutes=7), newest[0])
     quiet = [*newest[:1], idle(8), *newest[1:]]
-    assert failures(quiet, done, waiting=False) == Failures(1, newest[0].ended_at, newest[0])
-    assert failures(quiet, done, waiting=True) == found
-    assert failures(newest[2:], done, waiting=False) is None
-    assert failures([], [], waiting=False) is None
+    assert failures(quiet, done, has_waiting_batches=False) == Failures(
+        1, newest[0].ended_at, newest[0]
+    )
+    assert failures(quiet, done, has_waiting_batches=True) == found
+    assert failures(newest[2:], done, has_waiting_batches=False) is None
+    assert failures([], [], has_waiting_batches=False) is None
 
 
 def test_an_overlap_names_the_batch_that_has_rows_again() -> None:

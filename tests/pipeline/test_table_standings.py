@@ -44,7 +44,7 @@ def test_the_worst_is_told(
     only where nothing does; and whatever is the matter has a cure."""
     found = table_standings(
         {TABLE: STATES[health]},
-        partial=[EXTENT] if part else [],
+        extents=[EXTENT] if part else [],
         gaps=[GAP] if gap else [],
         proofs=[PROOF] if differs else [],
         uncleared_values=[CLEAR] if clear else [],

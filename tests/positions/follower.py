@@ -17,7 +17,7 @@ from lockstep.pipeline.model.table_state import Extent, OrderKind, Supplier, Tab
 from lockstep.pipeline.ports.source import SourceServer
 from lockstep.pipeline.run.acknowledge import acknowledge
 from lockstep.pipeline.run.capture import capture
-from lockstep.pipeline.run.context import Unwatched, Workplace
+from lockstep.pipeline.run.context import SilentProgress, Workplace
 from lockstep.pipeline.run.merge import merge
 from lockstep.pipeline.run.reports import CaptureReport
 from lockstep.pipeline.run.status.reloads import Reload, give_reload, plan_reload
@@ -46,7 +46,7 @@ KeptLedger: TypeAlias = Content
 """A copy of a ledger, to be put back."""
 
 
-class Noted(Unwatched):
+class Noted(SilentProgress):
     """Progress of which only the sentences are kept."""
 
     def __init__(self, notes: list[str]) -> None:

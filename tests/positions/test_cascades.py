@@ -280,7 +280,7 @@ def _chunks_that_were_read_before(shop: Shop) -> Iterator[None]:
     by_rows = Pace(1e-9, least=1, first=1, most=1)
     follower.snapshot = SnapshotPlan(seconds=1e-9, connections=1, pace=by_rows)
     yield
-    (loading,) = shop.reports[-1].loading
+    (loading,) = shop.reports[-1].unfinished_loads
     assert loading.rows == 1
     shop.do("delete from middle where id = 1", "insert into kept values (5, 2, 'b')")
     yield

@@ -465,7 +465,7 @@ def a_table_that_stops_again_goes_on_from_there(shop: Shop) -> Iterator[None]:
 def _followed_today(shop: Shop) -> Iterator[None]:
     def earlier(text: str, context: StatementContext) -> object:
         if "add column followed_today" in text:
-            return NotUnderstood("not this one", may_touch=(shop.table("a"),))
+            return NotUnderstood("not this one", possible_tables=(shop.table("a"),))
         return read_change(text, context)
 
     with pytest.MonkeyPatch.context() as patch:

@@ -424,7 +424,7 @@ def test_whatever_is_done_with_a_mirror_that_moved(mysql: MySqlStand, database: 
     clock.now += timedelta(minutes=2)
     work = follower.work()
     status = standing_of(SOURCE, work.source.patterns, follower.ledger, work, clock.now)
-    assert status.former == (f"{SOURCE}/{own}",)
+    assert status.former_folders == (f"{SOURCE}/{own}",)
     assert former() == {own: None}
     assert former() == {}
     assert f"{SOURCE}/{own}" not in follower.lake.tables

@@ -151,7 +151,7 @@ def test_reading_waits_for_what_is_more_urgent(shop: Shop, monkeypatch: pytest.M
         report = shop.run()
     assert len(read(shop)) == 2 + 3
     assert f"the server purged its log up to {start}" in follower.notes[-1]
-    assert {one.table.name for one in report.loading} == {"a", "b"}
+    assert {one.table.name for one in report.unfinished_loads} == {"a", "b"}
     shop.run()
     for table in "ab":
         shop.require_whole(table, rereads=1)

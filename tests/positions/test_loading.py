@@ -97,7 +97,11 @@ def require_all(shop: Shop) -> None:
 def test_a_first_run_reads_what_the_log_lacks(shop: Shop) -> None:
     """A table that the log makes is not read from the source."""
     report = shop.run()
-    assert (report.rule, report.loading, report.quarantined) == ("configured-snapshot", (), ())
+    assert (report.rule, report.unfinished_loads, report.quarantined) == (
+        "configured-snapshot",
+        (),
+        (),
+    )
     require_all(shop)
     shop.do(
         "update a set v = -1 where id < 10",
@@ -120,7 +124,7 @@ def test_tables_that_join_later_are_read_too(shop: Shop) -> None:
     shop.run()
     shop.do("update a set v = 3 where id < 7", "insert into b values (2, 2)")
     shop.follower.tables = [f"{shop.name}.*"]
-    while shop.run().loading or unread(shop):
+    while shop.run().unfinished_loads or unread(shop):
         shop.do("insert into keyless values (3, 3)", "delete from a where id = 9")
     require_all(shop)
 
@@ -139,7 +143,7 @@ def test_chunk_by_chunk_over_several_runs(shop: Shop, piecemeal: Callable[[int],
             f"insert into b values ({number + 2}, 0)",
         )
         seen.append(loading(shop))
-        if not report.loading:
+        if not report.unfinished_loads:
             break
     assert seen[0] >= {"a"}
     assert seen[-1] == set()
@@ -358,7 +362,7 @@ def test_while_four_write(shop: Shop, piecemeal: Callable[[int], None], seed: in
     with four_write(shop, random, _statement):
         for _ in range(60):
             piecemeal(6)
-            if not shop.run().loading:
+            if not shop.run().unfinished_loads:
                 break
     piecemeal(1000)
     shop.run()
@@ -392,7 +396,7 @@ def test_five_thousand_tables(mysql: MySqlStand, database: str) -> None:
     mysql.execute("flush binary logs")
     follower = Follower(server(mysql), [f"{database}.*"], start="snapshot")
     follower.snapshot = SnapshotPlan(seconds=1e9)
-    assert len(follower.run().loaded) == len(names)
+    assert len(follower.run().finished_loads) == len(names)
     mysql.execute(f"update {database}.{names[-1]} set v = 2")
     follower.run()
     states = follower.ledger.table_states(SOURCE).values()

@@ -64,7 +64,7 @@ def test_a_source_in_step(
     assert isinstance(found.start, Start)
     assert found.start.rule is StartRule.RESUME_SAME_SERVER
     assert found.headroom is not None
-    assert found.headroom.remaining == found.headroom.kept == kept_a_week
+    assert found.headroom.remaining == found.headroom.retention == kept_a_week
     mysql.execute("flush binary logs", f"insert into {database}.t values (2)")
     found = standing(follower)
     assert found.lag.transactions == 1
@@ -87,7 +87,7 @@ def test_what_waits_is_named(mysql: MySqlStand, database: str, follower: Followe
     follower.capture()
     found = standing(follower)
     assert state(found) is State.BEHIND
-    (one,) = found.waiting
+    (one,) = found.waiting_batches
     assert [str(table) for table in one.tables] == [f"{database}.t"]
 
 
@@ -108,4 +108,4 @@ def test_a_refusal_is_foreseen_before_any_run(
     assert "no longer on the server" in told.sentence
     assert "start-at" in told.hint
     assert found.headroom is not None
-    assert found.headroom.gone
+    assert found.headroom.is_purged

@@ -11,7 +11,7 @@ import pytest
 
 from lockstep.pipeline.model.table_state import TableEventKind
 from lockstep.pipeline.run.proof.verify_rows import verify
-from lockstep.pipeline.run.reports import Refreshed
+from lockstep.pipeline.run.reports import RereadCounts
 from lockstep.pipeline.snapshot.condition import read_condition
 from lockstep.pipeline.source_plan import RereadRows
 from lockstep.pipeline.values.errors import ConditionRefused, RowsNotRead
@@ -41,13 +41,13 @@ def shop(mysql: MySqlStand, database: str) -> Shop:
     return shop
 
 
-def refresh(shop: Shop, condition: str, table: str = "a") -> Refreshed:
+def refresh(shop: Shop, condition: str, table: str = "a") -> RereadCounts:
     """What `lockstep reload --where` does, behind an ordinary run."""
     work = shop.follower.work()
     order = RereadRows(shop.table(table), read_condition(condition), "ann", "because")
     report = shop.follower.steps(replace(work, source=replace(work.source, part=order)))
-    assert report.refreshed is not None
-    return report.refreshed
+    assert report.reread_counts is not None
+    return report.reread_counts
 
 
 def secretly(shop: Shop, *statements: str) -> None:
@@ -71,7 +71,7 @@ def test_what_the_log_never_told_is_healed(shop: Shop) -> None:
         "insert into a values (-4, 4, 'x')",
     )
     found = refresh(shop, "id <= 10 or id = 700")
-    assert found == Refreshed(shop.table("a"), read=11, gone=2, left=0)
+    assert found == RereadCounts(shop.table("a"), read=11, gone=2, left=0)
     require_equal(shop)
     assert verify(shop.follower.work()).equal
     derived = [one for one in shop.images("a") if one["_derived"]]
@@ -105,7 +105,7 @@ def test_only_rows_that_the_condition_may_hold_for_are_looked_up(shop: Shop) -> 
     shop.do(f"insert into a values {values}")
     shop.run()
     secretly(shop, "update a set v = 1 where v = 0", "delete from a where id = 2500")
-    assert refresh(shop, "v = 0") == Refreshed(shop.table("a"), read=0, gone=1, left=0)
+    assert refresh(shop, "v = 0") == RereadCounts(shop.table("a"), read=0, gone=1, left=0)
     shown = {row["id"] for row in shop.follower.mirror(f"{shop.name}.a")}
     assert shown == {id_ for (id_,) in shop.stand.rows("select id from a", shop.name)}
     for condition, (ids, gone) in BOUNDED.items():

@@ -67,5 +67,5 @@ def test_memory_tables_are_emptied(
         assert stand.head() > before
         stand.execute("insert into app.kept values (1)")
         report = follower.run()
-        assert (report.stopped, report.quarantined) == (None, ())
+        assert (report.stop_error, report.quarantined) == (None, ())
         assert [row["id"] for row in follower.mirror("app.kept")] == [1]

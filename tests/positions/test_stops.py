@@ -38,7 +38,7 @@ def test_all_before_the_place_is_captured(shop: Shop) -> None:
     behind = shop.head()
     shop.put(3)
     report = shop.follower.run()
-    first = report.stopped
+    first = report.stop_error
     assert isinstance(first, LogStops)
     assert (shop.keys(), str(report.end.at)) == ([1], before)
     acknowledged = shop.follower.acknowledged()
@@ -51,7 +51,7 @@ def test_all_before_the_place_is_captured(shop: Shop) -> None:
         assert batches == [one.id for one in shop.follower.batches(limit=9) if one.end]
     assert f"start-at {behind}" in first.hint
     shop.follower.choose(behind)
-    assert shop.follower.run().stopped is None
+    assert shop.follower.run().stop_error is None
     assert shop.keys() == [1, 3]
 
 
@@ -68,7 +68,7 @@ def test_a_run_that_dies_before_the_end_has_nothing_to_remember(shop: Shop, step
         capture(work, lease)
         if steps > 1:
             merge(work, lease)
-    assert follower.run().stopped is not None
+    assert follower.run().stop_error is not None
     assert shop.keys() == [1]
     acknowledged = follower.ledger.cursors(SOURCE).acknowledged
     assert acknowledged is not None and str(acknowledged.position.at) == before

@@ -27,7 +27,7 @@ def followed_by_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     def fewer(text: str, context: StatementContext) -> object:
         if NEVER_FOLLOWED in text:
             may_touch = (TableName(context.database or "", "a"),)
-            return NotUnderstood("not this one", may_touch=may_touch)
+            return NotUnderstood("not this one", possible_tables=may_touch)
         return read_change(text, context)
 
     for module in (

@@ -14,7 +14,7 @@ from lockstep.pipeline.ports.consumers import Consumers
 from lockstep.pipeline.ports.ledger import Ledger
 from lockstep.pipeline.ports.source import BinlogDump, Received, ServerFacts, SourceServer
 from lockstep.pipeline.run.capture import capture
-from lockstep.pipeline.run.context import Progress, Unwatched, Workplace
+from lockstep.pipeline.run.context import Progress, SilentProgress, Workplace
 from lockstep.pipeline.run.run import RunRecord, RunSession
 from lockstep.pipeline.values.errors import StreamEndedEarly, TransactionsMissing
 from lockstep.pipeline.values.position import Coordinates
@@ -114,7 +114,7 @@ def session(follower: Follower) -> RunSession:
         source=SOURCE,
         holder="test",
         run_id="run",
-        progress=Unwatched(),
+        progress=SilentProgress(),
         pause=follower.pauses.append,
         on_lease=lambda lease, before: None,
         record=RunRecord(SOURCE),

@@ -24,7 +24,7 @@ from lockstep.pipeline.binlog.rows.table_map import (
 from lockstep.pipeline.binlog.stream.control import LogWriter
 from lockstep.pipeline.run.dump.image_decoder import disagreements, logs_hidden, without
 from lockstep.pipeline.run.dump.structure_proof import changed_meaning
-from lockstep.pipeline.schema.compare import aligned, differences
+from lockstep.pipeline.schema.compare import differences, with_unlogged_properties
 from lockstep.pipeline.schema.context import ServerDialect
 from lockstep.pipeline.schema.effects import Effect, NotFollowed, UnknownTable
 from lockstep.pipeline.schema.evolve import evolve, forget
@@ -255,7 +255,9 @@ def _compare_table(
         return
     if not there.columns:
         return  # MySQL 5.7 shows none of a MERGE table whose members do not fit.
-    for difference in differences(comparable(here), aligned(comparable(there), here)):
+    for difference in differences(
+        comparable(here), with_unlogged_properties(comparable(there), here)
+    ):
         yield f"{name}: {difference}"
     for difference in changed_meaning(here, there):
         yield f"{name}: rows are said to mean something else: {difference}"

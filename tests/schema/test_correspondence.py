@@ -6,10 +6,10 @@ import pytest
 
 from lockstep.pipeline.schema.context import StatementContext
 from lockstep.pipeline.schema.table_effects import (
-    columns_from,
+    match_columns,
     may_rename_columns,
-    why_renames_refused,
-    why_unclear,
+    reason_renames_refused,
+    reason_unclear,
 )
 from tests.schema.schemas_made import table
 
@@ -39,8 +39,8 @@ def test_a_column_is_what_a_person_says_or_what_its_name_says(
     columns: str, renames: str, origins: tuple[str | None, ...]
 ) -> None:
     given = table(f"create table t ({columns})")
-    assert columns_from(BEFORE, given, said(renames)) == origins
-    assert why_renames_refused(BEFORE, given, said(renames)) is None
+    assert match_columns(BEFORE, given, said(renames)) == origins
+    assert reason_renames_refused(BEFORE, given, said(renames)) is None
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_a_column_is_what_a_person_says_or_what_its_name_says(
     ],
 )
 def test_what_cannot_be_is_refused_in_a_sentence(columns: str, renames: str, why: str) -> None:
-    found = why_renames_refused(BEFORE, table(f"create table t ({columns})"), said(renames))
+    found = reason_renames_refused(BEFORE, table(f"create table t ({columns})"), said(renames))
     assert found is not None
     assert why in found
 
@@ -80,7 +80,7 @@ def test_what_cannot_be_is_refused_in_a_sentence(columns: str, renames: str, why
 )
 def test_rows_go_on_where_all_is_told(columns: str, renames: str, renaming: bool) -> None:
     given = table(f"create table t ({columns})")
-    assert why_unclear(BEFORE, given, said(renames), renaming=renaming) is None
+    assert reason_unclear(BEFORE, given, said(renames), may_rename=renaming) is None
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_rows_are_read_where_something_is_not_told(
 ) -> None:
     """Names, and whatever the rules of statements have a table read for."""
     given = table(f"create table t ({columns})")
-    found = why_unclear(BEFORE, given, said(renames), renaming=renaming)
+    found = reason_unclear(BEFORE, given, said(renames), may_rename=renaming)
     assert found is not None
     assert why in found
 

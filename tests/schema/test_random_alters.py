@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from pymysql.cursors import Cursor
 
-from lockstep.pipeline.schema.compare import aligned, differences
+from lockstep.pipeline.schema.compare import differences, with_unlogged_properties
 from lockstep.pipeline.schema.context import StatementContext, read_context
 from lockstep.pipeline.schema.effects import Changed, NotFollowed, Renamed
 from lockstep.pipeline.schema.evolve import Evolved, evolve
@@ -132,7 +132,7 @@ def _otherwise(
     ours = done.schema.table(theirs.name)
     if ours is None:
         return [f"{theirs.name} is not there"]
-    found = list(differences(comparable(ours), aligned(comparable(theirs), ours)))
+    found = list(differences(comparable(ours), with_unlogged_properties(comparable(theirs), ours)))
     names = ", ".join(f"cast(`{column.name}` as char)" for column in theirs.columns)
     cursor.execute(f"select {names} from `{theirs.name.name}`")
     values = cursor.fetchone()

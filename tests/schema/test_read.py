@@ -119,7 +119,7 @@ def test_it_may_touch_any_table(text: str) -> None:
     """What is on no list, and what cannot be read to its end."""
     found = read_change(text, MYSQL)
     assert isinstance(found, NotUnderstood)
-    assert found.may_touch is None
+    assert found.possible_tables is None
 
 
 def names(value: object) -> Iterator[TableName]:
@@ -154,7 +154,7 @@ def test_what_is_not_understood(text: str, may_touch: tuple[TableName, ...]) -> 
     """The tables it may touch are named where it touches no others."""
     found = read_change(text, MYSQL)
     assert isinstance(found, NotUnderstood)
-    assert may_touch == found.may_touch
+    assert may_touch == found.possible_tables
 
 
 @pytest.mark.parametrize(
@@ -171,7 +171,7 @@ def test_other_grammars(text: str, may_touch: tuple[TableName, ...]) -> None:
     """Under sql_mode=ORACLE MariaDB's types have other names: no column is read, and all that
     defines none is."""
     found = read_change(text, replace(MARIADB, sql_mode=1 << 9 | 1 << 2))
-    assert (found.may_touch if isinstance(found, NotUnderstood) else ()) == may_touch
+    assert (found.possible_tables if isinstance(found, NotUnderstood) else ()) == may_touch
 
 
 _WORDS = (
@@ -226,7 +226,7 @@ def test_set_statement_sql_mode(text: str, may_touch: tuple[TableName, ...] | No
     may mean something else is not followed."""
     found = read_change(f"set statement sql_mode='ANSI_QUOTES' for {text}", MARIADB)
     assert isinstance(found, NotUnderstood)
-    assert may_touch == found.may_touch
+    assert may_touch == found.possible_tables
 
 
 def test_set_statement_engine() -> None:
@@ -265,7 +265,7 @@ def test_a_temporary_table_may_be_meant(text: str) -> None:
     assert isinstance(read_change(text, MYSQL), tuple)
     found = read_change(text, replace(MYSQL, thread_specific=True))
     assert isinstance(found, NotUnderstood)
-    assert named("t") in (found.may_touch or ())
+    assert named("t") in (found.possible_tables or ())
 
 
 def test_a_server_says_what_it_drops() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lockstep.pipeline.schema.model import ColumnSchema
-from lockstep.pipeline.schema.table_effects import why_values_change
+from lockstep.pipeline.schema.table_effects import reason_column_values_change
 from tests.schema.schemas_made import table
 
 KEPT = """
@@ -73,15 +73,15 @@ def pair(line: str) -> tuple[ColumnSchema, ColumnSchema]:
 @pytest.mark.parametrize("line", KEPT.strip().splitlines())
 def test_values_stay(line: str) -> None:
     """Nothing but the definition changes."""
-    assert why_values_change(*pair(line), strict=True) is None
+    assert reason_column_values_change(*pair(line), strict=True) is None
 
 
 @pytest.mark.parametrize("line", CHANGED.strip().splitlines())
 def test_values_may_change(line: str) -> None:
     """In doubt they have, and a sentence says why."""
-    assert why_values_change(*pair(line), strict=True)
+    assert reason_column_values_change(*pair(line), strict=True)
 
 
 def test_not_null_depends_on_the_session() -> None:
     """A session that is not strict makes a value of NULL."""
-    assert why_values_change(*pair("int -> int not null"), strict=False)
+    assert reason_column_values_change(*pair("int -> int not null"), strict=False)

@@ -23,7 +23,7 @@ from lockstep.pipeline.run.merge import merge
 from lockstep.pipeline.run.rebuild import origin_at
 from lockstep.pipeline.run.recovery.recover import recover, undone_run
 from lockstep.pipeline.run.replay.replay import replay
-from lockstep.pipeline.run.reshaping import still_in_plaintext
+from lockstep.pipeline.run.reshaping import plaintext_sentence
 from lockstep.pipeline.schema.history import Hash
 from lockstep.pipeline.shape.hashes import PrivacyKey
 from lockstep.pipeline.shape.shape import ShapeRules
@@ -380,14 +380,14 @@ def test_rows_that_a_policy_keeps_go_too(mysql: MySqlStand) -> None:
         cleared.follower.run()
         cleared.hide()
         assert "its mirror kept" in (
-            still_in_plaintext(cleared.follower.work(), cleared.table) or ""
+            plaintext_sentence(cleared.follower.work(), cleared.table) or ""
         )
         cleared.hide(replace(HIDING, keep_clear="the lawyers look at it"))
         cleared.follower.run()
         assert f"{WORD}1" in str(cleared.follower.mirror(f"{name}.c"))
         cleared.hide()
         assert "its mirror kept" in (
-            still_in_plaintext(cleared.follower.work(), cleared.table) or ""
+            plaintext_sentence(cleared.follower.work(), cleared.table) or ""
         )
         cleared.follower.run()
         assert len(cleared.clear()) == 2

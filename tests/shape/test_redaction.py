@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lockstep.pipeline.schema.context import StatementContext
-from lockstep.pipeline.shape.redaction import redacted
+from lockstep.pipeline.shape.redaction import redact_statement
 
 CONTEXT = StatementContext()
 
@@ -64,13 +64,13 @@ CONTEXT = StatementContext()
     ],
 )
 def test_values_go_and_types_stay(text: str, kept: str) -> None:
-    assert redacted(text, CONTEXT) == kept
+    assert redact_statement(text, CONTEXT) == kept
 
 
 @given(st.text(st.characters(codec="utf-8", exclude_characters="\\'"), min_size=3))
 def test_no_value_of_a_default_stays(value: str) -> None:
     text = f"alter table t add c varchar(9) default '{value}', add d int default 0"
-    assert f"'{value}'" not in redacted(text, CONTEXT)
+    assert f"'{value}'" not in redact_statement(text, CONTEXT)
 
 
 _SECRET = "123456789"
@@ -91,7 +91,7 @@ _SECRET = "123456789"
 )
 def test_no_argument_of_a_function_stays(expression: str, statement: str) -> None:
     text = statement.format(expression.format(_SECRET))
-    assert _SECRET not in redacted(text, CONTEXT)
+    assert _SECRET not in redact_statement(text, CONTEXT)
 
 
 @pytest.mark.parametrize(
@@ -104,4 +104,4 @@ def test_no_argument_of_a_function_stays(expression: str, statement: str) -> Non
     ],
 )
 def test_no_number_of_a_select_stays(text: str) -> None:
-    assert _SECRET not in redacted(text.replace("{}", _SECRET), CONTEXT)
+    assert _SECRET not in redact_statement(text.replace("{}", _SECRET), CONTEXT)

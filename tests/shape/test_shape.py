@@ -309,7 +309,7 @@ def images_of(structure: TableStructure, events: Sequence[reference.Event]) -> R
 def test_images_are_what_a_second_implementation_says(case: Case) -> None:
     """Whatever the types, treatments and condition: the images of a changelog."""
     shape = shape_of(case.rules, case.structure)
-    shaped = Shaper(shape, PrivacyKey(KEY)).images(images_of(case.structure, case.events))
+    shaped = Shaper(shape, PrivacyKey(KEY)).shape_images(images_of(case.structure, case.events))
 
     # Where every column is shown an update that changes nothing is the server's affair.
     hides = {*shape.treatments} != {Visibility.SHOWN}
@@ -325,7 +325,7 @@ def test_rows_are_what_a_second_implementation_says(case: Case) -> None:
     """A load and a comparison get the same rows as the log does."""
     rows = [after for _, _, after in case.events if after is not None]
     batch = pa.RecordBatch.from_pylist(rows, schema=arrow_schema(case.structure))
-    shaped = Shaper(shape_of(case.rules, case.structure), PrivacyKey(KEY)).rows(batch)
+    shaped = Shaper(shape_of(case.rules, case.structure), PrivacyKey(KEY)).shape_rows(batch)
     assert shaped.to_pylist() == [case.shown(row) for row in rows if case.taken(row)]
 
 
@@ -343,7 +343,7 @@ def test_nothing_hidden_is_left_in_any_buffer(case: Case) -> None:
         for kind, *images in case.events
     ]
     shape = shape_of(case.rules, case.structure)
-    shaped = Shaper(shape, PrivacyKey(KEY)).images(images_of(case.structure, events))  # type: ignore[arg-type]
+    shaped = Shaper(shape, PrivacyKey(KEY)).shape_images(images_of(case.structure, events))  # type: ignore[arg-type]
     held = [
         bytes(buffer)
         for column in shaped.columns.columns
@@ -391,25 +391,25 @@ def _shaper(**rules: Any) -> Shaper:
 def test_what_an_image_leaves_out_stays_left_out() -> None:
     """The bits that say which columns an image has are those of the columns that are shown."""
     images = _partial((1, None, None), (1, "DE", None), [(True, False, False), (True, True, False)])
-    shaped = _shaper(hash_columns={"email": Hash.EXACT}).images(images)
+    shaped = _shaper(hash_columns={"email": Hash.EXACT}).shape_images(images)
     assert shaped.columns.column(2).null_count == 2
     assert shaped.present is not None and shaped.present.equals(images.present)
-    without = _shaper(exclude_columns=("country",)).images(images)
+    without = _shaper(exclude_columns=("country",)).shape_images(images)
     assert without.columns.num_rows == 0, "only a hidden column changed"
 
 
 def test_an_image_without_a_column_of_the_condition_is_refused() -> None:
     images = _partial((1, None, None), (1, "DE", None), [(True, False, False), (True, True, False)])
     with pytest.raises(TableError, match="'country', which an image leaves out"):
-        _shaper(rows="country = 'DE'").images(images)
+        _shaper(rows="country = 'DE'").shape_images(images)
 
 
 def test_a_row_that_enters_must_be_whole() -> None:
     images = _partial((1, "FR", None), (1, "DE", None), [(True, True, False), (True, True, False)])
     with pytest.raises(TableError, match="without some of its columns"):
-        _shaper(rows="country = 'DE'").images(images)
+        _shaper(rows="country = 'DE'").shape_images(images)
     leaves = _partial((1, "DE", None), (1, "FR", None), [(True, True, False), (True, True, False)])
-    shaped = _shaper(rows="country = 'DE'").images(leaves)
+    shaped = _shaper(rows="country = 'DE'").shape_images(leaves)
     assert shaped.columns.to_pylist() == [{"id": 1, "country": "DE", "email": None}]
     assert [CHANGE_TYPES[one] for one in shaped.change_type.to_pylist()] == [ChangeType.DELETE]
 
@@ -419,14 +419,14 @@ def test_defaults_of_hidden_columns_are_given_as_they_are_shown() -> None:
     rules = ShapeRules(exclude_columns=("country",), hash_columns={"email": Hash.EXACT})
     schema = table("create table t (id int primary key, country char(8), email varchar(40))")
     given = [replace(column, default=ValueDefault("de")) for column in schema.columns]
-    shaping = Shaping({schema.name: rules}.get, PrivacyKey(KEY), hides=True)
+    shaping = Shaping({schema.name: rules}.get, PrivacyKey(KEY), has_rules=True)
     kept, shown_as = shaping.for_history(replace(schema, columns=(schema.columns[0], *given[1:])))
     assert shown_as is not None and "'de'" not in repr(kept)
     images = _partial((1, None, None), (2, None, None), [(True, False, False)] * 2)
     inserts = replace(images, change_type=pa.array([0, 0], pa.int8()))
     shaper = _shaper(exclude_columns=("country",), hash_columns={"email": Hash.EXACT})
-    later = with_defaults(inserts, kept, later=shaper.filled_later)
-    whole = with_defaults(shaper.images(later), shown_as.schema)
+    later = with_defaults(inserts, kept, later=shaper.late_fill_indexes)
+    whole = with_defaults(shaper.shape_images(later), shown_as.schema)
     hashed = reference.hashed(KEY, "varchar", "de")
     assert whole.columns.to_pylist() == [{"id": n, "email": hashed} for n in (1, 2)]
     assert whole.present is None
@@ -438,7 +438,7 @@ def test_a_zero_with_another_sign_is_another_value(kind: str) -> None:
     structure = TableStructure(NAME, columns, ("id",))
     shaper = Shaper(shape_of(ShapeRules(exclude_columns=("hidden",)), structure))
     before, after = ({"id": 1, "x": x, "hidden": 1} for x in (0.0, -0.0))
-    shaped = shaper.images(images_of(structure, [("update", before, after)]))
+    shaped = shaper.shape_images(images_of(structure, [("update", before, after)]))
     assert [str(one) for one in shaped.columns.column(1).to_pylist()] == ["0.0", "-0.0"]
 
 
@@ -521,13 +521,13 @@ def test_what_cannot_be_shown_is_refused_by_name(rules: dict[str, Any], said: st
 def test_a_computed_column_is_no_part_of_a_condition() -> None:
     rules = ShapeRules(rows="Email = 'x'")
     with pytest.raises(TableError, match="computed when it is read"):
-        shape_of(rules, _WIDE, virtual={"email"})
+        shape_of(rules, _WIDE, virtual_columns={"email"})
 
 
 def test_a_unique_key_in_place_of_a_primary_one_counts_as_a_key() -> None:
     rules = ShapeRules(exclude_columns=("email",))
     with pytest.raises(TableError, match="belongs to a key"):
-        shape_of(rules, _WIDE, keys={"email"})
+        shape_of(rules, _WIDE, key_columns={"email"})
 
 
 @pytest.mark.parametrize(
@@ -641,7 +641,7 @@ def test_comparisons_are_exact(
         [{"id": number, "c": value} for number, value in enumerate(values)],
         schema=arrow_schema(structure),
     )
-    taken = shaper.rows(rows).column(0).to_pylist()
+    taken = shaper.shape_rows(rows).column(0).to_pylist()
     assert taken == [number for number, truth in enumerate(truths) if truth]
 
 
@@ -655,12 +655,12 @@ def test_values_that_a_conversion_does_not_hold_are_refused() -> None:
     rules = ShapeRules(types={"on": Conversion.BOOLEAN, "u": Conversion.UUID})
     shaper = Shaper(shape_of(rules, structure))
     good = {"id": 1, "on": None, "u": "0188A6E8-0000-7000-8000-00000000000A"}
-    shown = shaper.rows(pa.RecordBatch.from_pylist([good], schema=schema)).to_pylist()
+    shown = shaper.shape_rows(pa.RecordBatch.from_pylist([good], schema=schema)).to_pylist()
     assert shown == [{"id": 1, "on": None, "u": "0188a6e8-0000-7000-8000-00000000000a"}]
     for bad in ({"on": 2}, {"u": "not one"}):
         rows = pa.RecordBatch.from_pylist([{**good, **bad}], schema=schema)
         with pytest.raises(TableError, match=f"column '{next(iter(bad))}'"):
-            shaper.rows(rows)
+            shaper.shape_rows(rows)
 
 
 def test_equal_values_of_different_types_have_one_hash() -> None:
@@ -677,7 +677,7 @@ def test_equal_values_of_different_types_have_one_hash() -> None:
         rows = pa.RecordBatch.from_pylist(
             [{"c": value}, {"c": None}], schema=arrow_schema(structure)
         )
-        one, null = Shaper(shape_of(rules, structure), key).rows(rows).column(0).to_pylist()
+        one, null = Shaper(shape_of(rules, structure), key).shape_rows(rows).column(0).to_pylist()
         assert null is None
         five.append(one)
     assert five == [reference.hashed(KEY, "int", 5)] * 4

@@ -21,7 +21,7 @@ from lockstep.pipeline.schema.history import (
 )
 from lockstep.pipeline.schema.model import TableSchema, WrittenDefault
 from lockstep.pipeline.schema.rows import row_structure
-from lockstep.pipeline.schema.table_effects import TableEffect, shape_changed
+from lockstep.pipeline.schema.table_effects import TableEffect, reason_shape_changed
 from lockstep.pipeline.schema.tracker import SchemaTracker, StructuresInMemory
 from lockstep.pipeline.shape.hashes import PrivacyKey
 from lockstep.pipeline.shape.shape import (
@@ -108,7 +108,7 @@ def test_of_two_shapes_both_conditions_hold() -> None:
     one = _shape(rows="a = 'x'", hash_columns={"b": Hash.EXACT})
     other = _shape(rows="b = 'y' or c = 'z'", exclude_columns=("c",))
     both = stricter_shape(one, other)
-    assert both.rows == "(a = 'x') and (b = 'y' or c = 'z')"
+    assert both.row_condition == "(a = 'x') and (b = 'y' or c = 'z')"
     assert both.treatments == (Visibility.SHOWN, Visibility.SHOWN, Hash.EXACT, Visibility.LEFT_OUT)
     assert stricter_shape(one, one) == one
 
@@ -133,7 +133,7 @@ def _followed(*statements: str, folding: int = 0) -> SchemaTracker:
     facts = ServerDialect(lower_case_table_names=folding)
     context = StatementContext(facts, "shop", server_collation="utf8mb4_0900_ai_ci")
     rules = {TableName("shop", "customers"): _HIDING, TableName("shop", "clients"): _HIDING}
-    shaping = Shaping(rules.get, _KEY, hides=True, captured=_SHOP.matches)
+    shaping = Shaping(rules.get, _KEY, has_rules=True, is_captured=_SHOP.matches)
     tracker = SchemaTracker(StructuresInMemory(), lower_case_table_names=folding, shapes=shaping)
     databases = "create database shop", "create database scratch"
     for number, text in enumerate([*databases, _CUSTOMERS, *statements]):
@@ -224,17 +224,19 @@ def test_texts_of_statements_have_no_values_however_names_are_spelled(folding: i
 
 
 def _shaping(**rules: object) -> Shaping:
-    return Shaping(lambda _: ShapeRules(**rules), _KEY, hides=True)  # type: ignore[arg-type]
+    return Shaping(lambda _: ShapeRules(**rules), _KEY, has_rules=True)  # type: ignore[arg-type]
 
 
 def test_columns_of_a_condition_that_change_names_have_the_table_read_again() -> None:
     shaping = _shaping(rows="a = 1 or b = 2")
     before = table("create table t (id int primary key, a int, b int)")
-    both = shaping.treated(before)
-    same = TableEffect(before.name, "changed", "", before, before, ("id", "a", "b"), treated=both)
+    both = shaping.treatments_in_words(before)
+    same = TableEffect(
+        before.name, "changed", "", before, before, ("id", "a", "b"), treatments_in_words=both
+    )
     swapped = replace(same, columns_from=("id", "b", "a"))
-    assert shape_changed(same) is None
-    assert shape_changed(swapped) == "the condition on rows uses a, which was called b"
+    assert reason_shape_changed(same) is None
+    assert reason_shape_changed(swapped) == "the condition on rows uses a, which was called b"
 
 
 def test_a_default_that_its_shown_type_does_not_hold_is_known_to_the_server_alone() -> None:
@@ -305,19 +307,19 @@ def test_no_version_is_hashed_with_two_keys() -> None:
     [
         ({}, {}, ShapeChange()),
         ({"exclude_columns": ("a",)}, {}, ShapeChange()),
-        ({}, {"exclude_columns": ("a",)}, ShapeChange(tightened=("a",))),
-        ({}, {"hash_columns": {"a": Hash.EXACT}}, ShapeChange(tightened=("a",))),
+        ({}, {"exclude_columns": ("a",)}, ShapeChange(tightened_columns=("a",))),
+        ({}, {"hash_columns": {"a": Hash.EXACT}}, ShapeChange(tightened_columns=("a",))),
         ({"hash_columns": {"a": Hash.EXACT}}, {}, ShapeChange()),
         (
             {"mask_columns": {"a": Mask("last", 4)}},
             {"mask_columns": {"a": Mask("last", 2)}},
-            ShapeChange(tightened=("a",)),
+            ShapeChange(tightened_columns=("a",)),
         ),
         ({"rows": "a = 'x'"}, {}, ShapeChange()),
         (
             {"rows": "a = 'x'"},
             {"rows": "a = 'y'"},
-            ShapeChange(rows_tightened=True),
+            ShapeChange(has_tighter_rows=True),
         ),
     ],
 )
@@ -329,5 +331,5 @@ def test_what_settings_show_less_of(
 
 def test_a_key_that_is_replaced_makes_other_hashes() -> None:
     hashed, shown = _shape(hash_columns={"a": Hash.EXACT}), _shape()
-    assert shape_change(hashed, hashed, key_replaced=True) == ShapeChange(rehashed=True)
+    assert shape_change(hashed, hashed, key_replaced=True) == ShapeChange(has_new_key=True)
     assert shape_change(shown, shown, key_replaced=True) == ShapeChange()

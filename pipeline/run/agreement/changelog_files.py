@@ -38,7 +38,7 @@ from lockstep.pipeline.model.lake_commit import RESTORE_OPERATION, LogAbove
 from lockstep.pipeline.model.table_state import TableState
 from lockstep.pipeline.ports.ledger import content_of
 from lockstep.pipeline.run.agreement.lake_logs import changelog_error, judged_changelog, replay_hint
-from lockstep.pipeline.run.commit_records import restated_metadata
+from lockstep.pipeline.run.commit_metadata import restatement_metadata
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.errors import (
@@ -368,7 +368,7 @@ def _listed_again(
             schema=columns_of(work, changelog, back),
             removed=surplus,
             files=back,
-            user_metadata=restated_metadata(work, changelog.table, newest),
+            user_metadata=restatement_metadata(work, changelog.table, newest),
             require_held=lambda: work.ledger.require_held(lease),
         )
     except SegmentsLost as error:
@@ -383,7 +383,7 @@ def _restored(work: Workplace, lease: Lease, changelog: ChangelogTable, version:
         version,
         app_id=f"{changelog.app_id}/restated",
         number=_newest(work),
-        user_metadata=restated_metadata(work, changelog.table, _newest(work)),
+        user_metadata=restatement_metadata(work, changelog.table, _newest(work)),
         require_held=lambda: work.ledger.require_held(lease),
     )
 

@@ -13,7 +13,7 @@ from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.dump.captured_tables import CapturedTables
 from lockstep.pipeline.run.dump.initial_schemas import structures_at
 from lockstep.pipeline.run.find_place import find_run_end
-from lockstep.pipeline.run.mirror_places import blocked_folders, precedence
+from lockstep.pipeline.run.mirror_places import blocked_folders, tables_by_precedence
 from lockstep.pipeline.schema.tracker import SchemaTracker
 from lockstep.pipeline.start.bounds import RunBounds
 from lockstep.pipeline.values.position import Position
@@ -121,6 +121,6 @@ def tables_of(
         policies_of=work.source.policies_of,
         loading=loads,
         names=work.source.mirrors,
-        first=precedence(work, states, at_source),
+        first=tables_by_precedence(work, states, at_source),
         old=blocked_folders(work),
     )

@@ -30,7 +30,7 @@ class BatchCapture:
         self.basis, self._batch, self._extents = basis, batch, extents
         self._system_table_rows, copies, work = None, None, basis.work
         if extents is not None:
-            copies, hides = Renames(basis), work.shaping.hides
+            copies, hides = Renames(basis), work.shaping.has_rules
             self._system_table_rows = SystemTableRows(
                 work.segments, source=work.source.name, batch=batch.id, hides=hides
             )
@@ -124,14 +124,16 @@ class BatchCapture:
             log_bytes=record.log_bytes,
             counts=counts,
             quarantined=record.stopped_tables,
-            softened=self.segmenter.softened + self.segmenter.unknown,
-            repaired=repaired,
+            softened_counts=self.segmenter.softened + self.segmenter.unknown,
+            repairs=repaired,
             start_seconds=start_seconds,
             capture_seconds=perf_counter() - began,
             continuity=run_start.decision.continuity,
-            short=self.reading.reached_limit is not None or source.until is not None,
-            loading=tuple(load.progress for load in loads if source.patterns.matches(load.table)),
-            loaded=tuple(self.basis.tables.loaded),
-            largest=self.reading.largest,
-            passed=record.passed_statements,
+            ended_early=self.reading.reached_limit is not None or source.until is not None,
+            unfinished_loads=tuple(
+                load.progress for load in loads if source.patterns.matches(load.table)
+            ),
+            finished_loads=tuple(self.basis.tables.loaded),
+            largest_transaction=self.reading.largest,
+            passed_statements=record.passed_statements,
         )

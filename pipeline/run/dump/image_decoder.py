@@ -65,7 +65,7 @@ from lockstep.pipeline.schema.rows import (
 from lockstep.pipeline.schema.tracker import SchemaTracker
 from lockstep.pipeline.schema.types import arrow_schema
 from lockstep.pipeline.shape.shaper import Shaper
-from lockstep.pipeline.shape.shaping import Shaping, redacted_members
+from lockstep.pipeline.shape.shaping import Shaping, placeholder_members
 from lockstep.pipeline.values.errors import (
     SchemaUnknownAt,
     StructureUnknown,
@@ -233,7 +233,7 @@ def _parts(
     if OptionalField.MEMBER_CHARSETS in said and recorded.type in _MEMBERS:
         yield "character set", logged.charset, recorded.charset
     if OptionalField.MEMBERS in said and recorded.type in _MEMBERS:
-        if recorded.members == redacted_members(recorded.members):
+        if recorded.members == placeholder_members(recorded.members):
             yield "number of members", len(logged.members), len(recorded.members)
         else:
             yield "members", logged.members, recorded.members
@@ -377,13 +377,13 @@ class ImageDecoder:
         version, decoder = self.decoder(number, at)
         mariadb = self.buffer.maps.maps[number].writer.mariadb
         shaper = self._shapers[number, version.version]
-        later = frozenset[int]() if shaper is None else shaper.filled_later
+        later = frozenset[int]() if shaper is None else shaper.late_fill_indexes
         for images in decoder.decode(events):
             if mariadb:
                 refuse_updates(images)
             shown = self._with_defaults(images, version.table, version.schema, later)
             if shaper is not None:
-                shown = shaper.images(shown)
+                shown = shaper.shape_images(shown)
                 # If the settings hash or mask a column, the history has its default
                 # hashed or masked, too, so that this default is filled in after the
                 # shaper.

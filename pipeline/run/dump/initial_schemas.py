@@ -50,8 +50,8 @@ from lockstep.pipeline.schema.statements.changes import (
     NotUnderstood,
     RenameTables,
     RenameTo,
-    needed_by,
-    touched_by,
+    required_tables,
+    restructured_tables,
 )
 from lockstep.pipeline.schema.statements.read import read_change
 from lockstep.pipeline.schema.tracker import (
@@ -62,7 +62,7 @@ from lockstep.pipeline.schema.tracker import (
     SchemaTracker,
     StructuresInMemory,
 )
-from lockstep.pipeline.shape.shaping import redacted
+from lockstep.pipeline.shape.shaping import redact_schema
 from lockstep.pipeline.start.question import AnchorReading
 from lockstep.pipeline.values.decisions import Continuity
 from lockstep.pipeline.values.errors import LockstepError, LogStops, SourceMoving
@@ -334,9 +334,9 @@ def nothing_was_before(
         if isinstance(changes, NotUnderstood):
             return False
         for change in changes:
-            if not created.issuperset(map(fold, needed_by([change]))):
+            if not created.issuperset(map(fold, required_tables([change]))):
                 return False
-            created.update(map(fold, touched_by([change], ())))
+            created.update(map(fold, restructured_tables([change], ())))
     present = {*(table.name for table in baseline.tables), *baseline.unread}
     return created.issuperset(map(fold, present))
 
@@ -410,9 +410,9 @@ def _unknown_code(between: Iterable[LoggedStatement], databases: Collection[str]
                 return frozenset(databases)
             continue
         if isinstance(changes, NotUnderstood):
-            if changes.may_touch is None:
+            if changes.possible_tables is None:
                 return frozenset(databases)
-            unknown |= {table.database for table in changes.may_touch}
+            unknown |= {table.database for table in changes.possible_tables}
             continue
         for change in changes:
             match change:
@@ -440,9 +440,11 @@ def touched_between(
         if isinstance(changes, Irrelevant):
             continue
         if isinstance(changes, NotUnderstood):
-            names = dict.fromkeys(tables if changes.may_touch is None else changes.may_touch, False)
+            names = dict.fromkeys(
+                tables if changes.possible_tables is None else changes.possible_tables, False
+            )
         else:
-            names = touched_by(changes, tables)
+            names = restructured_tables(changes, tables)
         for name, created in names.items():
             first = touched.get(name)
             touched[name] = StatementSpan(logged.end, created if first is None else first.created)
@@ -479,7 +481,7 @@ class RecordedBefore:
         for version in reversed(self._versions[table]):
             fingerprint = without_schema.value
             if schema is not None:
-                fingerprint = schema_fingerprint(redacted(schema, version.hidden_columns))
+                fingerprint = schema_fingerprint(redact_schema(schema, version.hidden_columns))
             same = version.since == since and version.fingerprint == fingerprint
             if version.batch >= self._since and same and word in (None, version.columns_from):
                 return version

@@ -26,7 +26,7 @@ from lockstep.pipeline.binlog.transactions.identity import GtidCollector, union
 from lockstep.pipeline.binlog.transactions.loop import Limits
 from lockstep.pipeline.binlog.transactions.spill import CommittedRows
 from lockstep.pipeline.run.begin import RunStart
-from lockstep.pipeline.run.context import Workplace, captured_until_now
+from lockstep.pipeline.run.context import Workplace, capture_progress
 from lockstep.pipeline.run.dump.basis import Basis
 from lockstep.pipeline.run.dump.initial_schemas import Stopped, with_command_to_continue
 from lockstep.pipeline.run.dump.logged_statements import (
@@ -49,7 +49,7 @@ from lockstep.pipeline.schema.statements.changes import (
     NotUnderstood,
     SchemaChange,
     TruncateTable,
-    touched_by,
+    restructured_tables,
 )
 from lockstep.pipeline.schema.statements.read import read_change
 from lockstep.pipeline.schema.statements.row_changes import read_created, read_row_change
@@ -328,7 +328,7 @@ class LogReading:
             logged = with_view_noted(statement, self._structures.whole, self._work.server)
             followed = self._structures.follow(logged)
             why = followed.not_understood
-            if why is not None and why.may_touch is None:
+            if why is not None and why.possible_tables is None:
                 self._on_unfollowed(
                     self._with_places(_not_understood(logged, why.reason, self._work))
                 )
@@ -353,7 +353,7 @@ class LogReading:
         if monotonic() - self._reported < _PROGRESS_SECONDS:
             return
         self._reported = monotonic()
-        so_far = captured_until_now(
+        so_far = capture_progress(
             transactions=self.transactions,
             rows=self._taker.rows,
             log_bytes=self.log_bytes,
@@ -525,10 +525,10 @@ def _touched(statement: SchemaStatement, tables: list[TableName]) -> set[TableNa
     if isinstance(changes, Irrelevant):
         return set()
     if isinstance(changes, NotUnderstood):
-        return set(tables if changes.may_touch is None else changes.may_touch)
+        return set(tables if changes.possible_tables is None else changes.possible_tables)
     emptied = {change.table for change in changes if isinstance(change, TruncateTable)}
     others = [change for change in changes if not _creates(change)]
-    return emptied | touched_by(others, tables).keys()
+    return emptied | restructured_tables(others, tables).keys()
 
 
 def _creates(change: SchemaChange) -> bool:

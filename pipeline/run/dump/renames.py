@@ -18,7 +18,7 @@ from lockstep.pipeline.model.table_state import TableCondition, TableEventKind, 
 from lockstep.pipeline.ports.ledger import contents_of
 from lockstep.pipeline.run.dump.basis import Basis
 from lockstep.pipeline.run.unpruned_batches import stale_tables
-from lockstep.pipeline.schema.consequences import RENAMED, Action, Consequence
+from lockstep.pipeline.schema.consequences import RENAMED_RULE, Action, Consequence
 from lockstep.pipeline.schema.effects import Effect, Renamed
 from lockstep.pipeline.schema.history import Knowledge, SchemaVersion
 from lockstep.pipeline.supply.plan import FormerName, FromMirror, copied
@@ -53,7 +53,7 @@ def with_copies(
         consequence = by_table.get(table)
         if (
             consequence is None
-            or consequence.rule != RENAMED
+            or consequence.rule_name != RENAMED_RULE
             or consequence.action is not Action.REREAD
         ):
             continue
@@ -165,7 +165,7 @@ class Renames:
         now = self._basis.structures.version(table)
         if now is None or now.schema is None:
             return False
-        if now.shown_as is None and not self._basis.work.shaping.hides:
+        if now.shown_as is None and not self._basis.work.shaping.has_rules:
             return True
         work, history = self._basis.work, self._basis.structures.history.versions
         recorded = work.ledger.schema_versions(work.source.name, origin)

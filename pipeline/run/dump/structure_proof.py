@@ -43,7 +43,7 @@ from lockstep.pipeline.run.dump.initial_schemas import statements_between
 from lockstep.pipeline.run.dump.logged_statements import with_view_noted
 from lockstep.pipeline.run.dump.segment_builder import Segmenter
 from lockstep.pipeline.schema.code import changes_code, with_code
-from lockstep.pipeline.schema.compare import aligned, comparable, differences
+from lockstep.pipeline.schema.compare import comparable_table, differences, with_unlogged_properties
 from lockstep.pipeline.schema.effects import LoggedStatement
 from lockstep.pipeline.schema.evolve import evolve, forget
 from lockstep.pipeline.schema.model import ColumnSchema, ServerSchema, TableSchema
@@ -378,8 +378,8 @@ class _LaterStructures:
             return True
         before = self._whole()
         if isinstance(change, NotUnderstood):
-            self._schema = forget(before, change.may_touch or ())
-            return change.may_touch is not None
+            self._schema = forget(before, change.possible_tables or ())
+            return change.possible_tables is not None
         self._schema = evolve(before, change, statement.context).schema
         return True
 
@@ -404,7 +404,10 @@ def changed_meaning(
 def _changed(
     history: TableSchema, server: TableSchema, told_by_log: bool, defaults: bool
 ) -> Iterator[str]:
-    ours, theirs = comparable(history), aligned(comparable(server), history)
+    ours, theirs = (
+        comparable_table(history),
+        with_unlogged_properties(comparable_table(server), history),
+    )
     if told_by_log:
         ours, theirs = (schema_of(row_structure(table)) for table in (ours, theirs))
     yield from differences(*(_of_rows(table, defaults) for table in (ours, theirs)))

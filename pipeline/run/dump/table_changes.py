@@ -33,12 +33,12 @@ from lockstep.pipeline.run.stop_errors import (
     versioning_hint,
 )
 from lockstep.pipeline.schema.consequences import (
-    ENGINE_REFUSED,
-    KEEPS_ROWS,
-    NEW_COLUMN_UNKNOWN,
-    NOT_FOLLOWED,
-    RENAMED,
-    VERSIONED,
+    ENGINE_REFUSED_RULE,
+    NEW_COLUMN_RULE,
+    NOT_FOLLOWED_RULE,
+    RENAMED_RULE,
+    ROW_KEEPING_ACTIONS,
+    VERSIONED_RULE,
     Action,
     Consequence,
     consequences,
@@ -53,7 +53,7 @@ from lockstep.pipeline.schema.history import Knowledge, SchemaVersion
 from lockstep.pipeline.schema.model import TableSchema
 from lockstep.pipeline.schema.rows import row_structure
 from lockstep.pipeline.schema.statements.changes import EXCHANGE
-from lockstep.pipeline.schema.table_effects import columns_from, may_rename_columns, why_unclear
+from lockstep.pipeline.schema.table_effects import match_columns, may_rename_columns, reason_unclear
 from lockstep.pipeline.schema.tracker import SchemaTracker
 from lockstep.pipeline.shape.shaping import Shaping, consent_hint
 from lockstep.pipeline.supply.plan import FromMirror
@@ -78,7 +78,7 @@ _EVENTS: Final = {
 _NEEDS_TABLE: Final = (Action.FOLLOW, Action.EMPTY, Action.DROP)
 """Actions that do nothing to a table without a state (`CapturedTable.is_known`)."""
 
-_REFUSED: Final = {ENGINE_REFUSED: engine_hint, VERSIONED: versioning_hint}
+_REFUSED: Final = {ENGINE_REFUSED_RULE: engine_hint, VERSIONED_RULE: versioning_hint}
 """Rules that stop a table for a reason which reading it from the source would not
 remove, each with the function that returns the hint."""
 
@@ -154,14 +154,16 @@ class TableChanges:
         self._extents.followed(followed.effects)
         supplies = {} if self._copies is None else self._copies(followed.effects)
         by_table = with_copies(
-            consequences(followed, self._tables.policies_of, logged, self._shaping.treated),
+            consequences(
+                followed, self._tables.policies_of, logged, self._shaping.treatments_in_words
+            ),
             supplies,
         )
         actions: dict[TableName, Consequence] = {}
         copied: list[SchemaVersion] = []
         for name, consequence in by_table.items():
             table, supply = self._tables[name], supplies.get(name)
-            if consequence.rule == NEW_COLUMN_UNKNOWN and table.completed:
+            if consequence.rule_name == NEW_COLUMN_RULE and table.completed:
                 # The values of the new column are read from the source after the
                 # capture.
                 consequence = replace(consequence, action=Action.FOLLOW)
@@ -200,7 +202,7 @@ class TableChanges:
         settings hide more. Reading it would show these hidden values, so only a person
         may bring it back."""
         refused = self._structures.not_shown(table)
-        if refused is not None or not self._shaping.hides:
+        if refused is not None or not self._shaping.has_rules:
             return refused
         why, version = None, self._structures.version(table)
         effects = followed.effects
@@ -210,7 +212,11 @@ class TableChanges:
         if table in exchanged and any(map(self._shaping.rules_of, exchanged)):
             others = ", ".join(sorted(map(str, exchanged - {table})))
             why = f"it has rows of {others}, and the settings of one of them hide something"
-        elif consequence.rule == RENAMED and version and version.knowledge is Knowledge.UNKNOWN:
+        elif (
+            consequence.rule_name == RENAMED_RULE
+            and version
+            and version.knowledge is Knowledge.UNKNOWN
+        ):
             why = f"{consequence.reason}, and it is not known what the settings hid of those rows"
         hint = consent_hint(table)
         return None if why is None else TableError(why, hint=hint, need=Need.CONSENT)
@@ -227,17 +233,17 @@ class TableChanges:
         structure before the statement was not known."""
         name, kind = table.name, _EVENTS.get(consequence.action)
         version, is_read = self._structures.version(name), table.load is not None
-        quarantined = consequence.action is Action.QUARANTINED
-        if quarantined and consequence.rule not in _REFUSED and is_read:
+        quarantined = consequence.action is Action.QUARANTINE
+        if quarantined and consequence.rule_name not in _REFUSED and is_read:
             # Some chunks may have been read with the structure after the statement,
             # others before.
             self._stop(name, logged.end, reread_error(consequence.reason))
         elif quarantined:
-            hint = _REFUSED.get(consequence.rule, resume_hint)(name)
+            hint = _REFUSED.get(consequence.rule_name, resume_hint)(name)
             kind_of_error = StructureUnknown if unknown else TableError
             self.stop(name, logged.begin, kind_of_error(consequence.reason, hint=hint))
         elif consequence.action is Action.REREAD:
-            need = Need.COLUMNS if consequence.rule == NEW_COLUMN_UNKNOWN else Need.ROWS
+            need = Need.COLUMNS if consequence.rule_name == NEW_COLUMN_RULE else Need.ROWS
             self._stop(name, logged.end, reread_error(consequence.reason, need))
         elif kind is TableEventKind.CHANGED and is_read:
             self._stop(name, logged.end, reread_error(ALTERED))
@@ -318,15 +324,18 @@ class TableChanges:
         given, renames = order.schema, order.renames
         before, renaming, doubt = self._structures.last_known(table.name), False, None
         stopped_by, table.structure_order = table.stopped_by, None
-        if stopped_by is not None and stopped_by.rule != NOT_FOLLOWED:
+        if stopped_by is not None and stopped_by.rule_name != NOT_FOLLOWED_RULE:
             # The statement was understood, so the column names after it are known.
-            renames, doubt = (), None if stopped_by.action in KEEPS_ROWS else stopped_by.reason
+            renames, doubt = (
+                (),
+                None if stopped_by.action in ROW_KEEPING_ACTIONS else stopped_by.reason,
+            )
         elif stopped_by is not None and logged is not None:
             renaming = may_rename_columns(logged.text, logged.context)
         origins = None
         if before is not None:
-            doubt = doubt or why_unclear(before, given, renames, renaming=renaming)
-            origins = columns_from(before, given, renames)
+            doubt = doubt or reason_unclear(before, given, renames, may_rename=renaming)
+            origins = match_columns(before, given, renames)
         table.doubt = doubt
         version = self._structures.record_given(given, at, origins)
         not_shown = self._structures.not_shown(table.name)
@@ -440,7 +449,7 @@ class TableChanges:
     def _stop(self, table: TableName, at: Coordinates, error: TableError) -> None:
         stopped = self._tables.stop(table, at, error)
         if self._work is not None:
-            self._work.quarantine(stopped)
+            self._work.report_quarantine(stopped)
         self._update_wanted()
 
     def lose(self, table: TableName, at: Coordinates, reason: str) -> None:

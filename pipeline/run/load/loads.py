@@ -25,7 +25,7 @@ from lockstep.pipeline.mirror.layout import snapshot_path
 from lockstep.pipeline.model.load import Chunk, ChunkRows, Load, LoadBegin, SourceReading
 from lockstep.pipeline.ports.source import Baseline
 from lockstep.pipeline.run.begin import RunStart
-from lockstep.pipeline.run.context import Workplace, loaded_until_now
+from lockstep.pipeline.run.context import Workplace, load_progress
 from lockstep.pipeline.run.stop_errors import reread_error, unsupported_error
 from lockstep.pipeline.run.table_plans import TablePlans, lost_tables
 from lockstep.pipeline.schema.model import TableSchema
@@ -195,7 +195,7 @@ def _begun(
             continue
         uuid = run_start.facts.server_uuid
         try:
-            shape = work.shaping.fingerprint(schema)
+            shape = work.shaping.shape_fingerprint(schema)
         except TableError as error:
             rereads[load.table] = SourceReading(
                 load.table, load.reason, schema, baseline.low, baseline.high, error=error
@@ -512,7 +512,7 @@ class ChunkReader:
         enough. `at_once`: report in any case."""
         if at_once or perf_counter() - self._reported_at >= REPORT_SECONDS:
             tables = (reading.load.progress for reading in self._readings if reading.load.chunks)
-            self._work.progress.tell(loaded_until_now(tuple(tables)))
+            self._work.progress.tell(load_progress(tuple(tables)))
             self._reported_at = perf_counter()
 
 

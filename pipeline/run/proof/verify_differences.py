@@ -38,7 +38,7 @@ from lockstep.pipeline.run.proof.verify_log import (
     TouchReader,
     read_log,
 )
-from lockstep.pipeline.run.reports import RowDifference, TableDifference
+from lockstep.pipeline.run.reports import RowDifference, TableComparison
 from lockstep.pipeline.values.errors import SourceMoving
 from lockstep.pipeline.values.position import Coordinates
 from lockstep.pipeline.values.table import TableName
@@ -73,8 +73,8 @@ class Side:
 
 
 def differences(
-    work: Workplace, cursor: Cursor, side: Side, counted: TableDifference, *, show_values: bool
-) -> TableDifference:
+    work: Workplace, cursor: Cursor, side: Side, counted: TableComparison, *, show_values: bool
+) -> TableComparison:
     """Return `counted` with the rows that differ at the cursor. Raise `SourceMoving` if
     rows changed after it and the log lacks columns of them."""
     total = _Total()

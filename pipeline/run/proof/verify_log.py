@@ -31,7 +31,7 @@ from lockstep.pipeline.run.dump.log_reader import (
     require_complete,
     require_prepares_read,
 )
-from lockstep.pipeline.run.reports import NotCompared
+from lockstep.pipeline.run.reports import UncomparedTable
 from lockstep.pipeline.run.stop_errors import arrow_errors_as_table_error
 from lockstep.pipeline.schema.consequences import Action, consequences
 from lockstep.pipeline.schema.effects import FollowedStatement, LoggedStatement
@@ -63,7 +63,7 @@ class TableReader(Protocol):
 
 def read_log(
     work: Workplace, cursor: Cursor, readers: Mapping[TableName, TableReader]
-) -> dict[TableName, NotCompared]:
+) -> dict[TableName, UncomparedTable]:
     """Read from the cursor to the end of the log, and give each reader the images of
     its table. Return the tables whose changes could not be read, with the reasons.
     Raise the errors that would end a run over the same range."""
@@ -87,12 +87,12 @@ class LogOfTables:
     def __init__(self, basis: Basis, readers: Mapping[TableName, TableReader]) -> None:
         self._readers = readers
         self._policies_of = basis.work.source.policies_of
-        self._treated = basis.work.shaping.treated
+        self._treated = basis.work.shaping.treatments_in_words
         self._decoding = ImageDecoder(basis.structures, basis.work.shaping)
         self._watch = CascadeWatch(basis.structures, self.wanted)
         self.watches, self.follow = self._watch.watches, self._decoding.follow
         self._start, self._gtids = basis.run_start.start.gtid_set, GtidCollector()
-        self.unfollowed: dict[TableName, NotCompared] = {}
+        self.unfollowed: dict[TableName, UncomparedTable] = {}
         self.rows = 0
 
     def wanted(self, table: TableName) -> bool:
@@ -154,7 +154,7 @@ class LogOfTables:
         return True
 
     def _leave(self, table: TableName, reason: str, hint: str = "") -> None:
-        self.unfollowed[table] = NotCompared(table, reason, hint or AGAIN, readable=True)
+        self.unfollowed[table] = UncomparedTable(table, reason, hint or AGAIN, is_readable=True)
         self._decoding.buffer.maps.drop(table)
 
 

@@ -22,11 +22,11 @@ from lockstep.pipeline.ports.source import SourceSum
 from lockstep.pipeline.proof.hashes import RowHasher, RowSum
 from lockstep.pipeline.proof.prefixes import CarriedSum, Prefix
 from lockstep.pipeline.proof.proven import Compared, Proof, Proven
-from lockstep.pipeline.run.context import Workplace, tables_done
+from lockstep.pipeline.run.context import Workplace, table_progress
 from lockstep.pipeline.run.mirror_rows import MirrorReader
 from lockstep.pipeline.run.proof.verify_differences import Side, differences
 from lockstep.pipeline.run.proof.verify_log import AGAIN, SumReader, read_log
-from lockstep.pipeline.run.reports import NotCompared, TableDifference, VerifyReport
+from lockstep.pipeline.run.reports import TableComparison, UncomparedTable, VerifyReport
 from lockstep.pipeline.run.stop_errors import (
     arrow_errors_as_table_error,
     reload_hint,
@@ -62,13 +62,13 @@ class LakeShown:
     flavour: str
     same_server: bool
 
-    def unready(self, table: TableName) -> NotCompared | None:
+    def unready(self, table: TableName) -> UncomparedTable | None:
         """Return why the table cannot be compared now; None if it can."""
         if table in self.loading:
             why = "its rows are being read from the source"
-            return NotCompared(table, why, READ_ON, readable=True)
+            return UncomparedTable(table, why, READ_ON, is_readable=True)
         if table in self.waiting:
-            return NotCompared(table, "its changes wait to be merged", AGAIN, readable=True)
+            return UncomparedTable(table, "its changes wait to be merged", AGAIN, is_readable=True)
         return None
 
 
@@ -137,7 +137,7 @@ def side_of(work: Workplace, shown: LakeShown, table: TableName) -> Side:
 
 T = TypeVar("T")
 
-Comparison = TableDifference | NotCompared
+Comparison = TableComparison | UncomparedTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,10 +148,10 @@ class Summed:
     source: SourceSum
     lake: RowSum
 
-    def equal(self, proof: Proof, at: Prefix) -> TableDifference:
+    def equal(self, proof: Proof, at: Prefix) -> TableComparison:
         """Return the result that both sides are equal at the place `at`."""
         rows = self.source.sum.rows
-        return TableDifference(self.side.table, rows, rows, proof=proof, place=at)
+        return TableComparison(self.side.table, rows, rows, proof=proof, place=at)
 
 
 def verify(
@@ -169,7 +169,7 @@ def verify(
     comparisons: dict[TableName, Comparison] = {}
     summed: dict[TableName, Summed] = {}
     for done, table in enumerate(tables):
-        work.progress.tell(tables_done("compare", done, len(tables), table))
+        work.progress.tell(table_progress("compare", done, len(tables), table))
         result = try_to_compare(table, partial(_summed, work, shown, table))
         if isinstance(result, Summed):
             summed[table] = result
@@ -191,31 +191,33 @@ def report(
     return VerifyReport(
         cursor.batch,
         cursor.position,
-        tuple(comparison for comparison in ordered if isinstance(comparison, TableDifference)),
+        tuple(comparison for comparison in ordered if isinstance(comparison, TableComparison)),
         stopped_tables(work.ledger.table_states(work.source.name)),
         seconds,
-        tuple(item for item in ordered if isinstance(item, NotCompared) and not item.readable),
-        tuple(item for item in ordered if isinstance(item, NotCompared) and item.readable),
+        tuple(
+            item for item in ordered if isinstance(item, UncomparedTable) and not item.is_readable
+        ),
+        tuple(item for item in ordered if isinstance(item, UncomparedTable) and item.is_readable),
     )
 
 
 def try_to_compare(table: TableName, compare: Callable[[], T | Comparison]) -> T | Comparison:
     """Return what `compare` returns. An error that concerns one table becomes a
-    `NotCompared`, so that the other tables are compared."""
+    `UncomparedTable`, so that the other tables are compared."""
     try:
         with arrow_errors_as_table_error("compare its rows"):
             return compare()
     except MirrorRefused as error:
-        return NotCompared(table, error.reason, reload_hint(table))
+        return UncomparedTable(table, error.reason, reload_hint(table))
     except TableBusy as error:
         again = f"`lockstep verify {table}` again, in a while"
-        return NotCompared(table, error.reason, again, readable=True)
+        return UncomparedTable(table, error.reason, again, is_readable=True)
     except TableError as error:
-        return NotCompared(table, error.reason, error.hint)
+        return UncomparedTable(table, error.reason, error.hint)
     except NothingMatches as error:
-        return NotCompared(table, error.message, error.hint)
+        return UncomparedTable(table, error.message, error.hint)
     except (StructureMoved, SourceMoving) as error:
-        return NotCompared(table, error.message, error.hint, readable=True)
+        return UncomparedTable(table, error.message, error.hint, is_readable=True)
 
 
 def _summed(work: Workplace, shown: LakeShown, table: TableName) -> Summed | Comparison:
@@ -226,7 +228,7 @@ def _summed(work: Workplace, shown: LakeShown, table: TableName) -> Summed | Com
     source = work.server.row_sum(side.hasher.structure)
     if state is not None and state.has_stopped and _moved(shown.cursor, source):
         why = "it is stopped, and the source has moved on"
-        return NotCompared(table, why, AGAIN, readable=True)
+        return UncomparedTable(table, why, AGAIN, is_readable=True)
     return Summed(side, source, side.mirror.row_sum(side.hasher))
 
 
@@ -272,13 +274,13 @@ def _carrying(sums: Summed, shown: LakeShown) -> CarriedSum:
 
 def _by_rows(
     work: Workplace, cursor: Cursor, sums: Summed, *, show_values: bool
-) -> TableDifference:
+) -> TableComparison:
     """Compare row by row, because the sums differ or the log lacks columns."""
     return differences(
         work,
         cursor,
         sums.side,
-        TableDifference(
+        TableComparison(
             sums.side.table,
             sums.source.sum.rows,
             sums.lake.rows,
@@ -303,7 +305,7 @@ def _compared(report: VerifyReport) -> Iterator[Compared]:
     for table in report.tables:
         whole = table.compared is None
         if not table.equal:
-            yield Compared(table.table, whole, None, table.differing)
+            yield Compared(table.table, whole, None, table.differing_rows)
         elif table.place is not None:
             rows = table.source_rows if table.compared is None else table.compared
             proven = Proven(table.proof, rows, table.place.at, table.place.gtids)

@@ -42,7 +42,7 @@ from lockstep.pipeline.run.proof.verify_rows import (
     tables_to_compare,
     try_to_compare,
 )
-from lockstep.pipeline.run.reports import NotCompared, TableDifference, VerifyReport
+from lockstep.pipeline.run.reports import TableComparison, UncomparedTable, VerifyReport
 from lockstep.pipeline.values.errors import LockstepError
 from lockstep.pipeline.values.table import TableName
 
@@ -66,7 +66,7 @@ def prove_sample(work: Workplace, chance: Random) -> VerifyReport | None:
     for table in report.tables:
         if not table.equal:
             work.progress.note(
-                f"{table.table} DIFFERS from MySQL in {table.differing} of {table.compared} "
+                f"{table.table} DIFFERS from MySQL in {table.differing_rows} of {table.compared} "
                 f"compared rows; `lockstep verify {table.table}` finds all of them"
             )
     return report
@@ -129,7 +129,7 @@ def _sampled(
     side = side_of(work, shown, table)
     if not side.keyed:
         why = "it has no key by which a sample of rows could be drawn"
-        return NotCompared(table, why, f"`lockstep verify {table}`", readable=True)
+        return UncomparedTable(table, why, f"`lockstep verify {table}`", is_readable=True)
     if is_number(side.hasher.structure):
         return _by_numbers(work, side, rows, chance)
     return _by_values(work, side, rows, chance)
@@ -209,7 +209,7 @@ def _keys(side: Side, batches: Iterable[pa.RecordBatch]) -> Hashes:
 
 def _compared(
     sample: Sampled, touched: RowsBeforeLog, cursor: Cursor, *, show_values: bool
-) -> TableDifference:
+) -> TableComparison:
     side = sample.side
     source, lake = (_pairs(side, rows) for rows in (sample.source, sample.lake))
     keys = {*source["key"].tolist(), *lake["key"].tolist()}
@@ -222,7 +222,7 @@ def _compared(
     }
     in_lake = by_key(side, sample.lake)
     rows = tuple(differing_rows(side, wrong, unchanged, in_lake, show_values=show_values))
-    return TableDifference(
+    return TableComparison(
         side.table,
         len(source),
         len(lake),

@@ -24,7 +24,7 @@ from lockstep.pipeline.ports.changelog import Restatement
 from lockstep.pipeline.run.agreement.changelog_files import all_changelogs, recorded_batches
 from lockstep.pipeline.run.agreement.claim import claim_folder, claim_of, contradicted, lake_trouble
 from lockstep.pipeline.run.agreement.lake_logs import disagreeing_tables
-from lockstep.pipeline.run.commit_records import restated_metadata
+from lockstep.pipeline.run.commit_metadata import restatement_metadata
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.mirror_places import former_places
 from lockstep.pipeline.run.repair import damages_of
@@ -198,7 +198,7 @@ def _restated(work: Workplace, lease: Lease) -> Iterator[tuple[str, Restatement]
             app_id=changelog.app_id,
             batch=newest,
             files=files,
-            user_metadata=restated_metadata(work, changelog.table, newest),
+            user_metadata=restatement_metadata(work, changelog.table, newest),
             require_held=lambda: ledger.require_held(lease),
         )
         checked[changelog.folder] = done.delta_version

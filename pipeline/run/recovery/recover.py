@@ -52,7 +52,7 @@ from lockstep.pipeline.recovery import (
 from lockstep.pipeline.run.agreement.changelog_files import batches_of
 from lockstep.pipeline.run.agreement.claim import claim_folder, claim_of, lake_trouble
 from lockstep.pipeline.run.agreement.lake_logs import changelog_disagreement, disagreeing_tables
-from lockstep.pipeline.run.commit_records import recovered_metadata
+from lockstep.pipeline.run.commit_metadata import recovery_metadata
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.recovery.kept_ledger import keep_ledger, lake_disagreement, move_away
 from lockstep.pipeline.run.recovery.recovered_structures import (
@@ -379,7 +379,7 @@ def cut_changelogs(
             app_id=_app_id(work, gathered, changelog),
             batch=lake_end.batch,
             files=files,
-            user_metadata=recovered_metadata(work, changelog.table, lake_end),
+            user_metadata=recovery_metadata(work, changelog.table, lake_end),
             require_held=require_held,
         )
         if done.delta_version is not None:

@@ -407,7 +407,10 @@ def _shown_otherwise(
             (schema for schema in schemas if schema.name == version.table), version.schema
         )
         with suppress(TableError):
-            if schema is not None and work.shaping.fingerprint(schema) == mirror_version.shape:
+            if (
+                schema is not None
+                and work.shaping.shape_fingerprint(schema) == mirror_version.shape
+            ):
                 continue
         return True
     return False

@@ -18,7 +18,7 @@ from lockstep.pipeline.model.life import LakeRestarted, next_state
 from lockstep.pipeline.model.table_state import TableState
 from lockstep.pipeline.run.begin import foresee_start
 from lockstep.pipeline.run.context import Workplace
-from lockstep.pipeline.run.mirror_places import collisions, pending_moves, why_elsewhere
+from lockstep.pipeline.run.mirror_places import collisions, move_reason, pending_moves
 from lockstep.pipeline.run.status.plan import planned_tables
 from lockstep.pipeline.run.stop_errors import reread_error
 from lockstep.pipeline.run.table_plans import (
@@ -42,8 +42,8 @@ def after_new_ledger(
     states of the tables that continue with their mirrors."""
     haves = [(Have(table, Standing.NEW, reason=why), Want()) for table, why in lacking]
     states = {state.table: state for state in adopted}
-    for table, name in pending_moves(work, states).reloaded.items():
-        have = Have(table, Standing.STOPPED, reason=why_elsewhere(name))
+    for table, name in pending_moves(work, states).to_reload.items():
+        have = Have(table, Standing.STOPPED, reason=move_reason(name))
         haves.append((have, Want(rewrite=True)))
     # The mirror has rows that this ledger has not seen, so its changelog is not
     # complete.

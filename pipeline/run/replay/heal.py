@@ -41,7 +41,7 @@ from lockstep.pipeline.replay.rows import (
     wrong_rows,
 )
 from lockstep.pipeline.run.agreement.lake_logs import judge_mirror
-from lockstep.pipeline.run.commit_records import commit_metadata
+from lockstep.pipeline.run.commit_metadata import commit_metadata
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.replay.segment_comparison import Details, SegmentResult
 from lockstep.pipeline.run.replay.settle import settle_writes

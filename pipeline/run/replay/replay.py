@@ -28,7 +28,7 @@ from lockstep.pipeline.run.agreement.changelog_files import (
 )
 from lockstep.pipeline.run.agreement.claim import require_agreement, require_claim
 from lockstep.pipeline.run.agreement.lake_logs import changelog_disagreement
-from lockstep.pipeline.run.context import Workplace, tables_done
+from lockstep.pipeline.run.context import Workplace, table_progress
 from lockstep.pipeline.run.replay import revise
 from lockstep.pipeline.run.replay.heal import MirrorCorrection, heal
 from lockstep.pipeline.run.replay.recapture import (
@@ -179,7 +179,7 @@ def replay(
         for done, table in enumerate(chosen.tables, start=1):
             fresh = () if commit else [segment for segment in compared if segment.table == table]
             mirrors.append(heal(work, lease, table, chosen.batches, fresh=fresh, details=details))
-            work.progress.tell(tables_done("merge", done, len(chosen.tables), table))
+            work.progress.tell(table_progress("merge", done, len(chosen.tables), table))
     finally:
         if work.ledger.revisions(work.source.name).open is None:
             work.segments.remove_folder(scratch_path(work.source.name))

@@ -24,7 +24,7 @@ from lockstep.pipeline.run.agreement.changelog_files import (
     why_not_corrected,
 )
 from lockstep.pipeline.run.agreement.lake_logs import judged_changelog
-from lockstep.pipeline.run.commit_records import revised_metadata
+from lockstep.pipeline.run.commit_metadata import revision_metadata
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.replay.segment_comparison import SegmentResult
 from lockstep.pipeline.values.decisions import Lease
@@ -198,7 +198,7 @@ def _commit(
         schema=columns_of(work, changelog, listing.added),
         removed=listing.removed,
         files=listing.added,
-        user_metadata=revised_metadata(
+        user_metadata=revision_metadata(
             work,
             parts[0].new.table,
             (min(numbers), max(numbers)),

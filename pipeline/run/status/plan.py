@@ -18,8 +18,8 @@ from lockstep.pipeline.run.follow_pasts import plan_pasts
 from lockstep.pipeline.run.repair import Abandonment, batches_to_abandon
 from lockstep.pipeline.run.reshaping import (
     new_tightenings,
-    still_in_plaintext,
-    tables_shown_differently,
+    plaintext_sentence,
+    reshaped_tables,
 )
 from lockstep.pipeline.run.status.plan_reading import (
     BATCHES,
@@ -173,16 +173,16 @@ def _settings(work: Workplace) -> Mapping[TableName, str]:
 def _shapes(work: Workplace) -> tuple[dict[TableName, PlannedShape], KnownTables]:
     """Return the tables whose shape (columns and rows that are shown) the settings
     change. Return also the states of all tables once those are stopped for it
-    (`reshape`)."""
+    (`stop_reshaped_tables`)."""
     known = KnownTables.of(work)
-    errors = {state.table: error for state, error in tables_shown_differently(work)}
+    errors = {state.table: error for state, error in reshaped_tables(work)}
     cursor = work.ledger.cursors(work.source.name).captured
     if cursor is None:
         return {}, known
     less = {tightening.table for tightening in new_tightenings(work)}
     known = replace(known.stopped(cursor, errors), stale=known.stale | less)
     shapes = {
-        table: PlannedShape(error.reason, None, still_in_plaintext(work, table))
+        table: PlannedShape(error.reason, None, plaintext_sentence(work, table))
         if error.by is StoppedBy.RUN
         else PlannedShape(error.reason, error.hint)
         for table, error in errors.items()

@@ -298,7 +298,7 @@ class LogTally:
         self._read_later = {table for table, plan in plans.plans.items() if plan.reads_all_later}
         self._captured = basis.tables
         self._policies_of = basis.work.source.policies_of
-        self._treated = basis.work.shaping.treated
+        self._treated = basis.work.shaping.treatments_in_words
         self._renames = Renames(basis)
         self._decoding = ImageDecoder(basis.structures, basis.work.shaping)
         self.rereads: dict[TableName, str] = {}
@@ -351,7 +351,7 @@ class LogTally:
             effects.append(f"{table}: {consequence.action}, {consequence.reason}")
             self._apply(table, consequence, logged)
         why = followed.not_understood
-        stops = why is not None and why.may_touch is None
+        stops = why is not None and why.possible_tables is None
         if len(self.statements) < STATEMENTS:
             effect = "; ".join(effects) or ("passed: no captured table" if by_table else "passed")
             if stops:
@@ -362,7 +362,7 @@ class LogTally:
             self.more_statements += 1
 
     def _apply(self, table: TableName, consequence: Consequence, logged: LoggedStatement) -> None:
-        if consequence.action is Action.QUARANTINED:
+        if consequence.action is Action.QUARANTINE:
             self._quarantine(
                 table, logged.begin, TableError(consequence.reason, hint=resume_hint(table))
             )

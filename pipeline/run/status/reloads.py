@@ -247,7 +247,7 @@ def plan_repairs(work: Workplace, report: VerifyReport, author: str) -> list[Rel
     facts = Reloading(work, [difference.table for difference in wrong])
     repairs = []
     for difference in wrong:
-        count = difference.differing
+        count = difference.differing_rows
         rows = "1 row that differs" if count == 1 else f"{count:,} rows that differ"
         asked = OrderRequest(
             difference.table, author, f"a comparison found {rows}, and it is to be repaired"
@@ -292,7 +292,7 @@ def _require_consent(work: Workplace, state: TableState) -> None:
     table's former columns or name did: a person must consent to that explicitly
     (`resume`)."""
     why = state.reason if state.need is Need.CONSENT else None
-    if work.shaping.hides:
+    if work.shaping.has_rules:
         newest = work.ledger.schema_versions(work.source.name, state.table)[-1:]
         unknown = [version.reason for version in newest if version.knowledge is Knowledge.UNKNOWN]
         why = next(iter(unknown), why)

@@ -59,7 +59,7 @@ def run_news(
     ledger, source = work.ledger, work.source.name
     events = _events(ledger, source, captured, merged)
     merges: dict[TableName, list[TableMerge]] = {}
-    for merge in merged.merged if merged is not None else ():
+    for merge in merged.merges if merged is not None else ():
         merges.setdefault(merge.table, []).append(merge)
     tables = sorted({*merges, *events}, key=lambda table: (table not in events, table))
     chosen, states = tables[:MOST_TABLES], ledger.table_states(source)
@@ -94,7 +94,9 @@ def _described(
     remaining = MOST_COLUMNS
     for item in news:
         event = events.get(item.table)
-        number = item.merge.shows if item.merge is not None else event.version if event else None
+        number = (
+            item.merge.shown_version if item.merge is not None else event.version if event else None
+        )
         schema: TableSchema | None = None
         if remaining > 0 and number is not None:
             schema = work.ledger.schema_version(work.source.name, item.table, number).shown_schema
@@ -106,7 +108,7 @@ def _events(
     ledger: Batches, source: str, captured: CaptureReport | None, merged: MergeReport | None
 ) -> dict[TableName, TableEvent]:
     """Return the last event of each table in the batches of the run."""
-    batches = set(merged.batches_merged) if merged is not None else set()
+    batches = set(merged.merged_batches) if merged is not None else set()
     if captured is not None and captured.batch is not None:
         batches.add(captured.batch)
     if not batches:

@@ -33,7 +33,7 @@ from lockstep.pipeline.status.facts import (
     failures,
     headroom,
     lag,
-    looked,
+    log_end_reached_at,
     overlaps,
 )
 from lockstep.pipeline.values.decisions import Attempt
@@ -65,7 +65,7 @@ def standing_of(
     position = acknowledged.position if acknowledged else None
     needed = position or (captured.position if captured else None)
     facts: ServerFacts | None = None
-    trouble: LockstepError | None = None
+    server_error: LockstepError | None = None
     start: Start | Refusal | None = None
     room: Headroom | None = None
     try:
@@ -76,40 +76,44 @@ def standing_of(
         if override is None:
             start = decide_start(gather(work, captured, None))
     except LockstepError as error:
-        trouble = error
+        server_error = error
     return Standing(
         source=source,
         captured=captured,
         acknowledged=acknowledged,
         lineage=ledger.lineage(source),
         facts=facts,
-        trouble=trouble,
+        server_error=server_error,
         start=start,
         lag=lag(facts, position, now, _since(attempts, batches, position)),
         headroom=room,
-        waiting=tuple(
+        waiting_batches=tuple(
             WaitingBatch(
                 batch, tuple(table for table, numbers in pending.items() if batch.id in numbers)
             )
             for batch in unfinished
         ),
-        failures=failures(attempts, batches, waiting=bool(unfinished)),
+        failures=failures(attempts, batches, has_waiting_batches=bool(unfinished)),
         lease=ledger.lease(source),
         override=override,
         gaps=tuple(ledger.gaps(source)),
         overlaps=overlaps(batches),
-        quarantined=stopped_tables(states),
-        ordered_back=frozenset(order.table for order in ledger.open_orders(source)),
-        partial=partial_tables(ledger, source, patterns),
+        stopped_tables=stopped_tables(states),
+        tables_to_resume=frozenset(order.table for order in ledger.open_orders(source)),
+        extents=partial_tables(ledger, source, patterns),
         batches=tuple(batches),
-        lake=None if isinstance(work, LockstepError) else lake_trouble(work),
-        loading=tuple(load.progress for load in ledger.open_loads(source)),
-        astray=() if isinstance(work, LockstepError) else _quarantines(changed_mirrors(work)),
-        moved=() if isinstance(work, LockstepError) else _quarantines(moved_changelogs(work)),
+        lake_error=None if isinstance(work, LockstepError) else lake_trouble(work),
+        loads=tuple(load.progress for load in ledger.open_loads(source)),
+        upcoming_quarantines=()
+        if isinstance(work, LockstepError)
+        else _quarantines(changed_mirrors(work)),
+        rewritten_changelogs=()
+        if isinstance(work, LockstepError)
+        else _quarantines(moved_changelogs(work)),
         proofs=tuple(ledger.proofs(source)),
         unproven=unproven(ledger, source),
         uncleared_values=tuple(ledger.uncleared_values(source)),
-        former=tuple(former_places(ledger, source)),
+        former_folders=tuple(former_places(ledger, source)),
     )
 
 
@@ -144,7 +148,7 @@ def _since(
     ends there."""
     created_at = next((batch.created_at for batch in batches if batch.end == position), None)
     first = created_at if position is not None and position.committed_at is None else None
-    return looked(attempts, position) or first
+    return log_end_reached_at(attempts, position) or first
 
 
 def _headroom(server: SourceServer, facts: ServerFacts, position: Position) -> Headroom | None:
@@ -157,6 +161,6 @@ def _headroom(server: SourceServer, facts: ServerFacts, position: Position) -> H
     following: LogFile | None = None
     if position.at.file in files[:-1]:
         following = files[files.index(position.at.file) + 1]
-    oldest = read_file_head(server, files[0]).created
-    ended = read_file_head(server, following).created if following is not None else None
-    return headroom(facts, position, ended=ended, oldest=oldest)
+    oldest_file_at = read_file_head(server, files[0]).created
+    next_file_at = read_file_head(server, following).created if following is not None else None
+    return headroom(facts, position, next_file_at=next_file_at, oldest_file_at=oldest_file_at)

@@ -24,8 +24,8 @@ from lockstep.pipeline.run.table_plans import (
     plan_returns,
 )
 from lockstep.pipeline.schema.consequences import (
-    KEEPS_ROWS,
-    NOT_FOLLOWED,
+    NOT_FOLLOWED_RULE,
+    ROW_KEEPING_ACTIONS,
     Action,
     Consequence,
     consequences,
@@ -45,10 +45,10 @@ from lockstep.pipeline.schema.refold import logged_statement
 from lockstep.pipeline.schema.statements.changes import CreateTable, Irrelevant, NotUnderstood
 from lockstep.pipeline.schema.statements.read import read_change
 from lockstep.pipeline.schema.table_effects import (
-    columns_from,
+    match_columns,
     may_rename_columns,
-    why_renames_refused,
-    why_unclear,
+    reason_renames_refused,
+    reason_unclear,
 )
 from lockstep.pipeline.supply.plan import ColumnsRead, RowsRead
 from lockstep.pipeline.values.decisions import Lease
@@ -146,7 +146,7 @@ def plan_resume(work: Workplace, asked: OrderRequest) -> RecordedOrder:
         # The order is kept for good, so values of columns that the settings hide are
         # removed.
         given = read_definition(asked.statement, asked.table, history, facts)
-        schema = work.shaping.redacted(given)
+        schema = work.shaping.redact(given)
     order = TableOrder(
         0,
         asked.table,
@@ -174,7 +174,7 @@ def plan_resume(work: Workplace, asked: OrderRequest) -> RecordedOrder:
 def _require_renames(asked: OrderRequest, before: TableSchema | None, given: TableSchema) -> None:
     why = "its earlier columns are not known"
     if before is not None:
-        why = why_renames_refused(before, given, asked.renames) or ""
+        why = reason_renames_refused(before, given, asked.renames) or ""
     if why:
         raise ConfigurationError(
             f"--rename does not fit {asked.table}: {why}.",
@@ -190,7 +190,7 @@ def _require_no_more(
     structure says only where columns come from; it is no consent to show more."""
     if place.version is None or place.before is None:
         return
-    origins = columns_from(place.before, given, asked.renames)
+    origins = match_columns(place.before, given, asked.renames)
     try:
         work.shaping.for_history(given, place.version, origins)
     except TableError as error:
@@ -221,14 +221,18 @@ class StoppedAt:
 
     @property
     def followed(self) -> bool:
-        return self.consequence is not None and self.consequence.rule != NOT_FOLLOWED
+        return self.consequence is not None and self.consequence.rule_name != NOT_FOLLOWED_RULE
 
     @property
     def why_read(self) -> str | None:
         """Why the table must be re-read from MySQL, whatever structure is given; None
         if not. It must if the statement is followed and changes rows in a way that no
         structure describes."""
-        if self.consequence is None or not self.followed or self.consequence.action in KEEPS_ROWS:
+        if (
+            self.consequence is None
+            or not self.followed
+            or self.consequence.action in ROW_KEEPING_ACTIONS
+        ):
             return None
         return self.consequence.reason
 
@@ -250,7 +254,7 @@ class StoppedAt:
             and may_rename_columns(self.statement.text, self.statement.context)
         )
         renames = () if self.followed else order.renames
-        return why_unclear(before, order.schema, renames, renaming=renaming)
+        return reason_unclear(before, order.schema, renames, may_rename=renaming)
 
 
 def _stopped_at(work: Workplace, order: TableOrder) -> StoppedAt:
@@ -286,7 +290,9 @@ def _stopped_at(work: Workplace, order: TableOrder) -> StoppedAt:
             else schema.with_table(version.schema)
         )
     followed, after = _followed(schema, logged)
-    by_table = consequences(followed, work.source.policies_of, logged, work.shaping.treated)
+    by_table = consequences(
+        followed, work.source.policies_of, logged, work.shaping.treatments_in_words
+    )
     return StoppedAt(before, logged, by_table.get(order.table), after.table(order.table))
 
 

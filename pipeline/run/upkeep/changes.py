@@ -32,7 +32,7 @@ from lockstep.pipeline.run.agreement.changelog_files import (
     correct_changelogs,
     system_table,
 )
-from lockstep.pipeline.run.commit_records import forgotten_metadata
+from lockstep.pipeline.run.commit_metadata import deletion_metadata
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.upkeep.changes import (
     ChangeFile,
@@ -228,7 +228,7 @@ def _unlist_files(work: Workplace, note: DeletedChanges) -> None:
                 schema=_NO_COLUMNS,
                 removed=[file.path for file in files],
                 files=(),
-                user_metadata=forgotten_metadata(work, changelog.table, note.above, note.through),
+                user_metadata=deletion_metadata(work, changelog.table, note.above, note.through),
             )
         except TableError as error:
             work.progress.note(f"{folder} still lists old changes: {error.reason}")

@@ -21,7 +21,7 @@ from lockstep.pipeline.ports.mirrors import MirrorUpkeep
 from lockstep.pipeline.run.agreement.changelog_files import all_changelogs
 from lockstep.pipeline.run.clear import UpkeepTarget, clear, upkeep_target
 from lockstep.pipeline.run.context import Workplace
-from lockstep.pipeline.run.mirror_places import delete_former, former_places
+from lockstep.pipeline.run.mirror_places import delete_former_places, former_places
 from lockstep.pipeline.run.upkeep.changes import (
     delete_changes,
     last_lease_at,
@@ -368,7 +368,7 @@ def delete_former_folders(
     folders = [former.folder for former in plan if former.reason_kept is None]
     deleted: list[str] = []
     if folders and not under_lock(
-        work, holder, lambda lease: deleted.extend(delete_former(work, lease, folders))
+        work, holder, lambda lease: deleted.extend(delete_former_places(work, lease, folders))
     ):
         reason = "a run has the source: the next upkeep deletes it"
         return tuple(replace(former, reason_kept=former.reason_kept or reason) for former in plan)

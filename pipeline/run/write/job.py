@@ -52,7 +52,7 @@ from lockstep.pipeline.model.lake_commit import WriteKind
 from lockstep.pipeline.model.table_state import SnapshotPart, TableEventKind, TableState
 from lockstep.pipeline.ports.ledger import contents_of
 from lockstep.pipeline.ports.mirror_writes import MirrorStep
-from lockstep.pipeline.run.commit_records import commit_metadata
+from lockstep.pipeline.run.commit_metadata import commit_metadata
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.stop_errors import reread_error
 from lockstep.pipeline.run.write.copying import (

@@ -283,12 +283,12 @@ class Irrelevant:
 
 @dataclass(frozen=True, slots=True)
 class NotUnderstood:
-    """A statement that cannot be read. `may_touch`: the tables that it may change; None
-    if it may change any table."""
+    """A statement that cannot be read. `possible_tables`: the tables that it may
+    change; None if it may change any table."""
 
     kind: ClassVar = StatementKind.NOT_UNDERSTOOD
     reason: str
-    may_touch: tuple[TableName, ...] | None = None
+    possible_tables: tuple[TableName, ...] | None = None
 
 
 _SURROGATES: Final = re.compile("[\ud800-\udfff]")
@@ -423,7 +423,8 @@ class WrittenOptions:
 
 @dataclass(frozen=True, slots=True)
 class WrittenPeriod:
-    """MariaDB's PERIOD FOR an application-time period. Its two columns cannot be NULL."""
+    """MariaDB's PERIOD FOR an application-time period. Its two columns cannot be
+    NULL."""
 
     columns: tuple[str, ...]
 
@@ -431,7 +432,7 @@ class WrittenPeriod:
 Element = WrittenColumn | WrittenKey | WrittenReference | WrittenPeriod
 
 
-def touched_by(
+def restructured_tables(
     changes: Sequence[SchemaChange], tables: Sequence[TableName]
 ) -> dict[TableName, bool]:
     """Return the tables whose structures may change, each with True if the changes
@@ -452,7 +453,7 @@ def touched_by(
             case CreateTable() | CreateLike() | CreateSelect():
                 names, created = (change.table,), not (change.if_not_exists or change.or_replace)
             case DropTables() | RenameTables():
-                names = named_by([change]) or ()
+                names = affected_tables([change]) or ()
             case _:
                 assert_never(change)
         for name in names:
@@ -460,7 +461,7 @@ def touched_by(
     return touched
 
 
-def named_by(changes: Sequence[SchemaChange]) -> tuple[TableName, ...] | None:
+def affected_tables(changes: Sequence[SchemaChange]) -> tuple[TableName, ...] | None:
     """Return the tables whose structures or rows may change; None if any table may
     change."""
     named: list[TableName] = []
@@ -486,7 +487,7 @@ def named_by(changes: Sequence[SchemaChange]) -> tuple[TableName, ...] | None:
     return tuple(dict.fromkeys(named))
 
 
-def needed_by(changes: Sequence[SchemaChange]) -> tuple[TableName, ...]:
+def required_tables(changes: Sequence[SchemaChange]) -> tuple[TableName, ...]:
     """Return the tables that must have existed before the changes: without one of them,
     the server would have refused the statement."""
     needed: list[TableName] = []

@@ -30,7 +30,7 @@ from lockstep.pipeline.schema.statements.changes import (
     RepairTables,
     SchemaChange,
     TruncateTable,
-    named_by,
+    affected_tables,
 )
 from lockstep.pipeline.schema.statements.reader import CannotRead, StatementReader, Token
 from lockstep.pipeline.schema.statements.table_statements import (
@@ -126,9 +126,9 @@ def read_change(text: str, context: StatementContext) -> Understood | NotUnderst
         # A server logs a failed statement if it has already changed something. MySQL
         # 5.7 does so for a DROP TABLE with several tables.
         reason = f"it failed with error {context.error} in the middle"
-        return NotUnderstood(reason, named_by(reading))
+        return NotUnderstood(reason, affected_tables(reading))
     if context.thread_specific and any(map(_may_mean_temporary, reading)):
-        return NotUnderstood("it may have meant a temporary table", named_by(reading))
+        return NotUnderstood("it may have meant a temporary table", affected_tables(reading))
     return reading
 
 
@@ -160,7 +160,7 @@ def _read_text(text: str, context: StatementContext) -> Understood | NotUndersto
         return changes
     if unknown:
         variables = ", ".join(unknown)
-        return NotUnderstood(f"SET STATEMENT changes {variables} for it", named_by(changes))
+        return NotUnderstood(f"SET STATEMENT changes {variables} for it", affected_tables(changes))
     if engine is None:
         return changes
     return tuple(_with_engine(change, engine) for change in changes)
@@ -222,8 +222,8 @@ def _may_touch(reading: Understood | NotUnderstood) -> tuple[TableName, ...] | N
         case Irrelevant():
             return ()
         case NotUnderstood():
-            return reading.may_touch
-    return named_by(reading)
+            return reading.possible_tables
+    return affected_tables(reading)
 
 
 # -- by the first words -------------------------------------------------------------

@@ -87,7 +87,7 @@ class FileSpool:
     def wrapped_by(self, key: PrivacyKey | None) -> FileSpool:
         """Return the same spool, which wraps the keys of prepared files with the
         privacy key. With None it does not wrap them."""
-        wrapping = None if key is None else key.derived("keys of prepared files")
+        wrapping = None if key is None else key.derive_key("keys of prepared files")
         return FileSpool(self._lake, self._scratch, wrapping)
 
     def scratch(self) -> DiskEventFile:

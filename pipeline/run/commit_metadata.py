@@ -2,10 +2,11 @@
 recovered.
 
 Every commit names its source, ledger, table and batches, the kind of the write, and the
-position after the last of the batches. Each batch makes exactly one commit to
-`_transactions`, the Delta table of the source's transactions. So this commit also has
-facts about the whole batch: the tables with changes, the tables that are no longer
-captured, and the tables whose earlier rows are missing.
+position after the last of the batches. A batch is what one run captured. Each batch
+makes exactly one commit to `_transactions`, the Delta table of the source's
+transactions. So this commit also has facts about the whole batch: the tables with
+changes, the tables that are no longer captured, and the tables whose earlier rows are
+missing.
 """
 
 from __future__ import annotations
@@ -35,12 +36,12 @@ if TYPE_CHECKING:
     from lockstep.pipeline.recovery import BatchRecord
 
 NOT_CAPTURED: Final = "not captured"
-"""Word for a table that is complete in the lake, although this batch did not capture
+"""State of a table that is complete in the lake, although this batch did not capture
 it."""
 
-GTIDS: Final = 4096
-"""Largest length, in characters, of a GTID set in a commit to a table. A longer set is
-left out. A commit to `_transactions` has a set of any length."""
+_MOST_GTID_CHARACTERS: Final = 4096
+"""Largest length of a GTID set in a commit to a table. A longer set is left out. A
+commit to `_transactions` has a set of any length."""
 
 
 def commit_metadata(
@@ -62,22 +63,23 @@ def commit_metadata(
     """
     ordered = list(batches)
     last = ordered[-1]
-    words = _words(work, kind, table, (ordered[0].id, last.id), last)
+    fields = _common_fields(work, kind, table, (ordered[0].id, last.id), last)
     if files is not None:
-        words["files"] = files_digest(file.sha256 for file in files)
+        fields["files"] = files_digest(file.sha256 for file in files)
     if version is not None and version.schema is not None:
-        words["structure"] = structures_key(structures_text([version.schema]))
-        words["shape"] = version.shape_fingerprint
+        fields["structure"] = structures_key(structures_text([version.schema]))
+        fields["shape"] = version.shape_fingerprint
     if table is SystemTable.TRANSACTIONS:
-        words |= _standing(work, last)
-    return metadata_text(words)
+        fields |= _batch_fields(work, last)
+    return metadata_text(fields)
 
 
-def upkept_metadata(write: SettledWrite, words: str) -> str:
+def upkeep_metadata(write: SettledWrite, write_metadata: str) -> str:
     """Return the metadata of a commit that changes no row of a mirror, such as a
-    compaction. `write`: the last write that changed rows. `words`: its metadata."""
+    compaction. `write`: the last write that changed rows. `write_metadata`: its
+    metadata."""
     return metadata_of_kind(
-        words,
+        write_metadata,
         WriteKind.UPKEEP,
         app_id=write.intent.app_id,
         txn_version=write.intent.txn_version,
@@ -85,26 +87,27 @@ def upkept_metadata(write: SettledWrite, words: str) -> str:
     )
 
 
-def restated_metadata(work: Workplace, table: TableName | SystemTable, batch: int) -> str:
+def restatement_metadata(work: Workplace, table: TableName | SystemTable, batch: int) -> str:
     """Return the metadata of a correcting commit, after which a changelog lists exactly
     the files of the acknowledged batches. `batch`: the last of them; 0 if there are
     none."""
     batches = work.ledger.live_batches(work.source.name, batch, batch) if batch else []
     last = batches[0] if batches else None
-    words = _words(work, WriteKind.RESTATE, table, (batch, batch), last)
-    return metadata_text({**words, "restated": True})
+    fields = _common_fields(work, WriteKind.RESTATE, table, (batch, batch), last)
+    return metadata_text({**fields, "restated": True})
 
 
-def recovered_metadata(work: Workplace, table: TableName | SystemTable, claim: BatchRecord) -> str:
-    """Return the same metadata as `restated_metadata` for a batch of a lost ledger.
-    `claim`: the record of this batch, as read from the metadata of a commit."""
-    words = _words(work, WriteKind.RESTATE, table, (claim.batch, claim.batch), None)
+def recovery_metadata(work: Workplace, table: TableName | SystemTable, record: BatchRecord) -> str:
+    """Return the metadata of a correcting commit, after which a changelog lists exactly
+    the files up to a batch of a lost ledger. `record`: what the metadata of an earlier
+    commit says of this batch."""
+    fields = _common_fields(work, WriteKind.RESTATE, table, (record.batch, record.batch), None)
     return metadata_text(
-        words | {"ledger": claim.ledger, "position": str(claim.at), "restated": True}
+        fields | {"ledger": record.ledger, "position": str(record.at), "restated": True}
     )
 
 
-def revised_metadata(
+def revision_metadata(
     work: Workplace,
     table: TableName,
     batches: tuple[int, int],
@@ -115,29 +118,29 @@ def revised_metadata(
     first and the last batch. `files`: the new files. `revision`: the number of the
     replacement."""
     [last] = work.ledger.live_batches(work.source.name, batches[1], batches[1])
-    words = _words(work, WriteKind.REVISE, table, batches, last)
-    words["files"] = files_digest(file.sha256 for file in files)
-    return metadata_text({**words, "revision": revision})
+    fields = _common_fields(work, WriteKind.REVISE, table, batches, last)
+    fields["files"] = files_digest(file.sha256 for file in files)
+    return metadata_text({**fields, "revision": revision})
 
 
-def forgotten_metadata(
+def deletion_metadata(
     work: Workplace, table: TableName | SystemTable, above: int, through: int
 ) -> str:
     """Return the metadata of a commit that removes files of batches from a changelog.
     `above`: the batch before the first of them. `through`: the last of them."""
     [last] = work.ledger.live_batches(work.source.name, through, through)
-    return metadata_text(_words(work, WriteKind.FORGET, table, (above + 1, through), last))
+    return metadata_text(_common_fields(work, WriteKind.FORGET, table, (above + 1, through), last))
 
 
-def cleared_metadata(work: Workplace, table: SystemTable, through: int) -> str:
+def clearing_metadata(work: Workplace, table: SystemTable, through: int) -> str:
     """Return the metadata of a commit that replaces files of a system table
     (`_transactions`, `_ddl`) up to batch `through`. The new files lack values that the
     settings now hide."""
     [last] = work.ledger.live_batches(work.source.name, through, through)
-    return metadata_text(_words(work, WriteKind.REVISE, table, (1, through), last))
+    return metadata_text(_common_fields(work, WriteKind.REVISE, table, (1, through), last))
 
 
-def _words(
+def _common_fields(
     work: Workplace,
     kind: WriteKind,
     table: TableName | SystemTable,
@@ -145,7 +148,7 @@ def _words(
     last: Batch | None,
 ) -> dict[str, Any]:
     end = None if last is None else last.end
-    words: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "format": METADATA_FORMAT,
         "kind": kind.value,
         "ledger": work.ledger.identity(),
@@ -155,16 +158,18 @@ def _words(
         "position": None if end is None else str(end.at),
     }
     if last is not None and last.captured_at is not None:
-        words["captured_at"] = last.captured_at.isoformat()
+        fields["captured_at"] = last.captured_at.isoformat()
     if isinstance(table, TableName):
-        words["name"] = _name(table)
-    if last is not None and (cursor := _cursor(last, whole=not isinstance(table, TableName))):
-        words["cursor"] = cursor
-    return words
+        fields["name"] = _name_parts(table)
+    if last is not None and (
+        cursor := _cursor_fields(last, any_length=not isinstance(table, TableName))
+    ):
+        fields["cursor"] = cursor
+    return fields
 
 
-def _cursor(batch: Batch, *, whole: bool) -> dict[str, Any]:
-    """Return what a recovered ledger needs to continue after the batch. `whole`:
+def _cursor_fields(batch: Batch, *, any_length: bool) -> dict[str, Any]:
+    """Return what a recovered ledger needs to continue after the batch. `any_length`:
     include a GTID set of any length."""
     end, anchor = batch.end, batch.anchor
     if end is None or anchor is None:
@@ -172,7 +177,7 @@ def _cursor(batch: Batch, *, whole: bool) -> dict[str, Any]:
     gtids = str(end.gtid_set)
     return {
         "server": end.server_uuid,
-        "gtids": gtids if whole or len(gtids) <= GTIDS else None,
+        "gtids": gtids if any_length or len(gtids) <= _MOST_GTID_CHARACTERS else None,
         "by_gtid": batch.by_gtid,
         "committed_at": None if end.committed_at is None else end.committed_at.isoformat(),
         "anchor": [
@@ -186,33 +191,33 @@ def _cursor(batch: Batch, *, whole: bool) -> dict[str, Any]:
     }
 
 
-def _standing(work: Workplace, batch: Batch) -> Mapping[str, Any]:
+def _batch_fields(work: Workplace, batch: Batch) -> Mapping[str, Any]:
     """Return the metadata that only commits to `_transactions` have: the state of all
     tables after the batch."""
     ledger, source = work.ledger, batch.source
     states = ledger.table_states(source)
-    standings = dict.fromkeys(_not_captured(work, batch, states), NOT_CAPTURED) | {
+    standings = dict.fromkeys(_uncaptured_tables(work, batch, states), NOT_CAPTURED) | {
         table: "being read" if state.is_loading else state.condition.value
         for table, state in states.items()
         if not state.is_complete
     }
     structures = _new_structures(work, batch)
     return {
-        "touched": [_name(table) for table in sorted(_touched(work, batch))],
-        "still": [[*_name(table), standings[table]] for table in sorted(standings)],
+        "touched": [_name_parts(table) for table in sorted(_touched_tables(work, batch))],
+        "still": [[*_name_parts(table), standings[table]] for table in sorted(standings)],
         "partial": [
-            [*_name(extent.table), str(extent.begins)] for extent in ledger.partial(source)
+            [*_name_parts(extent.table), str(extent.begins)] for extent in ledger.partial(source)
         ],
         "prepared": len(ledger.open_prepared(source)),
         "structures": work.claims.keep_structures(source, structures) if structures else None,
     }
 
 
-def _touched(work: Workplace, batch: Batch) -> set[TableName]:
+def _touched_tables(work: Workplace, batch: Batch) -> set[TableName]:
     return content_of(work.ledger, batch.source, batch.id).tables
 
 
-def _not_captured(
+def _uncaptured_tables(
     work: Workplace, batch: Batch, tables: Iterable[TableName]
 ) -> Iterator[TableName]:
     """Yield tables that the batch did not capture: its patterns excluded them, or a
@@ -222,7 +227,7 @@ def _not_captured(
     yield from (table for table in tables if scopes and not scopes[-1].patterns.matches(table))
     for later in ledger.unfinished(source):
         if later.id > batch.id and later.catches_up:
-            yield from _touched(work, later)
+            yield from _touched_tables(work, later)
         elif later.id > batch.id:
             yield from (
                 snapshot.table for snapshot in content_of(ledger, source, later.id).snapshots
@@ -244,5 +249,5 @@ def _new_structures(work: Workplace, batch: Batch) -> list[TableSchema]:
     ]
 
 
-def _name(table: TableName) -> list[str]:
+def _name_parts(table: TableName) -> list[str]:
     return [table.database, table.name]
