@@ -12,10 +12,12 @@ from dataclasses import replace
 from lockstep.pipeline.recovery import Case as Case
 from lockstep.pipeline.run.acknowledge import acknowledge as acknowledge
 from lockstep.pipeline.run.agreement.changelog_files import correct_changelogs as correct_changelogs
-from lockstep.pipeline.run.agreement.claim import disagreement as disagreement
-from lockstep.pipeline.run.agreement.lake_logs import changed_mirrors as changed_mirrors
+from lockstep.pipeline.run.agreement.claim import claim_error as claim_error
+from lockstep.pipeline.run.agreement.lake_logs import (
+    changelogs_with_moved_rows as changelogs_with_moved_rows,
+)
 from lockstep.pipeline.run.agreement.lake_logs import foreign_mirrors as foreign_mirrors
-from lockstep.pipeline.run.agreement.lake_logs import moved_changelogs as moved_changelogs
+from lockstep.pipeline.run.agreement.lake_logs import tables_to_quarantine as tables_to_quarantine
 from lockstep.pipeline.run.capture import capture as capture
 from lockstep.pipeline.run.context import SilentProgress as SilentProgress
 from lockstep.pipeline.run.context import StepProgress as StepProgress

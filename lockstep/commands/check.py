@@ -314,25 +314,28 @@ def _update_catalogue(settings: Settings, work: Workplace) -> None:
 def _lake_findings(work: Workplace) -> tuple[Finding, ...]:
     """Check that ledger and lake belong together, and report mirrors and changelogs
     that somebody else changed."""
-    from lockstep.pipeline.run.agreement.claim import lake_trouble
-    from lockstep.pipeline.run.agreement.lake_logs import changed_mirrors, moved_changelogs
+    from lockstep.pipeline.run.agreement.claim import lake_error
+    from lockstep.pipeline.run.agreement.lake_logs import (
+        changelogs_with_moved_rows,
+        tables_to_quarantine,
+    )
     from lockstep.pipeline.run.mirror_places import former_places, pending_moves
 
-    if (error := lake_trouble(work)) is not None:
+    if (error := lake_error(work)) is not None:
         return (_refusal_finding("lake", error),)
     return (
         *(
             Finding(
                 "warning",
                 str(mirror.table),
-                f"the next run quarantines it: {mirror.why}",
+                f"the next run quarantines it: {mirror.reason}",
                 mirror.hint,
             )
-            for mirror in changed_mirrors(work)
+            for mirror in tables_to_quarantine(work)
         ),
         *(
-            Finding("warning", str(changelog.table), changelog.why, changelog.hint)
-            for changelog in moved_changelogs(work)
+            Finding("warning", str(changelog.table), changelog.reason, changelog.hint)
+            for changelog in changelogs_with_moved_rows(work)
         ),
         *(
             _move_finding(work, table, name)

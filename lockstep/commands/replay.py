@@ -88,8 +88,8 @@ def replay_lines(report: ReplayReport, *, planned: bool) -> Iterator[str]:
         yield f"tables: {', '.join(map(str, report.tables)) or 'none'}"
         yield "nothing is read or written (--dry-run)"
         return
-    for changelog in report.changelogs:
-        yield f"{changelog.changelog.table}: {changelog.told}"
+    for check in report.changelogs:
+        yield f"{check.changelog.table}: {check.sentence}"
     for segment in report.segments:
         if segment.standing in (SegmentStanding.DIFFERENT, SegmentStanding.DAMAGED):
             yield _segment_line(segment, committed=report.committed)
@@ -137,7 +137,7 @@ _BATCH: Final = (
 )
 _CHANGELOG: Final = (
     "changelog.table as table, changelog.folder as folder, error.reason as foreign, "
-    "found.surplus as not_recorded"
+    "difference.surplus as not_recorded"
 )
 
 
@@ -154,11 +154,11 @@ def replay_values(report: ReplayReport) -> dict[str, Any]:
         },
         "changelogs": [
             {
-                **attributes(agreement, _CHANGELOG),
-                "not_listed": [file.path for file in agreement.found.missing],
-                **attributes(agreement, "righted as set_right", "left as why_not"),
+                **attributes(check, _CHANGELOG),
+                "not_listed": [file.path for file in check.difference.missing],
+                **attributes(check, "is_corrected as set_right, reason_not_corrected as why_not"),
             }
-            for agreement in report.changelogs
+            for check in report.changelogs
         ],
     }
 

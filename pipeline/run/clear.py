@@ -40,7 +40,7 @@ from lockstep.pipeline.mirror.system_tables import (
 from lockstep.pipeline.model.foreign_commits import AllExpected
 from lockstep.pipeline.model.table_state import TableState
 from lockstep.pipeline.run.agreement.changelog_files import changelogs_of
-from lockstep.pipeline.run.agreement.lake_logs import judged_mirror
+from lockstep.pipeline.run.agreement.lake_logs import mirror_judgement
 from lockstep.pipeline.run.commit_metadata import (
     clearing_metadata,
     deletion_metadata,
@@ -199,7 +199,7 @@ def upkeep_target(
     write = newest.settled_write
     if write is None or write.delta_version < (state.adopted_version or 0):
         return "nothing was written to it since it was adopted"
-    relation = judged_mirror(work, state, examined_version, newest=newest)
+    relation = mirror_judgement(work, state, examined_version, newest=newest)
     if not isinstance(relation, AllExpected) or relation.newest is None:
         return "its log has a commit that is not Lockstep's; the next run reports it"
     version, written_version = relation.newest, write.delta_version

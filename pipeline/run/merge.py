@@ -30,7 +30,10 @@ from lockstep.pipeline.model.batch import Batch, BatchState
 from lockstep.pipeline.model.table_state import StoppedTable, TableState
 from lockstep.pipeline.ports.mirrors import MirrorSize
 from lockstep.pipeline.run.agreement.claim import require_claim
-from lockstep.pipeline.run.agreement.lake_logs import judge_mirror, moved_mirrors
+from lockstep.pipeline.run.agreement.lake_logs import (
+    mirrors_with_new_commits,
+    require_expected_commits,
+)
 from lockstep.pipeline.run.context import Workplace, table_progress
 from lockstep.pipeline.run.expected_log import waiting_log
 from lockstep.pipeline.run.mirror_places import FULL_REWRITE_EVENTS, move_reason, replace_mirror
@@ -176,11 +179,13 @@ class _Merging:
         self.looked = work.ledger.examined_versions(work.source.name)
         pending = work.ledger.pending(work.source.name)
         newest = work.ledger.cursors(work.source.name).captured
-        for state in moved_mirrors(work, self.looked):
+        for state in mirrors_with_new_commits(work, self.looked):
             if state.table in pending or newest is None:
                 continue
             try:
-                self._note(state, judge_mirror(work, state, self.looked.get(state.mirror)))
+                self._note(
+                    state, require_expected_commits(work, state, self.looked.get(state.mirror))
+                )
             except TableError as error:
                 self._quarantine(state.table, newest.batch, error)
 
@@ -308,7 +313,7 @@ class _Merging:
             newest = replace(
                 newest, last_txn_version=max(newest.last_txn_version, intent.txn_version)
             )
-        return judge_mirror(
+        return require_expected_commits(
             self.work,
             task.state,
             self.looked.get(task.state.mirror),

@@ -26,7 +26,7 @@ from lockstep.pipeline.run.agreement.changelog_files import (
     ChangelogTable,
     changelog_table,
     correct_changelog,
-    error_of_agreement,
+    error_of_check,
     system_table,
 )
 from lockstep.pipeline.run.agreement.claim import claim_up_to
@@ -180,7 +180,7 @@ class _Publishing:
         finding = correct_changelog(self.work, self.lease, changelog, looked)
         if finding.version is not None:
             self.after[changelog.folder] = finding.version
-        error = error_of_agreement(finding)
+        error = error_of_check(finding)
         return [] if error is None else [error]
 
 

@@ -42,7 +42,7 @@ from lockstep.resources.lake.mirror.mirror import SparkMirrors
 from lockstep.resources.lake.spark.log_store import CLASS, SETTING
 from lockstep.resources.lake.spark.session import SparkProcess
 from tests.lake.conftest import Lake
-from tests.outside import changed_mirrors
+from tests.outside import tables_to_quarantine
 from tests.positions.fake import TABLE, FakeServer
 from tests.positions.follower import SOURCE, Follower
 from tests.positions.one_table import NOBODY
@@ -304,17 +304,17 @@ def try_operation(stand: Stand, name: str, *, idle: bool) -> None:
     """Somebody did it since the last run; the table comes back whole."""
     stand.sql(BY_SPARK[name])
     version = stand.mirrors.version("shop/shop/t")
-    (told,) = changed_mirrors(stand.work())
-    assert f"version {version}" in told.why
+    (told,) = tables_to_quarantine(stand.work())
+    assert f"version {version}" in told.reason
     if not idle:
         stand.write()
     state = stand.run()
     assert state.has_stopped
-    assert state.reason == told.why
+    assert state.reason == told.reason
     assert "lockstep reload shop.t --reason" in (state.hint or "")
     stand.resume()
     assert stand.run().is_complete
-    assert changed_mirrors(stand.work()) == []
+    assert tables_to_quarantine(stand.work()) == []
     stand.require_same()
 
 
@@ -322,7 +322,7 @@ def test_a_mirror_that_somebody_wrote_to_is_quarantined(stand: Stand) -> None:
     """Also where nothing of the table changed since; and what leaves it as it was is none of
     our business."""
     stand.sql("optimize {t}")
-    assert changed_mirrors(stand.work()) == []
+    assert tables_to_quarantine(stand.work()) == []
     try_operation(stand, "INSERT", idle=True)
 
 
@@ -330,7 +330,7 @@ def test_a_mirror_that_somebody_wrote_to_is_quarantined(stand: Stand) -> None:
 def test_what_leaves_a_mirror_as_it_was(stand: Stand) -> None:
     for statement in LEFT_AS_IT_WAS:
         stand.sql(statement)
-    assert changed_mirrors(stand.work()) == []
+    assert tables_to_quarantine(stand.work()) == []
     stand.write()
     assert stand.run().is_complete
     stand.require_same()

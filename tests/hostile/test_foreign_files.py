@@ -47,16 +47,16 @@ from tests.outside import (
     ReplayReport,
     Workplace,
     capture,
-    changed_mirrors,
+    changelogs_with_moved_rows,
     correct_changelogs,
     delete_changes,
     give_order,
-    moved_changelogs,
     plan_changes,
     plan_recovery,
     publish,
     recover,
     replay,
+    tables_to_quarantine,
 )
 from tests.positions.fake import TABLE, FakeServer
 from tests.positions.follower import SOURCE, Follower
@@ -203,7 +203,10 @@ class Source:
             return
         if known:
             with self.follower.leased() as lease:
-                assert all(one.left is None for one in correct_changelogs(self.work(), lease))
+                assert all(
+                    check.reason_not_corrected is None
+                    for check in correct_changelogs(self.work(), lease)
+                )
         self.follower.lose_ledger()
         with self.follower.leased() as lease:
             recover(self.work(), lease, author="somebody", after_batch=batch)
@@ -264,7 +267,13 @@ class Source:
         state = self.state()
         said = [] if state.is_complete else [state.reason or ""]
         work = self.work()
-        return [*said, *(one.why for one in (*changed_mirrors(work), *moved_changelogs(work)))]
+        return [
+            *said,
+            *(
+                one.reason
+                for one in (*tables_to_quarantine(work), *changelogs_with_moved_rows(work))
+            ),
+        ]
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from lockstep.pipeline.model.table_state import OrderKind, Supplier, TableEventK
 from lockstep.pipeline.values.errors import ForeignCommit, PastRefused
 from lockstep.pipeline.values.policies import LakePolicies, Readers
 from tests.fix_mysql import MySqlStand
-from tests.outside import capture, changed_mirrors, coming_back, merge
+from tests.outside import capture, coming_back, merge, tables_to_quarantine
 from tests.positions.follower import SOURCE
 from tests.positions.interrupted import Crash, mortal
 from tests.positions.paused import Shop, open_shop
@@ -140,7 +140,7 @@ def test_a_changelog_that_is_lost_holds_up_nobody_else(shop: Shop, how: str) -> 
         else:
             del tables[folder][-1]
     before = shop.follower.mirror(f"{shop.name}.a")
-    (told,) = changed_mirrors(shop.follower.work())
+    (told,) = tables_to_quarantine(shop.follower.work())
     assert told.table == shop.table("a")
     write(shop, 3)
     shop.run()

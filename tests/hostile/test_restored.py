@@ -19,7 +19,7 @@ from lockstep.pipeline.values.decisions import RecordedDecision
 from lockstep.pipeline.values.errors import ForeignCommit
 from tests.chance import by_chance
 from tests.hostile.histories import History, changelog, go_on, lake_of, misread, recorded, replayed
-from tests.outside import KIND, capture, disagreement, plan_recovery, publish, recover
+from tests.outside import KIND, capture, claim_error, plan_recovery, publish, recover
 from tests.positions.follower import SOURCE, Follower
 from tests.positions.interrupted import interrupted
 
@@ -169,7 +169,7 @@ def refusal(follower: Follower) -> ForeignCommit:
     assert set(follower.lake.files) == files
     assert follower.lake.tables == tables
     assert follower.batches() == batches
-    told = disagreement(follower.work())
+    told = claim_error(follower.work())
     assert told is not None
     assert told.message == caught.value.message
     return caught.value

@@ -37,7 +37,11 @@ from lockstep.pipeline.model.foreign_commits import (
 from lockstep.pipeline.model.lake_commit import RESTORE_OPERATION, LogAbove
 from lockstep.pipeline.model.table_state import TableState
 from lockstep.pipeline.ports.ledger import content_of
-from lockstep.pipeline.run.agreement.lake_logs import changelog_error, judged_changelog, replay_hint
+from lockstep.pipeline.run.agreement.lake_logs import (
+    changelog_error,
+    changelog_judgement,
+    replay_hint,
+)
 from lockstep.pipeline.run.commit_metadata import restatement_metadata
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.values.decisions import Lease
@@ -57,7 +61,7 @@ from lockstep.pipeline.values.segment import (
 )
 from lockstep.pipeline.values.table import TableName
 
-_ALL = 1 << 62
+_NO_LIMIT = 1 << 62
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +111,7 @@ def recorded_batches(
     source, table = work.source.name, changelog.table
     files: dict[int, tuple[SegmentFile, ...]] = {}
     if isinstance(table, SystemTable):
-        for batch in work.ledger.live_batches(source, 0, _ALL):
+        for batch in work.ledger.live_batches(source, 0, _NO_LIMIT):
             for part in content_of(work.ledger, source, batch.id).system_segments:
                 if part.table is table:
                     files[batch.id] = part.files
@@ -117,7 +121,7 @@ def recorded_batches(
         for version in work.ledger.schema_versions(source, table)
         if version.generation == changelog.generation
     }
-    for content in work.ledger.contents(source, 0, _ALL, [table]):
+    for content in work.ledger.contents(source, 0, _NO_LIMIT, [table]):
         for segment in content.segments:
             if segment.schema_version in numbers:
                 files[content.batch] = (*files.get(content.batch, ()), *segment.files)
@@ -129,7 +133,7 @@ def recorded_files(work: Workplace, changelog: ChangelogTable) -> RecordedFiles:
     there once the batch is published."""
     source = work.source.name
     table = changelog.table if isinstance(changelog.table, TableName) else None
-    forgotten = work.ledger.deletion_notes(source, table).through
+    deleted_through = work.ledger.deletion_notes(source, table).through
     captured = {
         batch.id for batch in work.ledger.unfinished(source) if batch.state is BatchState.CAPTURED
     }
@@ -141,9 +145,9 @@ def recorded_files(work: Workplace, changelog: ChangelogTable) -> RecordedFiles:
     for batch, batch_files in recorded_batches(work, changelog).items():
         if batch in captured and batch > (published or 0):
             waiting.update(file.path for file in batch_files)
-        elif batch > forgotten:
+        elif batch > deleted_through:
             files.update((file.path, file) for file in batch_files)
-    return RecordedFiles(files, frozenset(waiting), forgotten)
+    return RecordedFiles(files, frozenset(waiting), deleted_through)
 
 
 def listing_difference(
@@ -188,50 +192,56 @@ def lost_files(
 
 
 @dataclass(frozen=True, slots=True)
-class Agreement:
-    """The result of checking one changelog. `found`: how its list differed from the
-    recorded files. `error`: what another program did to it. `left`: a sentence on why
-    it still does not list the recorded files. `commits`: the versions that corrected
-    it. `revised`: a replay's revision corrected it. `version`: the newest version of
-    its log that was examined; None if there is none or if the log ends before the
-    version of the last look."""
+class ChangelogCheck:
+    """The result of checking one changelog.
+
+    - `difference`: how its list differed from the recorded files.
+    - `error`: says what another program did to it.
+    - `reason_not_corrected`: why it still does not list the recorded files.
+    - `commits`: the versions that corrected it. `is_revised`: a replay's revision corrected it.
+    - `version`: the newest version of its log that was examined; None if there is none, or if the
+      log ends before the version that was examined last.
+    """
 
     changelog: ChangelogTable
-    found: FileDifference = field(default_factory=FileDifference)
+    difference: FileDifference = field(default_factory=FileDifference)
     error: TableError | None = None
-    left: str | None = None
+    reason_not_corrected: str | None = None
     commits: tuple[int, ...] = ()
-    revised: bool = False
+    is_revised: bool = False
     version: int | None = None
 
     @property
-    def righted(self) -> bool:
+    def is_corrected(self) -> bool:
         """Whether it lists the recorded files now, and did not before."""
-        return self.left is None and (bool(self.commits) or self.revised)
+        return self.reason_not_corrected is None and (bool(self.commits) or self.is_revised)
 
     @property
-    def told(self) -> str:
+    def sentence(self) -> str:
         """The result in words."""
         sentences = [] if self.error is None else [self.error.reason]
-        if self.left is not None:
-            sentences.append(f"its changelog was not set right: {self.left}")
-        elif self.found:
-            lists = f"its changelog lists {len(self.found.surplus)} files that were not recorded"
-            lacks = f"does not list {len(self.found.missing)} that were captured"
+        if self.reason_not_corrected is not None:
+            sentences.append(f"its changelog was not set right: {self.reason_not_corrected}")
+        elif self.difference:
+            lists = (
+                f"its changelog lists {len(self.difference.surplus)} files that were not recorded"
+            )
+            lacks = f"does not list {len(self.difference.missing)} that were captured"
             sentences.append(f"{lists} and {lacks}")
-        if self.righted:
+        if self.is_corrected:
             sentences.append("the captured files are listed again")
         return "; ".join(sentences)
 
 
-def error_of_agreement(agreement: Agreement) -> TableError | None:
+def error_of_check(check: ChangelogCheck) -> TableError | None:
     """Return the error for which a run quarantines (stops) the table. Return None if
     rows had only been moved to other files and the recorded files are listed again."""
-    error, left, table = agreement.error, agreement.left, agreement.changelog.table
-    if left is not None:
-        reason = left if error is None else f"{error.reason}: {left}"
+    error, table = check.error, check.changelog.table
+    if check.reason_not_corrected is not None:
+        reason = check.reason_not_corrected
+        reason = reason if error is None else f"{error.reason}: {reason}"
         return TableError(reason, hint=replay_hint(table) if error is None else error.hint)
-    if error is None or agreement.version is None:
+    if error is None or check.version is None:
         return error
     return TableError(
         f"{error.reason}. It lists the captured files now",
@@ -240,96 +250,106 @@ def error_of_agreement(agreement: Agreement) -> TableError | None:
 
 
 def correct_changelog(
-    work: Workplace, lease: Lease | None, changelog: ChangelogTable, looked: int | None
-) -> Agreement:
-    """Judge the commits after version `looked`, and make the changelog list the
+    work: Workplace, lease: Lease | None, changelog: ChangelogTable, examined_version: int | None
+) -> ChangelogCheck:
+    """Judge the commits after `examined_version`, and make the changelog list the
     recorded files. If another program changed its columns, properties or single rows,
-    version `looked` is restored first. Without a lease nothing is written. Raise
+    `examined_version` is restored first. Without a lease nothing is written. Raise
     `ForeignCommit` for an error that concerns the whole source, `CommitConflict` if
     other programs keep committing."""
-    agreement = Agreement(changelog)
+    check = ChangelogCheck(changelog)
     for _ in PUBLISH.tries():
-        before = agreement.commits
-        agreement = _once(work, lease, changelog, looked, agreement)
+        earlier_commits = check.commits
+        check = _correct_once(work, lease, changelog, examined_version, check)
         # After a commit of ours, look again: another program may have committed just
         # before it.
-        if agreement.commits == before or agreement.left is not None:
-            return agreement
+        if check.commits == earlier_commits or check.reason_not_corrected is not None:
+            return check
     raise CommitConflict(
         f"Others kept committing to the changelog {changelog.folder}",
         hint="only Lockstep may write changelogs: stop the other writer, then run again",
     )
 
 
-def _once(
+def _correct_once(
     work: Workplace,
     lease: Lease | None,
     changelog: ChangelogTable,
-    looked: int | None,
-    so_far: Agreement,
-) -> Agreement:
-    """Examine the changelog once, and correct it by at most one commit. `so_far`: the
+    examined_version: int | None,
+    earlier: ChangelogCheck,
+) -> ChangelogCheck:
+    """Examine the changelog once, and correct it by at most one commit. `earlier`: the
     result of earlier rounds."""
-    folder, commits = changelog.folder, so_far.commits
-    look = LogAbove(None) if looked is None else work.changelog.log_above(folder, looked)
-    error = so_far.error
-    if looked is not None and error is None:
-        relation = judged_changelog(work, look, looked)
-        trouble = changelog_error(work, folder, relation, changelog.table)
-        if isinstance(trouble, ForeignCommit):
-            raise trouble
-        error = trouble
-        if isinstance(relation, Behind):
-            return replace(so_far, error=error)
-    agreement = replace(so_far, error=error, version=look.newest)
+    folder, commits = changelog.folder, earlier.commits
+    log = (
+        LogAbove(None)
+        if examined_version is None
+        else work.changelog.log_above(folder, examined_version)
+    )
+    error = earlier.error
+    if examined_version is not None and error is None:
+        judgement = changelog_judgement(work, log, examined_version)
+        new_error = changelog_error(work, folder, judgement, changelog.table)
+        if isinstance(new_error, ForeignCommit):
+            raise new_error
+        error = new_error
+        if isinstance(judgement, Behind):
+            return replace(earlier, error=error)
+    check = replace(earlier, error=error, version=log.newest)
     # Commits before a restore of ours no longer count.
     restores = (
         commit.delta_version
-        for commit in look.commits
+        for commit in log.commits
         if commit.is_ours and commit.operation == RESTORE_OPERATION
     )
-    since = max(restores, default=-1)
-    counting = [commit for commit in look.commits if commit.delta_version > since]
+    restored_at = max(restores, default=-1)
+    commits_that_count = [commit for commit in log.commits if commit.delta_version > restored_at]
     try:
-        if lease is not None and looked is not None and any(map(changes_more_than_files, counting)):
-            version = _restored(work, lease, changelog, looked)
-            return replace(agreement, commits=(*commits, version))
+        if (
+            lease is not None
+            and examined_version is not None
+            and any(map(changes_more_than_files, commits_that_count))
+        ):
+            version = _restore(work, lease, changelog, examined_version)
+            return replace(check, commits=(*commits, version))
         mismatch = listing_difference(
-            work, changelog, recorded_files(work, changelog), foreign_files(counting)
+            work, changelog, recorded_files(work, changelog), foreign_files(commits_that_count)
         )
         lost = lost_files(work, changelog, mismatch.missing)
-        back = [file for file in mismatch.missing if file.path not in lost]
-        if not back and not mismatch.surplus:
-            return agreement
-        reason = why_not_corrected(work, changelog, mismatch.surplus, lost)
-        agreement = replace(agreement, found=so_far.found or mismatch, left=reason)
+        to_list = [file for file in mismatch.missing if file.path not in lost]
+        if not to_list and not mismatch.surplus:
+            return check
+        reason = reason_not_corrected(work, changelog, mismatch.surplus, lost)
+        check = replace(
+            check, difference=earlier.difference or mismatch, reason_not_corrected=reason
+        )
         if lease is not None and reason is None:
-            version = _listed_again(work, lease, changelog, mismatch.surplus, back)
-            agreement = replace(agreement, commits=(*commits, version))
-    except TableError as refused:
-        agreement = replace(agreement, left=refused.reason)
-    return agreement
+            version = _list_again(work, lease, changelog, mismatch.surplus, to_list)
+            check = replace(check, commits=(*commits, version))
+    except TableError as table_error:
+        check = replace(check, reason_not_corrected=table_error.reason)
+    return check
 
 
-def correct_changelogs(work: Workplace, lease: Lease) -> Iterator[Agreement]:
-    """Correct the changelogs to which another program committed since the last look, or
+def correct_changelogs(work: Workplace, lease: Lease) -> Iterator[ChangelogCheck]:
+    """Correct the changelogs to which another program committed since the last run, or
     that list files without a captured file's name. Yield the results. The examined
     versions are not recorded, so that the next run reports the commits."""
-    looked = work.ledger.examined_versions(work.source.name)
+    examined_versions = work.ledger.examined_versions(work.source.name)
     for changelog in all_changelogs(work):
         folder = changelog.folder
-        if folder in looked and _is_in_doubt(work, folder, looked[folder]):
-            yield correct_changelog(work, lease, changelog, looked[folder])
+        if folder in examined_versions and _is_in_doubt(work, folder, examined_versions[folder]):
+            yield correct_changelog(work, lease, changelog, examined_versions[folder])
 
 
-def _is_in_doubt(work: Workplace, folder: str, looked: int) -> bool:
-    look = work.changelog.log_above(folder, looked)
-    if not isinstance(judged_changelog(work, look, looked), AllExpected):
+def _is_in_doubt(work: Workplace, folder: str, examined_version: int) -> bool:
+    log = work.changelog.log_above(folder, examined_version)
+    if not isinstance(changelog_judgement(work, log, examined_version), AllExpected):
         return True
     return any(batch_of(path) is None for path in work.changelog.listed_files(folder) or ())
 
 
-def why_not_corrected(
+def reason_not_corrected(
     work: Workplace, changelog: ChangelogTable, surplus: Sequence[str], lost: Mapping[str, str]
 ) -> str | None:
     """Return why a commit cannot correct a changelog, or None if it can. It cannot if
@@ -337,7 +357,7 @@ def why_not_corrected(
     if not lost or not surplus:
         return None
     batches = {batch for path in surplus for batch in batches_of(work, changelog.folder, path)}
-    reasons = [why for path, why in lost.items() if 0 in batches or batch_of(path) in batches]
+    reasons = [reason for path, reason in lost.items() if 0 in batches or batch_of(path) in batches]
     if not reasons:
         return None
     return (
@@ -346,28 +366,28 @@ def why_not_corrected(
     )
 
 
-def _listed_again(
+def _list_again(
     work: Workplace,
     lease: Lease,
     changelog: ChangelogTable,
     surplus: Sequence[str],
-    back: Sequence[SegmentFile],
+    files: Sequence[SegmentFile],
 ) -> int:
-    """List recorded files (`back`) and stop listing `surplus` in one commit; return its
+    """List recorded `files` and stop listing `surplus` in one commit; return its
     version."""
     work.progress.note(
-        f"{changelog.folder} lists the captured files again: {len(back)} of them were not listed, "
+        f"{changelog.folder} lists the captured files again: {len(files)} of them were not listed, "
         f"and {len(surplus)} files of somebody else were"
     )
-    newest = _newest(work)
+    newest = _newest_batch(work)
     try:
         done = work.changelog.revise(
             changelog.folder,
             app_id=f"{changelog.app_id}/restated",
             revision=newest,
-            schema=columns_of(work, changelog, back),
+            schema=columns_of(work, changelog, files),
             removed=surplus,
-            files=back,
+            files=files,
             user_metadata=restatement_metadata(work, changelog.table, newest),
             require_held=lambda: work.ledger.require_held(lease),
         )
@@ -376,14 +396,14 @@ def _listed_again(
     return done.delta_version
 
 
-def _restored(work: Workplace, lease: Lease, changelog: ChangelogTable, version: int) -> int:
+def _restore(work: Workplace, lease: Lease, changelog: ChangelogTable, version: int) -> int:
     work.progress.note(f"{changelog.folder} is set back to version {version}")
     return work.changelog.restore(
         changelog.folder,
         version,
         app_id=f"{changelog.app_id}/restated",
-        number=_newest(work),
-        user_metadata=restatement_metadata(work, changelog.table, _newest(work)),
+        number=_newest_batch(work),
+        user_metadata=restatement_metadata(work, changelog.table, _newest_batch(work)),
         require_held=lambda: work.ledger.require_held(lease),
     )
 
@@ -400,16 +420,16 @@ def columns_of(
     }
     by_version: dict[int, list[SegmentFile]] = {}
     for file in files:
-        named = batch_and_version_of(file.path)
-        if named is not None and named[1] in versions:
-            by_version.setdefault(named[1], []).append(file)
+        batch_and_version = batch_and_version_of(file.path)
+        if batch_and_version is not None and batch_and_version[1] in versions:
+            by_version.setdefault(batch_and_version[1], []).append(file)
     return all_columns(
         published_schema(versions[number].shown_structure, version_files)
         for number, version_files in by_version.items()
     )
 
 
-def _newest(work: Workplace) -> int:
+def _newest_batch(work: Workplace) -> int:
     """Return the newest captured batch, or 0."""
     cursor = work.ledger.cursors(work.source.name).captured
     return 0 if cursor is None else cursor.batch

@@ -1,90 +1,90 @@
 """Checks that a source's folder in the lake belongs to this ledger, before anything is
 read or written. The claim is a file in the folder that names the owning ledger and its
-newest batch."""
+newest batch (a batch is what one run captured)."""
 
 from __future__ import annotations
 
 from lockstep.pipeline.model.batch import Batch, BatchState
 from lockstep.pipeline.model.claim import BatchSpan, Claim, Unclaimed, judge_claim
 from lockstep.pipeline.run.agreement.lake_logs import (
-    changelog_disagreement,
     disagreeing_tables,
-    unknown_batches,
+    source_error_in_changelogs,
+    unknown_batch_error,
 )
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.values.errors import ForeignCommit, LockstepError
 
 _PUBLISHED = (BatchState.MERGED, BatchState.ACKNOWLEDGED)
-_NEWEST = 50
+_NEWEST_BATCHES = 50
 
 
 def require_agreement(work: Workplace) -> None:
     """Raise `ForeignCommit` if the folder belongs to another ledger, or if its history
     differs from the ledger's; nothing is written."""
-    if (error := disagreement(work)) is not None:
+    if (error := claim_error(work)) is not None:
         raise error
 
 
 def require_claim(work: Workplace) -> None:
     """Raise as `require_agreement` does. Claim the folder for this ledger if nobody has
     yet."""
-    folder = work.claims.read(work.source.name)
-    if (error := disagreement(work, folder)) is not None:
+    claim = work.claims.read(work.source.name)
+    if (error := claim_error(work, claim)) is not None:
         raise error
-    if isinstance(folder, Unclaimed):
+    if isinstance(claim, Unclaimed):
         claim_folder(work)
 
 
-def disagreement(work: Workplace, folder: Claim | Unclaimed | None = None) -> LockstepError | None:
+def claim_error(work: Workplace, claim: Claim | Unclaimed | None = None) -> LockstepError | None:
     """Return why the ledger may not continue with the folder, or None; nothing is
     written."""
     source = work.source.name
-    folder = work.claims.read(source) if folder is None else folder
-    batches = work.ledger.batches(source, limit=_NEWEST)
-    newest = next((batch for batch in batches if _captured(batch)), None)
+    claim = work.claims.read(source) if claim is None else claim
+    batches = work.ledger.batches(source, limit=_NEWEST_BATCHES)
+    newest = next((batch for batch in batches if _is_captured(batch)), None)
     published = next((batch for batch in batches if batch.state in _PUBLISHED), None)
-    if isinstance(folder, Unclaimed) and not _expects_tables(work):
+    if isinstance(claim, Unclaimed) and not _expects_tables(work):
         published = None
     error = judge_claim(
         source,
-        folder,
+        claim,
         work.ledger.identity(),
         newest,
         published,
-        lambda number: _batch(work, batches, number),
+        lambda number: _batch_of_number(work, batches, number),
         lambda: work.ledger.pruned_through(source),
         work.ledger.highest_number,
-        contradicted(work, folder),
+        contradicted_spans(work, claim),
     )
-    if error is None and isinstance(folder, Unclaimed) and not folder.empty:
+    if error is None and isinstance(claim, Unclaimed) and not claim.empty:
         tables = disagreeing_tables(work)
         if tables:
             return ForeignCommit(
-                f"the ledger and the lake's folder {source} disagree: {tables[0].why}",
+                f"the ledger and the lake's folder {source} disagree: {tables[0].reason}",
                 hint=tables[0].hint,
             )
-        return unknown_batches(work)
+        return unknown_batch_error(work)
     return error
 
 
-def lake_trouble(work: Workplace) -> LockstepError | None:
+def lake_error(work: Workplace) -> LockstepError | None:
     """Return the error with which the next run would refuse the source; nothing is
     written."""
-    return disagreement(work) or changelog_disagreement(work)
+    return claim_error(work) or source_error_in_changelogs(work)
 
 
-def contradicted(work: Workplace, folder: Claim | Unclaimed) -> list[BatchSpan]:
-    """Return the spans of batches that the folder declares void although this ledger
+def contradicted_spans(work: Workplace, claim: Claim | Unclaimed) -> list[BatchSpan]:
+    """Return the spans of batches that the claim declares void although this ledger
     still has them. Either a recovery did not finish, or this ledger was given up for
     another one."""
 
     def has_batches(span: BatchSpan) -> bool:
         batches = work.ledger.live_batches(work.source.name, span.after + 1, span.through)
-        return any(_captured(batch) for batch in batches)
+        return any(_is_captured(batch) for batch in batches)
 
-    if isinstance(folder, Unclaimed):
+    if isinstance(claim, Unclaimed):
         return []
-    return [span for span in folder.void if has_batches(span)]
+    return [span for span in claim.void if has_batches(span)]
 
 
 def claim_of(work: Workplace, ledger: str) -> Claim:
@@ -92,22 +92,22 @@ def claim_of(work: Workplace, ledger: str) -> Claim:
     `ledger` without batches."""
     source = work.source.name
     try:
-        folder = work.claims.read(source)
+        claim = work.claims.read(source)
     except ForeignCommit:
         return Claim(source, ledger, work.clock(), complete=False)
-    if isinstance(folder, Claim):
-        return folder
-    return Claim(source, ledger, work.clock(), complete=folder.empty)
+    if isinstance(claim, Claim):
+        return claim
+    return Claim(source, ledger, work.clock(), complete=claim.empty)
 
 
 def claim_folder(work: Workplace) -> Claim:
     """Write a claim of the folder for this ledger, and return it. Void batches stay
     void."""
     source, ledger = work.source.name, work.ledger.identity()
-    before = claim_of(work, ledger)
-    claim = Claim(source, ledger, work.clock(), void=before.void, complete=before.complete)
-    batches = work.ledger.batches(source, limit=_NEWEST)
-    newest = next((batch for batch in batches if _captured(batch)), None)
+    old_claim = claim_of(work, ledger)
+    claim = Claim(source, ledger, work.clock(), void=old_claim.void, complete=old_claim.complete)
+    batches = work.ledger.batches(source, limit=_NEWEST_BATCHES)
+    newest = next((batch for batch in batches if _is_captured(batch)), None)
     if newest is not None:
         claim = claim.at(newest)
     work.claims.write(claim)
@@ -120,19 +120,19 @@ def claim_up_to(work: Workplace, batch: Batch) -> None:
     lake. Raise `ForeignCommit` if the folder was meanwhile claimed for a batch that
     this ledger does not know.
     """
-    folder = work.claims.read(work.source.name)
-    assert isinstance(folder, Claim), "a run claims its folder before it publishes"
-    claim = folder.at(batch)
-    if claim == folder:
+    claim = work.claims.read(work.source.name)
+    assert isinstance(claim, Claim), "a run claims its folder before it publishes"
+    new_claim = claim.at(batch)
+    if new_claim == claim:
         return
     # A run with another copy of this ledger (a restored backup) takes its lock there,
     # not here.
-    if (error := disagreement(work, folder)) is not None:
+    if (error := claim_error(work, claim)) is not None:
         raise error
     # Tables are merged one by one, so a later batch may already be claimed: its claim
     # stays.
-    if folder.batch is None or batch.id >= folder.batch:
-        work.claims.write(claim)
+    if claim.batch is None or batch.id >= claim.batch:
+        work.claims.write(new_claim)
 
 
 def _expects_tables(work: Workplace) -> bool:
@@ -145,11 +145,11 @@ def _expects_tables(work: Workplace) -> bool:
     )
 
 
-def _captured(batch: Batch) -> bool:
+def _is_captured(batch: Batch) -> bool:
     return batch.state not in (BatchState.CAPTURING, BatchState.ABANDONED)
 
 
-def _batch(work: Workplace, batches: list[Batch], number: int) -> Batch | None:
+def _batch_of_number(work: Workplace, batches: list[Batch], number: int) -> Batch | None:
     for batch in batches:
         if batch.id == number:
             return batch

@@ -1,5 +1,5 @@
-"""Examines the commits to a source's tables in the lake since the last look. The ledger
-records a look as the Delta version up to which a table's log was examined.
+"""Examines the commits to a source's tables in the lake since the last run. The ledger
+records the Delta version up to which each table's log was examined.
 
 A commit of another program quarantines (stops) one table. So does a mirror (the table
 with the current rows) that is missing or ends too early. A commit of Lockstep that this
@@ -43,44 +43,46 @@ class DisagreeingTable:
     """A table whose Delta log and the ledger disagree, with the reason and the cure."""
 
     table: TableName
-    why: str
+    reason: str
     hint: str
 
 
-def judge_mirror(
+def require_expected_commits(
     work: Workplace,
     state: TableState,
-    looked: int | None,
+    examined_version: int | None,
     intent: Intent | None = None,
     *,
     replaced: bool = False,
     newest: NewestWrites | None = None,
 ) -> int | None:
-    """Judge the commits to a mirror since the last look, and return its newest version;
-    None if the mirror does not exist. `looked`: the version of the last look. `intent`:
-    an open write, whose commit is expected. `replaced`: as in `judge_mirror_log`. `newest`: the
-    mirror's writes, if the caller has them from the ledger.
+    """Return the newest version of a mirror, or None if it does not exist. Raise
+    `TableError` if a commit after `examined_version` concerns the table, and
+    `ForeignCommit` if one concerns the whole source.
 
-    Raise `TableError` for what concerns the table, `ForeignCommit` for what concerns
-    the source.
+    `intent`: an open write, whose commit is expected. `replaced`: all rows of the
+    mirror are about to be replaced, so commits of other programs do not matter.
+    `newest`: the mirror's writes, if the caller has them from the ledger.
     """
-    relation = judged_mirror(work, state, looked, intent, replaced=replaced, newest=newest)
-    if isinstance(relation, AllExpected):
-        return relation.newest
-    raise _error(work, state, relation)
+    judgement = mirror_judgement(
+        work, state, examined_version, intent, replaced=replaced, newest=newest
+    )
+    if isinstance(judgement, AllExpected):
+        return judgement.newest
+    raise _mirror_error(work, state, judgement)
 
 
-def judged_mirror(
+def mirror_judgement(
     work: Workplace,
     state: TableState,
-    looked: int | None,
+    examined_version: int | None,
     intent: Intent | None = None,
     *,
     replaced: bool = False,
     newest: NewestWrites | None = None,
 ) -> Judgement:
-    """Return the judgement on the commits to a mirror since the last look. Arguments:
-    as in `judge_mirror`."""
+    """Return the judgement on the commits to a mirror after `examined_version`. The
+    other arguments are those of `require_expected_commits`."""
     source = work.source.name
     app_id = application_id(source, state, "mirror")
     if newest is None:
@@ -90,7 +92,7 @@ def judged_mirror(
         app_id=app_id,
         settled=newest.settled_write,
         open_intent=intent,
-        examined_version=looked,
+        examined_version=examined_version,
         adopted_version=-1 if state.adopted_version is None else state.adopted_version,
         last_txn_version=newest.last_txn_version,
     )
@@ -99,13 +101,13 @@ def judged_mirror(
     )
 
 
-def judged_changelog(work: Workplace, look: LogAbove, looked: int) -> Judgement:
+def changelog_judgement(work: Workplace, log: LogAbove, examined_version: int) -> Judgement:
     """Return the judgement on the commits to a changelog, or to a system table
-    (`_transactions`, `_ddl`), since the last look."""
+    (`_transactions`, `_ddl`), after `examined_version`. `log`: these commits."""
     source = work.source.name
     numbers = {
         commit.metadata["batches"][-1]
-        for commit in look.commits
+        for commit in log.commits
         if commit.metadata and "batches" in commit.metadata
     }
     batches = {
@@ -115,11 +117,11 @@ def judged_changelog(work: Workplace, look: LogAbove, looked: int) -> Judgement:
     }
     ledger = work.ledger
     pruned, revised = ledger.pruned_through(source), ledger.revisions(source).newest
-    return judge_changelog_log(look, looked, ledger.identity(), batches, pruned, revised)
+    return judge_changelog_log(log, examined_version, ledger.identity(), batches, pruned, revised)
 
 
 def changelog_error(
-    work: Workplace, folder: str, relation: Judgement, table: TableName | SystemTable | None = None
+    work: Workplace, folder: str, judgement: Judgement, table: TableName | SystemTable | None = None
 ) -> TableError | ForeignCommit | None:
     """Return a `TableError` for what concerns only a changelog's table, a
     `ForeignCommit` for what concerns the whole source, and None if the commits are
@@ -127,9 +129,9 @@ def changelog_error(
     source = work.source.name
     keep = f"`lockstep resume {table} --reason …` goes on with the changelog as it is"
     replay = replay_hint(table)
-    match relation:
+    match judgement:
         case Ahead(commit, ledger):
-            return ahead(source, folder, commit, ledger, work.ledger.identity())
+            return unknown_commit_error(source, folder, commit, ledger, work.ledger.identity())
         case Behind(newest, expected):
             ends = "is missing" if newest is None else f"ends at version {newest}"
             return TableError(
@@ -163,88 +165,105 @@ def disagreeing_tables(work: Workplace) -> list[DisagreeingTable]:
     """Return the tables whose mirrors have commits of Lockstep that the ledger does not
     know, or lack commits that it knows."""
     source = work.source.name
-    looked = work.ledger.examined_versions(source)
+    examined_versions = work.ledger.examined_versions(source)
     intents = {intent.table: intent for intent in work.ledger.open_intents(source)}
     tables = []
     for table, state in work.ledger.table_states(source).items():
-        relation = judged_mirror(work, state, looked.get(state.mirror), intents.get(table))
-        if isinstance(relation, Ahead | Behind) and not state.is_mirror_removed:
-            error = _error(work, state, relation)
+        judgement = mirror_judgement(
+            work, state, examined_versions.get(state.mirror), intents.get(table)
+        )
+        if isinstance(judgement, Ahead | Behind) and not state.is_mirror_removed:
+            error = _mirror_error(work, state, judgement)
             tables.append(DisagreeingTable(table, str(error), error.hint))
     return tables
 
 
-def changelog_disagreement(work: Workplace) -> ForeignCommit | None:
+def source_error_in_changelogs(work: Workplace) -> ForeignCommit | None:
     """Return the first disagreement of a changelog, or of a system table, that concerns
     the whole source; None without one."""
-    moved = _changelogs_moved(work)
-    errors = (changelog_error(work, folder, relation) for folder, relation in moved)
+    changelogs = _changelogs_with_new_commits(work)
+    errors = (changelog_error(work, folder, judgement) for folder, judgement in changelogs)
     return next((error for error in errors if isinstance(error, ForeignCommit)), None)
 
 
-def unknown_batches(work: Workplace) -> ForeignCommit | None:
+def unknown_batch_error(work: Workplace) -> ForeignCommit | None:
     """Return why the ledger may not claim a source's folder, or None if it may. It may
     not if the newest commit to a changelog, or to a system table, names a batch that
     the ledger does not know."""
-    if (error := changelog_disagreement(work)) is not None:
+    if (error := source_error_in_changelogs(work)) is not None:
         return error
     source = work.source.name
-    looked = work.ledger.examined_versions(source)
+    examined_versions = work.ledger.examined_versions(source)
     for folder in work.claims.tables(source):
-        if folder in looked or not folder.startswith(f"{source}/_"):
+        if folder in examined_versions or not folder.startswith(f"{source}/_"):
             continue
         commit = next((commit for commit in work.mirrors.history(folder) if commit.is_ours), None)
         if commit is None:
             continue
-        relation = judged_changelog(work, LogAbove(commit.delta_version, commits=(commit,)), -1)
-        if isinstance(relation, Ahead):
-            return ahead(source, folder, commit, relation.ledger, work.ledger.identity())
+        judgement = changelog_judgement(work, LogAbove(commit.delta_version, commits=(commit,)), -1)
+        if isinstance(judgement, Ahead):
+            return unknown_commit_error(
+                source, folder, commit, judgement.ledger, work.ledger.identity()
+            )
     return None
 
 
-def _changelogs_moved(work: Workplace) -> Iterator[tuple[str, Judgement]]:
-    """Yield the changelogs, and the system tables, with commits after the last look,
-    and the judgement on these commits."""
+def _changelogs_with_new_commits(work: Workplace) -> Iterator[tuple[str, Judgement]]:
+    """Yield the changelogs, and the system tables, with commits after the version that
+    was examined last, and the judgement on these commits."""
     mirrors = {state.mirror for state in work.ledger.table_states(work.source.name).values()}
-    for folder, looked in work.ledger.examined_versions(work.source.name).items():
-        if folder not in mirrors and not work.changelog.is_newest_version(folder, looked):
-            yield folder, judged_changelog(work, work.changelog.log_above(folder, looked), looked)
+    for folder, examined_version in work.ledger.examined_versions(work.source.name).items():
+        if folder not in mirrors and not work.changelog.is_newest_version(folder, examined_version):
+            yield (
+                folder,
+                changelog_judgement(
+                    work, work.changelog.log_above(folder, examined_version), examined_version
+                ),
+            )
 
 
-def moved_mirrors(work: Workplace, looked: Mapping[str, int]) -> list[TableState]:
-    """Return the complete tables whose mirrors have commits after the last look, or
-    were never examined."""
+def mirrors_with_new_commits(
+    work: Workplace, examined_versions: Mapping[str, int]
+) -> list[TableState]:
+    """Return the complete tables whose mirrors have commits after the version that was
+    examined last, or were never examined."""
     complete = [
         state
         for state in work.ledger.table_states(work.source.name).values()
         if state.is_complete and state.mirror_version is not None
     ]
-    versions = {state.mirror: looked[state.mirror] for state in complete if state.mirror in looked}
+    versions = {
+        state.mirror: examined_versions[state.mirror]
+        for state in complete
+        if state.mirror in examined_versions
+    }
     changed = work.mirrors.changed_since(versions)
     return [state for state in complete if state.mirror not in versions or state.mirror in changed]
 
 
-def changed_mirrors(work: Workplace) -> list[DisagreeingTable]:
+def tables_to_quarantine(work: Workplace) -> list[DisagreeingTable]:
     """Return the tables that the next run would quarantine because of commits to their
     mirrors. Include the tables that it would quarantine because of commits to their
     changelogs once it publishes there."""
-    looked = work.ledger.examined_versions(work.source.name)
-    changed = []
-    for state in moved_mirrors(work, looked):
-        relation = judged_mirror(work, state, looked.get(state.mirror))
-        if isinstance(relation, Behind | Foreign | Unknown):
-            error = _error(work, state, relation)
-            changed.append(DisagreeingTable(state.table, str(error), error.hint))
+    examined_versions = work.ledger.examined_versions(work.source.name)
+    disagreeing = []
+    for state in mirrors_with_new_commits(work, examined_versions):
+        judgement = mirror_judgement(work, state, examined_versions.get(state.mirror))
+        if isinstance(judgement, Behind | Foreign | Unknown):
+            error = _mirror_error(work, state, judgement)
+            disagreeing.append(DisagreeingTable(state.table, str(error), error.hint))
     tables = _changelogs_of(work, {TableCondition.FOLLOWING})
-    for folder, relation in _changelogs_moved(work):
-        if folder in tables and isinstance(relation, Behind | Foreign | Unknown):
-            refused = changelog_error(work, folder, relation, tables[folder])
-            if isinstance(refused, TableError):
-                changed.append(DisagreeingTable(tables[folder], refused.reason, refused.hint))
-    return changed
+    for folder, judgement in _changelogs_with_new_commits(work):
+        if folder in tables and isinstance(judgement, Behind | Foreign | Unknown):
+            table = tables[folder]
+            changelog_problem = changelog_error(work, folder, judgement, table)
+            if isinstance(changelog_problem, TableError):
+                reason, hint = changelog_problem.reason, changelog_problem.hint
+                disagreeing.append(DisagreeingTable(table, reason, hint))
+    return disagreeing
 
 
-def moved_changelogs(work: Workplace) -> list[DisagreeingTable]:
+def changelogs_with_moved_rows(work: Workplace) -> list[DisagreeingTable]:
     """Return the changelogs whose rows another program moved to other files without
     changing them, as a compaction does. A replay, or the next run that publishes there,
     lists the captured files again."""
@@ -252,13 +271,13 @@ def moved_changelogs(work: Workplace) -> list[DisagreeingTable]:
     return [
         DisagreeingTable(
             tables[folder],
-            f"{foreign_sentence(folder, relation.commit)}: it put rows into files that nobody "
+            f"{foreign_sentence(folder, judgement.commit)}: it put rows into files that nobody "
             "recorded",
             f"only Lockstep may write changelogs; {replay_hint(tables[folder])}, and so does the "
             "next run that publishes there",
         )
-        for folder, relation in _changelogs_moved(work)
-        if folder in tables and isinstance(relation, Moved)
+        for folder, judgement in _changelogs_with_new_commits(work)
+        if folder in tables and isinstance(judgement, Moved)
     ]
 
 
@@ -272,11 +291,15 @@ def _changelogs_of(work: Workplace, conditions: Container[TableCondition]) -> di
     }
 
 
-def _error(work: Workplace, state: TableState, relation: Judgement) -> TableError | ForeignCommit:
+def _mirror_error(
+    work: Workplace, state: TableState, judgement: Judgement
+) -> TableError | ForeignCommit:
     mirror, table = state.mirror, state.table
-    match relation:
+    match judgement:
         case Ahead(commit, ledger):
-            return ahead(work.source.name, mirror, commit, ledger, work.ledger.identity())
+            return unknown_commit_error(
+                work.source.name, mirror, commit, ledger, work.ledger.identity()
+            )
         case Behind(newest, expected):
             ends = "is missing" if newest is None else f"ends at version {newest}"
             if newest is not None and newest >= expected:
@@ -300,13 +323,13 @@ def _error(work: Workplace, state: TableState, relation: Judgement) -> TableErro
             raise AssertionError("harmless commits make no error")
 
 
-def ahead(
+def unknown_commit_error(
     source: str, folder: str, commit: LakeCommit, ledger: str | None, own: str
 ) -> ForeignCommit:
     """Return the error for a commit of Lockstep that the ledger does not know."""
     metadata = commit.metadata or {}
     batches, position = metadata.get("batches"), metadata.get("position")
-    subject = f"version {commit.delta_version} of {folder} ({clock(commit)})"
+    subject = f"version {commit.delta_version} of {folder} ({commit_time_text(commit)})"
     if batches:
         subject += f" shows batch {batches[-1]} up to {position}"
     writer = f"of the ledger {ledger}; this one is {own}" if ledger else "that it does not know"
@@ -321,11 +344,11 @@ def foreign_sentence(folder: str, commit: LakeCommit) -> str:
     operation = commit.operation or "an operation without a name"
     return (
         f"version {commit.delta_version} of {folder} is not Lockstep's ({operation}, "
-        f"{clock(commit)})"
+        f"{commit_time_text(commit)})"
     )
 
 
-def clock(commit: LakeCommit) -> str:
+def commit_time_text(commit: LakeCommit) -> str:
     moment = commit.committed_at
     return "at an unknown time" if moment is None else f"{moment:%Y-%m-%d %H:%M:%S} UTC"
 
@@ -340,12 +363,12 @@ def foreign_mirrors(work: Workplace, tables: Iterable[TableName]) -> dict[TableN
     cannot be read. A table that a person ordered to be reloaded is not left out."""
     source = work.source.name
     captured = work.ledger.table_states(source).keys()
-    looked = work.ledger.examined_versions(source)
+    examined_versions = work.ledger.examined_versions(source)
     ordered = {load.table for load in work.ledger.open_loads(source)}
     reasons = {}
     for table in tables:
         mirror = mirror_path(source, work.source.mirror_name(table))
-        if table in captured or table in ordered or mirror in looked:
+        if table in captured or table in ordered or mirror in examined_versions:
             continue
         try:
             if _is_foreign(work, mirror):

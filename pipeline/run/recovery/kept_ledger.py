@@ -22,7 +22,12 @@ from lockstep.pipeline.model.life import LakeRestarted
 from lockstep.pipeline.model.table_state import StoppedTable, TableCondition
 from lockstep.pipeline.ports.changelog import Restatement
 from lockstep.pipeline.run.agreement.changelog_files import all_changelogs, recorded_batches
-from lockstep.pipeline.run.agreement.claim import claim_folder, claim_of, contradicted, lake_trouble
+from lockstep.pipeline.run.agreement.claim import (
+    claim_folder,
+    claim_of,
+    contradicted_spans,
+    lake_error,
+)
 from lockstep.pipeline.run.agreement.lake_logs import disagreeing_tables
 from lockstep.pipeline.run.commit_metadata import restatement_metadata
 from lockstep.pipeline.run.context import Workplace
@@ -50,7 +55,7 @@ class LakeDisagreement:
 def lake_disagreement(work: Workplace) -> LakeDisagreement | None:
     """Return how the ledger and the lake disagree, or None; nothing is written."""
     reloads = tuple({**_disagreeing(work), **_files_lost(work)}.items())
-    error, revision = lake_trouble(work), work.ledger.revisions(work.source.name).open
+    error, revision = lake_error(work), work.ledger.revisions(work.source.name).open
     if error is not None:
         return LakeDisagreement(error.message, reloads)
     if revision is not None:
@@ -63,7 +68,7 @@ def _disagreeing(work: Workplace) -> dict[TableName, str]:
     source = work.source.name
     pending, states = work.ledger.pending(source), work.ledger.table_states(source)
     return {
-        differing.table: differing.why
+        differing.table: differing.reason
         for differing in disagreeing_tables(work)
         if states[differing.table].condition is not TableCondition.DROPPED
         or differing.table in pending
@@ -128,7 +133,7 @@ def _declare_void(work: Workplace, newest: int, highest: int) -> None:
     Batches that the ledger has are no longer void, even if another ledger had declared
     them so."""
     folder = claim_of(work, work.ledger.identity())
-    existing = contradicted(work, folder)
+    existing = contradicted_spans(work, folder)
     void = tuple(span for span in folder.void if span not in existing)
     work.claims.write(replace(folder, void=void).going_back(newest, highest))
 

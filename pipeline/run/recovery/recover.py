@@ -50,8 +50,8 @@ from lockstep.pipeline.recovery import (
     nameable_batches,
 )
 from lockstep.pipeline.run.agreement.changelog_files import batches_of
-from lockstep.pipeline.run.agreement.claim import claim_folder, claim_of, lake_trouble
-from lockstep.pipeline.run.agreement.lake_logs import changelog_disagreement, disagreeing_tables
+from lockstep.pipeline.run.agreement.claim import claim_folder, claim_of, lake_error
+from lockstep.pipeline.run.agreement.lake_logs import disagreeing_tables, source_error_in_changelogs
 from lockstep.pipeline.run.commit_metadata import recovery_metadata
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.recovery.kept_ledger import keep_ledger, lake_disagreement, move_away
@@ -186,7 +186,7 @@ def _foreseen(
         basis = _basis(work, after_batch)
         return _outcome_from_lake(work, case, basis), basis
     if case is Case.START_OVER:
-        trouble = lake_trouble(work)
+        trouble = lake_error(work)
         return RecoveryOutcome(case, None if trouble is None else trouble.message), None
     if case is Case.KEEP_LEDGER and (differing := disagreement()) is not None:
         return RecoveryOutcome(case, differing.sentence, reloads=differing.reloads), None
@@ -209,7 +209,7 @@ def _standing(work: Workplace) -> LedgerContent:
     just_made = [batch.start for batch in batches] == [batches[0].end] and all(
         state.adopted_version is not None for state in states
     )
-    if just_made and not disagreeing_tables(work) and changelog_disagreement(work) is None:
+    if just_made and not disagreeing_tables(work) and source_error_in_changelogs(work) is None:
         return LedgerContent.MADE
     return LedgerContent.HOLDS
 

@@ -40,7 +40,7 @@ from lockstep.pipeline.replay.rows import (
     row_differences,
     wrong_rows,
 )
-from lockstep.pipeline.run.agreement.lake_logs import judge_mirror
+from lockstep.pipeline.run.agreement.lake_logs import require_expected_commits
 from lockstep.pipeline.run.commit_metadata import commit_metadata
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.replay.segment_comparison import Details, SegmentResult
@@ -331,7 +331,7 @@ def _mirror_shown(work: Workplace, state: TableState) -> tuple[int, pa.Schema, b
             "its mirror was adopted with rows that its changelog does not have",
             hint=f"`lockstep verify {table}`",
         )
-    version = judge_mirror(
+    version = require_expected_commits(
         work, state, work.ledger.examined_versions(work.source.name).get(state.mirror)
     )
     if version is None:

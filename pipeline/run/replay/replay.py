@@ -20,14 +20,14 @@ from lockstep.pipeline.model.batch import Batch
 from lockstep.pipeline.ports.ledger import content_of
 from lockstep.pipeline.replay.spans import Span
 from lockstep.pipeline.run.agreement.changelog_files import (
-    Agreement,
+    ChangelogCheck,
     ChangelogTable,
     changelogs_of,
     correct_changelog,
     system_table,
 )
 from lockstep.pipeline.run.agreement.claim import require_agreement, require_claim
-from lockstep.pipeline.run.agreement.lake_logs import changelog_disagreement
+from lockstep.pipeline.run.agreement.lake_logs import source_error_in_changelogs
 from lockstep.pipeline.run.context import Workplace, table_progress
 from lockstep.pipeline.run.replay import revise
 from lockstep.pipeline.run.replay.heal import MirrorCorrection, heal
@@ -77,7 +77,7 @@ class ReplayReport:
     early: str | None = None
     committed: bool = False
     seconds: float = 0.0
-    changelogs: tuple[Agreement, ...] = ()
+    changelogs: tuple[ChangelogCheck, ...] = ()
 
     @property
     def segments(self) -> tuple[SegmentResult, ...]:
@@ -92,9 +92,11 @@ class ReplayReport:
         return wrong or bool(self.changelogs) or any(mirror.wrong for mirror in self.mirrors)
 
     @property
-    def wrong_changelogs(self) -> tuple[Agreement, ...]:
+    def wrong_changelogs(self) -> tuple[ChangelogCheck, ...]:
         """The changelogs that still list other files than the ledger records."""
-        return tuple(changelog for changelog in self.changelogs if changelog.left is not None)
+        return tuple(
+            changelog for changelog in self.changelogs if changelog.reason_not_corrected is not None
+        )
 
     @property
     def left(self) -> tuple[SegmentResult, ...]:
@@ -149,7 +151,7 @@ def replay(
     for note in settle_replays(work, lease):
         work.progress.note(note)
     require_merged(work)
-    if (error := changelog_disagreement(work)) is not None:
+    if (error := source_error_in_changelogs(work)) is not None:
         raise error
     chosen = select(work, span, only)
     if not chosen.batches:
@@ -159,7 +161,7 @@ def replay(
         f"{len(chosen.batches)} batches are replayed, {first.id} to {last.id}: {first.start} to "
         f"{last.end}"
     )
-    changelogs = _agreed(work, lease, chosen, commit=commit)
+    changelogs = _correct_changelogs(work, lease, chosen, commit=commit)
     work.segments.remove_folder(scratch_path(work.source.name))
     try:
         details = None if commit else Details(show_values=show_values)
@@ -174,7 +176,7 @@ def replay(
         if revision is not None:
             revise.carry_out(work, lease, revision)
             # The revision may have listed the last files that a changelog lacked.
-            changelogs = _latest(changelogs, _agreed(work, lease, chosen, commit=True))
+            changelogs = _latest(changelogs, _correct_changelogs(work, lease, chosen, commit=True))
         mirrors = []
         for done, table in enumerate(chosen.tables, start=1):
             fresh = () if commit else [segment for segment in compared if segment.table == table]
@@ -216,50 +218,59 @@ def _that_wait(
     )
 
 
-def _agreed(
+def _correct_changelogs(
     work: Workplace, lease: Lease, chosen: Selection, *, commit: bool
-) -> tuple[Agreement, ...]:
+) -> tuple[ChangelogCheck, ...]:
     """Correct the changelogs that list other files than the ledger records, and return
     the results. Each changelog is corrected as a whole, not only for the span, because
     another program's compaction may put rows of any batches into one file. Other
     foreign commits are left for the next run to report."""
     source = work.source.name
-    looked, states = work.ledger.examined_versions(source), work.ledger.table_states(source)
+    examined_versions = work.ledger.examined_versions(source)
+    states = work.ledger.table_states(source)
     tables = [states[table] for table in chosen.tables if table in states]
     system_tables = map(partial(system_table, source), SystemTable)
-    agreements = []
+    checks = []
     for changelog in (
         *changelogs_of(source, tables),
-        *(table for table in system_tables if _moved(work, table, looked)),
+        *(table for table in system_tables if _has_new_commits(work, table, examined_versions)),
     ):
         folder = changelog.folder
-        agreement = correct_changelog(
-            work, lease if commit else None, changelog, looked.get(folder)
+        check = correct_changelog(
+            work, lease if commit else None, changelog, examined_versions.get(folder)
         )
-        if agreement.found or agreement.left or agreement.commits:
-            agreements.append(agreement)
-            work.progress.note(f"{folder}: {agreement.told}")
-        if commit and agreement.error is None and agreement.left is None and folder in looked:
-            work.ledger.note_examined_versions(lease, {folder: agreement.version})
-    return tuple(agreements)
+        if check.difference or check.reason_not_corrected or check.commits:
+            checks.append(check)
+            work.progress.note(f"{folder}: {check.sentence}")
+        agrees = check.error is None and check.reason_not_corrected is None
+        if commit and agrees and folder in examined_versions:
+            work.ledger.note_examined_versions(lease, {folder: check.version})
+    return tuple(checks)
 
 
-def _moved(work: Workplace, changelog: ChangelogTable, looked: Mapping[str, int]) -> bool:
-    """Return whether the table has commits after the version up to which its log was
-    examined (`looked`)."""
+def _has_new_commits(
+    work: Workplace, changelog: ChangelogTable, examined_versions: Mapping[str, int]
+) -> bool:
+    """Return whether the table has commits after the version that was examined last."""
     folder = changelog.folder
-    return folder in looked and not work.changelog.is_newest_version(folder, looked[folder])
+    return folder in examined_versions and not work.changelog.is_newest_version(
+        folder, examined_versions[folder]
+    )
 
 
-def _latest(before: Sequence[Agreement], after: Sequence[Agreement]) -> tuple[Agreement, ...]:
+def _latest(
+    before: Sequence[ChangelogCheck], after: Sequence[ChangelogCheck]
+) -> tuple[ChangelogCheck, ...]:
     """Return the newest result for each changelog. `before` and `after`: the results
     before and after the revision. A changelog without a result in `after` is correct
     now; if it was not yet correct according to `before`, the revision corrected it."""
     settled = {
-        agreement.changelog: replace(agreement, left=None, revised=agreement.left is not None)
-        for agreement in before
+        check.changelog: replace(
+            check, reason_not_corrected=None, is_revised=check.reason_not_corrected is not None
+        )
+        for check in before
     }
-    newest = {agreement.changelog: agreement for agreement in after}
+    newest = {check.changelog: check for check in after}
     return (*(settled | newest).values(),)
 
 

@@ -20,10 +20,10 @@ from lockstep.pipeline.run.agreement.changelog_files import (
     columns_of,
     listing_difference,
     lost_files,
+    reason_not_corrected,
     recorded_files,
-    why_not_corrected,
 )
-from lockstep.pipeline.run.agreement.lake_logs import judged_changelog
+from lockstep.pipeline.run.agreement.lake_logs import changelog_judgement
 from lockstep.pipeline.run.commit_metadata import revision_metadata
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.replay.segment_comparison import SegmentResult
@@ -115,7 +115,7 @@ def _passed(work: Workplace, changelogs: Iterable[ChangelogTable]) -> Iterator[t
     for folder in (changelog.folder for changelog in changelogs):
         if folder in before:
             look = work.changelog.log_above(folder, before[folder])
-            relation = judged_changelog(work, look, before[folder])
+            relation = changelog_judgement(work, look, before[folder])
             if isinstance(relation, AllExpected) and relation.newest is not None:
                 yield folder, relation.newest
 
@@ -143,7 +143,7 @@ def _listing(work: Workplace, changelog: ChangelogTable, parts: Iterable[_Part])
     unlisted = [file for file in mismatch.missing if file.path not in new]
     lost = lost_files(work, changelog, unlisted)
     foreign = [path for path in mismatch.surplus if batch_and_version_of(path) is None]
-    refusal = why_not_corrected(work, changelog, foreign, lost)
+    refusal = reason_not_corrected(work, changelog, foreign, lost)
     listed_again = [file for file in unlisted if file.path not in lost]
     return _Listing(mismatch.surplus, [*new.values(), *listed_again], refusal)
 

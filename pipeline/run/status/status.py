@@ -12,11 +12,11 @@ from lockstep.pipeline.model.batch import Batch
 from lockstep.pipeline.model.table_state import StoppedTable
 from lockstep.pipeline.ports.ledger import Ledger, attempts_of, unproven
 from lockstep.pipeline.ports.source import ServerFacts, SourceServer
-from lockstep.pipeline.run.agreement.claim import lake_trouble
+from lockstep.pipeline.run.agreement.claim import lake_error
 from lockstep.pipeline.run.agreement.lake_logs import (
     DisagreeingTable,
-    changed_mirrors,
-    moved_changelogs,
+    changelogs_with_moved_rows,
+    tables_to_quarantine,
 )
 from lockstep.pipeline.run.begin import gather
 from lockstep.pipeline.run.context import Workplace
@@ -102,14 +102,14 @@ def standing_of(
         tables_to_resume=frozenset(order.table for order in ledger.open_orders(source)),
         extents=partial_tables(ledger, source, patterns),
         batches=tuple(batches),
-        lake_error=None if isinstance(work, LockstepError) else lake_trouble(work),
+        lake_error=None if isinstance(work, LockstepError) else lake_error(work),
         loads=tuple(load.progress for load in ledger.open_loads(source)),
         upcoming_quarantines=()
         if isinstance(work, LockstepError)
-        else _quarantines(changed_mirrors(work)),
+        else _quarantines(tables_to_quarantine(work)),
         rewritten_changelogs=()
         if isinstance(work, LockstepError)
-        else _quarantines(moved_changelogs(work)),
+        else _quarantines(changelogs_with_moved_rows(work)),
         proofs=tuple(ledger.proofs(source)),
         unproven=unproven(ledger, source),
         uncleared_values=tuple(ledger.uncleared_values(source)),
@@ -136,7 +136,7 @@ def log_seen(work: Workplace, now: datetime) -> tuple[ServerFacts | None, Lag, H
 
 
 def _quarantines(tables: Sequence[DisagreeingTable]) -> tuple[StoppedTable, ...]:
-    return tuple(StoppedTable(table.table, table.why, table.hint, "") for table in tables)
+    return tuple(StoppedTable(table.table, table.reason, table.hint, "") for table in tables)
 
 
 def _since(

@@ -189,9 +189,9 @@ def _record_steps(
 
     def record(lease: Lease) -> None:
         obstacles.extend(
-            agreement.left
-            for agreement in correct_changelogs(work, lease)
-            if agreement.left is not None
+            check.reason_not_corrected
+            for check in correct_changelogs(work, lease)
+            if check.reason_not_corrected is not None
         )
         if obstacles:
             return
