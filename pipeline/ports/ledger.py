@@ -457,7 +457,7 @@ class Tables(Protocol):
         """Record that the chunk was read and its files are durable. Call it once for a
         chunk."""
 
-    def void_load(self, lease: Lease, load: int, why: str) -> None:
+    def void_load(self, lease: Lease, load: int, reason: str) -> None:
         """Record that the rows read for the load no longer count; another load may be
         ordered."""
 

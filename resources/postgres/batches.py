@@ -110,7 +110,7 @@ class PostgresBatches(Subject):
         return None if row is None else batch_of(row)
 
     def lineage(self, source: str) -> tuple[ServerPeriod, ...]:
-        rows = self._all("reigns", source=source)
+        rows = self._all("server_periods", source=source)
         return tuple(ServerPeriod(row["server_uuid"], row["since"]) for row in rows)
 
     def begin_batch(
@@ -195,7 +195,7 @@ class PostgresBatches(Subject):
                 transaction.run("record_scope", **values, exclude=exclude)
             _record_set_anchors(transaction, source, batch, record.set_anchors)
             values = {"source": source, "batch": batch, **_capture_columns(record)}
-            transaction.run_or_refuse("batch_captured", "batches_known", **values)
+            transaction.run_or_refuse("end_capture", "batches_known", **values)
 
     def contents(
         self, source: str, first: int, last: int, tables: Collection[TableName] | None = None

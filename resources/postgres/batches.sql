@@ -41,7 +41,7 @@ where source = %(source)s and state not in ('capturing', 'abandoned')
           and kind <> 'catching-up')
 order by id desc limit 1
 
--- name: reigns
+-- name: server_periods
 select since, server_uuid from (
     select id as since, start_server_uuid as server_uuid,
            lag(start_server_uuid) over (order by id) as before
@@ -73,7 +73,7 @@ select b.*, l.dagster_run, d.continuity from begun b
 join lockstep.leases l on l.source = b.source and l.token = b.token
 left join lockstep.decisions d on d.id = b.start_decision
 
--- name: batch_captured
+-- name: end_capture
 update lockstep.batches set
     state = 'captured', captured_at = clock_timestamp(),
     end_base = %(base)s, end_number = %(number)s, end_offset = %(offset)s,

@@ -73,9 +73,7 @@ class PostgresDecisions(Subject):
         if not rows:
             return []
         first_batch, kinds = min(row["batch"] for row in rows), [kind.value for kind in CLOSING]
-        events = self._all(
-            "happened_to_tables", source=source, first_batch=first_batch, kinds=kinds
-        )
+        events = self._all("closing_events", source=source, first_batch=first_batch, kinds=kinds)
         closing_events = [_closing_event_of(row) for row in events]
         proofs = [table_proof(row) for row in self._all("proofs", source=source)]
         return [

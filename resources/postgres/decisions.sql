@@ -45,7 +45,7 @@ order by g.decision
 
 -- What may have closed parts of gaps, in the order of the log: events, and rows that went to another
 -- name.
--- name: happened_to_tables
+-- name: closing_events
 select e.database, e.name, e.kind, e.batch, b.acknowledged_at,
        null::text as taker_database, null::text as taker_name, 2 as turn, e.sequence, e.ordinal,
        e.place_number, e.place_offset

@@ -44,7 +44,7 @@ class PostgresDeletions(Subject):
     Postgres."""
 
     def deletion_notes(self, source: str, table: TableName | None = None) -> DeletionNotes:
-        notes = [_note(row) for row in self._all("forgotten", source=source)]
+        notes = [_note(row) for row in self._all("deletion_notes", source=source)]
         if table is not None:
             for row in self._all("cleared_of_table", source=source, **table_columns(table)):
                 # Changes of all tables up to the last note are deleted anyway.
@@ -77,7 +77,9 @@ class PostgresDeletions(Subject):
     def begin_deletion(self, lease: Lease, through: int) -> None:
         with self._transaction(lease) as transaction:
             transaction.run("keep_consumers_out")
-            transaction.run("forget", source=lease.source, token=lease.token, through=through)
+            transaction.run(
+                "begin_deletion", source=lease.source, token=lease.token, through=through
+            )
 
     def note_deletion_step(self, lease: Lease, step: DeletionStep, through: int) -> None:
         with self._transaction(lease) as transaction:

@@ -1,6 +1,6 @@
 -- Changes that are kept no longer.
 
--- name: forgotten
+-- name: deletion_notes
 select n.above, n.through, n.unlisted_at, n.deleted_at is not null as deleted,
     n.pruned_at is not null as pruned,
     b.end_base, b.end_number, b.end_offset, b.end_gtid_set, b.end_server_uuid, b.end_committed_at
@@ -113,7 +113,7 @@ order by 1, 2, 3, 4
 -- name: keep_consumers_out
 lock table lockstep.consumers in share row exclusive mode
 
--- name: forget
+-- name: begin_deletion
 insert into lockstep.forgotten (source, through, token)
 values (%(source)s, %(through)s, %(token)s)
 

@@ -123,7 +123,7 @@ class PostgresLeases(Subject):
 
     def require_writable(self) -> None:
         # An update of no row, which is refused as any write would be.
-        with self._session.transaction("nothing_written"):
+        with self._session.transaction("write_nothing"):
             pass
 
     # -- processes at a server of Spark --------------------------------------------------------

@@ -57,7 +57,7 @@ update lockstep.sources set beat_at = clock_timestamp()
 where name = %(source)s and token = %(token)s
 
 -- Refused as a write would be, by a server that is read-only or an account that may not.
--- name: nothing_written
+-- name: write_nothing
 update lockstep.sources set beat_at = beat_at where false returning name
 
 -- A holder without a sign of life loses its connection, and its lock with that.

@@ -68,7 +68,8 @@ def record_events(
             after = states[name] = next_state(name, before, event)
         except NotAllowed as error:
             raise refusal(error.rule) from None
-        # Those of `ALWAYS_KEPT` change the state once a batch before them is abandoned.
+        # An event of `ALWAYS_KEPT` changes the state once a batch before it is
+        # abandoned.
         if after != before or (batch is None and isinstance(event, ALWAYS_RECORDED)):
             changes.append((after, event))
     _write_changes(transaction, lease, changes, batch)
@@ -133,7 +134,7 @@ def _write_changes(
 def last_capture_end(transaction: Transaction, source: str) -> StopPlace | None:
     """Return the newest captured batch and where it ended; None before the first
     capture."""
-    rows = transaction.all("captures_end", source=source)
+    rows = transaction.all("last_capture_end", source=source)
     return StopPlace(rows[0]["id"], coordinates_of(rows[0], "end")) if rows else None
 
 

@@ -27,7 +27,7 @@ on conflict (source, database, name) do update set
     stopped_number = excluded.stopped_number, stopped_offset = excluded.stopped_offset,
     event = excluded.event
 
--- name: captures_end
+-- name: last_capture_end
 select id, end_base, end_number, end_offset from lockstep.batches
 where source = %(source)s and state in ('captured', 'merged', 'acknowledged')
 order by id desc limit 1

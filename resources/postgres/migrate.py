@@ -54,7 +54,9 @@ def migrations() -> tuple[Migration, ...]:
     )
 
 
-def outstanding(applied: dict[int, str], known: tuple[Migration, ...]) -> tuple[Migration, ...]:
+def outstanding_migrations(
+    applied: dict[int, str], known: tuple[Migration, ...]
+) -> tuple[Migration, ...]:
     """Return the migrations of `known` that the ledger lacks. `applied`: number →
     checksum of the migrations that the ledger has.
 
@@ -84,14 +86,14 @@ def migrate(
     is up to date is only read."""
     wanted = migrations() if known is None else known
     with translate_errors(address), connection.cursor() as cursor:
-        if outstanding(_applied(cursor), wanted):
+        if outstanding_migrations(_applied_checksums(cursor), wanted):
             lock = "begin; select pg_advisory_xact_lock(%s, %s)"
             cursor.execute(lock, (LOCK_NAMESPACE, _MIGRATION_LOCK))
             _apply(cursor, wanted)
             cursor.execute("commit")
 
 
-def _applied(cursor: Cursor) -> dict[int, str]:
+def _applied_checksums(cursor: Cursor) -> dict[int, str]:
     cursor.execute("select to_regclass('lockstep.schema_migrations') is not null")
     row = cursor.fetchone()
     if row is None or not row[0]:
@@ -106,7 +108,7 @@ def _apply(cursor: Cursor, known: tuple[Migration, ...]) -> None:
     if row is not None and row[0]:
         cursor.execute("create schema lockstep")
     cursor.execute(_MIGRATIONS_TABLE)
-    for migration in outstanding(_applied(cursor), known):
+    for migration in outstanding_migrations(_applied_checksums(cursor), known):
         cursor.execute(migration.text)
         cursor.execute(
             "insert into lockstep.schema_migrations (number, name, sha256) values (%s, %s, %s)",

@@ -26,14 +26,16 @@ class Dataclass(Protocol):
     __dataclass_fields__: ClassVar[dict[str, Any]]
 
 
-Made = TypeVar("Made", bound=Dataclass)
+Instance = TypeVar("Instance", bound=Dataclass)
 
 
-def value_of(kind: type[Made], row: Row, prefix: str = "", /, **others: Any) -> Made:
+def value_of(kind: type[Instance], row: Row, prefix: str = "", /, **overrides: Any) -> Instance:
     """Return a value of the class `kind`: each field is the row's column named `prefix`
-    + field, unless `others` gives it."""
+    + field, unless `overrides` gives it."""
     names = (field.name for field in fields(kind))
-    return kind(**{name: row[prefix + name] for name in names if name not in others}, **others)
+    return kind(
+        **{name: row[prefix + name] for name in names if name not in overrides}, **overrides
+    )
 
 
 def columns_of(value: Dataclass, *names: str, prefix: str = "") -> dict[str, Any]:
@@ -43,14 +45,14 @@ def columns_of(value: Dataclass, *names: str, prefix: str = "") -> dict[str, Any
     return {prefix + name: getattr(value, name) for name in wanted}
 
 
-def position_of(row: Row, which: str) -> Position:
-    """Return the position in the columns whose names begin with `which`, "start" or
+def position_of(row: Row, prefix: str) -> Position:
+    """Return the position in the columns whose names begin with `prefix`, "start" or
     "end"."""
     return Position(
-        at=coordinates_of(row, which),
-        gtid_set=GtidSet.parse(row[f"{which}_gtid_set"]),
-        server_uuid=row[f"{which}_server_uuid"],
-        committed_at=row[f"{which}_committed_at"],
+        at=coordinates_of(row, prefix),
+        gtid_set=GtidSet.parse(row[f"{prefix}_gtid_set"]),
+        server_uuid=row[f"{prefix}_server_uuid"],
+        committed_at=row[f"{prefix}_committed_at"],
     )
 
 
@@ -63,15 +65,15 @@ def position_columns(value: Position) -> dict[str, Any]:
     }
 
 
-def coordinates_of(row: Row, which: str) -> Coordinates:
-    """Return the place in the columns whose names begin with `which`."""
-    file = LogFile(row[f"{which}_base"], row[f"{which}_number"])
-    return Coordinates(file, row[f"{which}_offset"])
+def coordinates_of(row: Row, prefix: str) -> Coordinates:
+    """Return the place in the columns whose names begin with `prefix`."""
+    file = LogFile(row[f"{prefix}_base"], row[f"{prefix}_number"])
+    return Coordinates(file, row[f"{prefix}_offset"])
 
 
-def place_columns(which: str, value: Coordinates | None) -> dict[str, Any]:
-    """Return the place as columns whose names begin with `which`."""
-    return {f"{which}_{part}": column for part, column in coordinate_columns(value).items()}
+def place_columns(prefix: str, value: Coordinates | None) -> dict[str, Any]:
+    """Return the place as columns whose names begin with `prefix`."""
+    return {f"{prefix}_{part}": column for part, column in coordinate_columns(value).items()}
 
 
 def coordinate_columns(value: Coordinates | None) -> dict[str, Any]:

@@ -112,14 +112,14 @@ class PostgresTables(Subject):
                 end = last_capture_end(transaction, lease.source)
                 event: TableStopped | Reloaded
                 if kind is OrderKind.PAUSE:
-                    why = pause_texts(table, reason, author)
-                    event = TableStopped(StoppedBy.PERSON, *why, end)
+                    reason_and_hint = pause_texts(table, reason, author)
+                    event = TableStopped(StoppedBy.PERSON, *reason_and_hint, end)
                     transaction.run("withdraw_load", source=lease.source, **table_columns(table))
                 else:
                     event = Reloaded(*reload_texts(table, reason, author), end)
                 record_events(transaction, lease, [(table, event)])
                 note_behind(transaction, lease.source, table)
-            return _order(transaction.only("the_order", source=lease.source, order=row["id"]))
+            return _order(transaction.only("order_by_id", source=lease.source, order=row["id"]))
 
     # -- loads ---------------------------------------------------------------------------------
 
@@ -143,7 +143,7 @@ class PostgresTables(Subject):
                 transaction.run(
                     "set_with_past", source=lease.source, load=number, with_past=with_past
                 )
-            return _load(transaction.only("the_load", source=lease.source, load=number), ())
+            return _load(transaction.only("load_by_id", source=lease.source, load=number), ())
 
     def open_loads(self, source: str) -> list[Load]:
         rows = self._cached(dict, "open_loads", source=source)
@@ -191,10 +191,10 @@ class PostgresTables(Subject):
             files = [{"load": load, "number": number, **file} for file in file_rows(read.files)]
             transaction.insert("record_load_files", files)
 
-    def void_load(self, lease: Lease, load: int, why: str) -> None:
+    def void_load(self, lease: Lease, load: int, reason: str) -> None:
         with self._transaction(lease) as transaction:
             transaction.run_or_refuse(
-                "void_load", "loads_known", source=lease.source, load=load, why=why
+                "void_load", "loads_known", source=lease.source, load=load, reason=reason
             )
 
     # -- proofs --------------------------------------------------------------------------------
@@ -244,7 +244,7 @@ def _extent_columns(value: Extent) -> dict[str, Any]:
 def mark_carried_out(transaction: Transaction, source: str, batch: int, order: int) -> TableName:
     """Record that the capture of `batch` carries out the order, and return the order's
     table."""
-    rows = transaction.all("carry_out", source=source, batch=batch, order=order)
+    rows = transaction.all("mark_carried_out", source=source, batch=batch, order=order)
     if not rows:
         raise refusal("table_orders_known")
     return table_of(rows[0])
@@ -280,7 +280,11 @@ def record_loads(transaction: Transaction, source: str, batch: int, record: Capt
         )
     for load in record.needless_loads:
         transaction.run_or_refuse(
-            "void_load", "loads_known", source=source, load=load, why="the log has all of it"
+            "void_load",
+            "loads_known",
+            source=source,
+            load=load,
+            reason="the log has all of it",
         )
 
 

@@ -58,12 +58,12 @@ insert into lockstep.table_orders (
 )
 returning id
 
--- name: carry_out
+-- name: mark_carried_out
 update lockstep.table_orders set done_batch = %(batch)s
 where source = %(source)s and id = %(order)s and kind <> 'pause'
 returning database, name
 
--- name: the_order
+-- name: order_by_id
 select o.id, o.database, o.name, o.kind, o.author, o.reason, o.ordered_at, o.schema, o.renames,
        o.supplier, t.stopped_batch, t.stopped_base, t.stopped_number, t.stopped_offset
 from lockstep.table_orders o
@@ -91,7 +91,7 @@ select * from lockstep.loads
 where source = %(source)s and joined_batch is null and void is null
 order by id
 
--- name: the_load
+-- name: load_by_id
 select * from lockstep.loads where source = %(source)s and id = %(load)s
 
 -- name: load_chunks
@@ -124,7 +124,7 @@ where load = %(load)s and number = %(number)s
 insert into lockstep.load_files (load, number, ordinal, path, images, size, sha256) values %s
 
 -- name: void_load
-update lockstep.loads set void = %(why)s
+update lockstep.loads set void = %(reason)s
 where source = %(source)s and id = %(load)s and joined_batch is null
 
 -- name: withdraw_load

@@ -142,14 +142,17 @@ class PostgresWrites(Subject):
     # -- upkeep --------------------------------------------------------------------------------
 
     def upkeep_versions(self, source: str) -> dict[str, int]:
-        return {row["mirror"]: row["delta_version"] for row in self._all("upkept", source=source)}
+        return {
+            row["mirror"]: row["delta_version"]
+            for row in self._all("upkeep_versions", source=source)
+        }
 
     def note_upkeep_version(
         self, lease: Lease, mirror: str, *, shows: int, delta_version: int
     ) -> None:
         with self._transaction(lease, changes=()) as transaction:
             values = {"mirror": mirror, "shows": shows, "delta_version": delta_version}
-            transaction.run("note_upkept", source=lease.source, token=lease.token, **values)
+            transaction.run("note_upkeep_version", source=lease.source, token=lease.token, **values)
 
     def clock(self) -> datetime:
         moment: datetime = self._only("ledger_clock")["moment"]
@@ -241,7 +244,7 @@ class PostgresWrites(Subject):
             transaction.insert("note_looked", rows)
 
     def replacement_times(self, source: str, folders: Sequence[str]) -> dict[str, datetime | None]:
-        rows = self._all("left_at", source=source, folders=list(folders))
+        rows = self._all("replacement_times", source=source, folders=list(folders))
         return {row["mirror"]: row["at"] for row in rows}
 
     def number_above(

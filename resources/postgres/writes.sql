@@ -198,12 +198,12 @@ order by v.batch desc
 
 -- -- upkeep -----------------------------------------------------------------------------------
 
--- name: upkept
+-- name: upkeep_versions
 select mirror, max(delta_version) as delta_version from lockstep.upkept
 where source = %(source)s
 group by mirror
 
--- name: note_upkept
+-- name: note_upkeep_version
 insert into lockstep.upkept (source, mirror, delta_version, shows, token)
 values (%(source)s, %(mirror)s, %(delta_version)s, %(shows)s, %(token)s)
 on conflict (source, mirror, delta_version) do nothing
@@ -307,7 +307,7 @@ with gone as (
 )
 delete from lockstep.looked where source = %(source)s and folder = any(%(folders)s)
 
--- name: left_at
+-- name: replacement_times
 select v.mirror, case when bool_and(n.batch is not null) then max(b.acknowledged_at) end as at
 from lockstep.version_sets v
 left join lateral (

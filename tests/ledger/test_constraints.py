@@ -200,7 +200,7 @@ def _refused_by(folder: str) -> set[str]:
     """The rules that the code of a folder names where it refuses."""
     found = set()
     for file in (_HERE.parents[1] / folder).glob("*.py"):
-        for call in re.findall(r"(?:refusal|must)\((?:[^()\n]|\n)*", file.read_text()):
+        for call in re.findall(r"(?:refusal|run_or_refuse)\((?:[^()\n]|\n)*", file.read_text()):
             found |= set(re.findall(r'"([a-z]+_[a-z_]+)"', call))
     return found - queries().keys()
 
