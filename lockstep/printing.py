@@ -17,37 +17,37 @@ if TYPE_CHECKING:
     from lockstep.pipeline.run.reports import RowDifference, TableComparison
 
 
-def difference_lines(table: TableComparison) -> Iterator[str]:
+def difference_lines(comparison: TableComparison) -> Iterator[str]:
     """Yield lines with the first rows that differ between MySQL and the lake, and one
     with the number of further rows."""
-    count = table.differing_rows
-    sides = {"MySQL": "source", "the lake": "lake"}
-    yield from differing_row_lines(table.rows, count, sides, prefix=f"{table.table}: ")
+    count, prefix = comparison.differing_rows, f"{comparison.table}: "
+    attributes_by_side = {"MySQL": "source", "the lake": "lake"}
+    yield from differing_row_lines(comparison.rows, count, attributes_by_side, prefix=prefix)
 
 
 def differing_row_lines(
     rows: Sequence[RowDifference] | Sequence[ReplayDifference],
     count: int,
-    sides: Mapping[str, str],
+    attributes_by_side: Mapping[str, str],
     *,
     prefix: str,
     indent: str = "  ",
 ) -> Iterator[str]:
     """Yield lines with the first of the rows that differ, and one with the number of
     further rows. `count`: the number of all rows that differ, of which `rows` may have
-    only the first. `sides`: each side's name → the attribute of a row with that side's
-    values, which are None unless requested."""
+    only the first. `attributes_by_side`: the name of each side → the attribute
+    of a row with the values of that side, which are None unless requested."""
     for row in rows[:_MAX_ROWS]:
         columns = f" ({', '.join(row.columns)})" if row.columns else ""
         yield f"{prefix}{row.kind}: {row.key}{columns}"
-        for side, attribute in sides.items():
+        for side, attribute in attributes_by_side.items():
             values: Mapping[str, str] | None = getattr(row, attribute)
             if values:
                 pairs = ", ".join(f"{name}={value}" for name, value in values.items())
                 yield f"{indent}{side}: {pairs}"
-    more = count - len(rows[:_MAX_ROWS])
-    if more > 0:
-        yield f"{prefix}{more:,} more"
+    further_count = count - len(rows[:_MAX_ROWS])
+    if further_count > 0:
+        yield f"{prefix}{further_count:,} more"
 
 
 def partial_table_lines(tables: Sequence[Extent]) -> Iterator[str]:

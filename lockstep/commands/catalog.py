@@ -14,7 +14,7 @@ from lockstep.pipeline.run.catalog import CatalogReport, CatalogStep, difference
 from lockstep.pipeline.values.errors import ConfigurationError
 from lockstep.resources.holders import holder_name
 
-_WOULD: Final = {
+_PLANNED_WORDS: Final = {
     CatalogStep.REGISTERED: "not registered",
     CatalogStep.CHANGED: "not as it should be",
     CatalogStep.RENAMED: "registered under another name",
@@ -41,20 +41,20 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
                         report = register(work, lease, registry, every=True)
                 else:
                     report = differences(work, registry)
-            for line in report_lines(report, carried_out=arguments.yes):
+            for line in report_lines(report, is_carried_out=arguments.yes):
                 context.say(f"{source.name}: {line}")
-            code = exit_code(report, carried_out=arguments.yes)
+            code = exit_code(report, is_carried_out=arguments.yes)
             answers[source.name] = code, to_json(report)
     outcome = Outcome.of_sources(answers)
     return Outcome(outcome.code, {"changed": bool(arguments.yes), **outcome.payload})
 
 
-def report_lines(report: CatalogReport, *, carried_out: bool) -> Iterator[str]:
-    """Yield changed entries (without `carried_out`: entries to change), then entries
-    that were left out, each with the reason, then the number of entries that are
-    right."""
+def report_lines(report: CatalogReport, *, is_carried_out: bool) -> Iterator[str]:
+    """Yield the changed entries (or, unless `is_carried_out`, the entries to change), then
+    the entries that were left out, each with the reason, then the number of entries that
+    are right."""
     for change in report.done:
-        words = change.deed.value if carried_out else _WOULD[change.deed]
+        words = change.deed.value if is_carried_out else _PLANNED_WORDS[change.deed]
         yield f"{change.table} as {change.name}: {words}"
     for left in report.left:
         yield f"{left.table} as {left.name}: left out: {left.reason}"
@@ -65,13 +65,13 @@ def report_lines(report: CatalogReport, *, carried_out: bool) -> Iterator[str]:
         return
     right = "1 entry is as it" if report.fine == 1 else f"{report.fine:,} entries are as they"
     yield f"{report.catalog}: {right} should be"
-    if report.done and not carried_out:
+    if report.done and not is_carried_out:
         yield "nothing was changed; `lockstep catalog --yes` corrects the entries"
 
 
-def exit_code(report: CatalogReport, *, carried_out: bool) -> int:
+def exit_code(report: CatalogReport, *, is_carried_out: bool) -> int:
     """Return the code for differences if an entry is still wrong when the command ends."""
     if report.trouble is not None:
         return report.trouble.recovery.exit_code
-    differs = bool(report.left or (report.done and not carried_out))
+    differs = bool(report.left or (report.done and not is_carried_out))
     return exits.DIFFERENCES if differs else exits.DONE

@@ -43,44 +43,46 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     sample, not an error; only a ledger that cannot be read is an error."""
     with context.adapters() as adapters:
         figures = [
-            _figures(adapters, source, files=arguments.files)
+            _source_figures(adapters, source, count_files=arguments.files)
             for source in context.sources(arguments.source)
         ]
     text = metrics_text(figures, datetime.now(UTC))
     if arguments.output is not None:
-        _replace(Path(arguments.output), text)
+        _replace_file(Path(arguments.output), text)
     else:
         context.say(text.rstrip("\n"))
     return Outcome(exits.DONE, {"metrics": text})
 
 
-def _figures(adapters: Adapters, source: SourceSettings, *, files: bool) -> SourceFigures:
+def _source_figures(
+    adapters: Adapters, source: SourceSettings, *, count_files: bool
+) -> SourceFigures:
     now, ledger, name = datetime.now(UTC), adapters.ledger(), source.name
-    standing, judged = look_at(adapters, source, now)
+    standing, source_verdict = look_at(adapters, source, now)
     states = ledger.table_states(name).values()
-    tables = Counter((state.condition, state.stopped_by) for state in states)
-    count: int | None = None
-    if files:
-        with suppress(LockstepError):  # what cannot be counted now is no sample
-            count = _files(adapters.lake().mirrors, states)
-    last: SpanReport | None = None
+    table_counts = Counter((state.condition, state.stopped_by) for state in states)
+    file_count: int | None = None
+    if count_files:
+        with suppress(LockstepError):  # There is no sample if files cannot be counted now.
+            file_count = _count_files(adapters.lake().mirrors, states)
+    last_run: SpanReport | None = None
     with suppress(SpanRefused):
-        last = report_of_run(ledger, name, None, now)
-    return SourceFigures(standing, judged, last, tables, count)
+        last_run = report_of_run(ledger, name, None, now)
+    return SourceFigures(standing, source_verdict, last_run, table_counts, file_count)
 
 
-def _files(mirrors: Mirrors, states: Iterable[TableState]) -> int:
+def _count_files(mirrors: Mirrors, states: Iterable[TableState]) -> int:
     """Count the data files of all mirrors by their Delta logs, some milliseconds for
     each."""
-    count = 0
+    total = 0
     for state in states:
         version = mirrors.version(state.mirror)
         size = None if version is None else mirrors.size(state.mirror, version)
-        count += 0 if size is None else size.files
-    return count
+        total += 0 if size is None else size.files
+    return total
 
 
-def _replace(path: Path, text: str) -> None:
+def _replace_file(path: Path, text: str) -> None:
     """Replace the file atomically, so that a collector never reads a part of the text."""
     new_file = path.with_name(f".{path.name}.new")
     with file_errors("The metrics", path, "--output"):
@@ -93,32 +95,33 @@ def _replace(path: Path, text: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class SourceFigures:
-    """The figures of one source, from which its samples are made. `last`: the last run
-    that captured changes. `tables`: the number of tables by state, and by who stopped
-    them. `files`: the number of data files of all mirrors, or None if not counted."""
+    """The figures of one source, from which its samples are made. `last_run`: the
+    last run that captured changes. `table_counts`: the number of tables by state, and
+    by who stopped them. `file_count`: the number of data files of all mirrors, or None
+    if they were not counted."""
 
     standing: Standing
     verdict: Verdict
-    last: SpanReport | None
-    tables: Mapping[tuple[TableCondition, StoppedBy | None], int]
-    files: int | None = None
+    last_run: SpanReport | None
+    table_counts: Mapping[tuple[TableCondition, StoppedBy | None], int]
+    file_count: int | None = None
 
 
 def metrics_text(figures: Sequence[SourceFigures], now: datetime) -> str:
     registry = CollectorRegistry()
-    registry.register(_Figures(figures, now))
+    registry.register(_MetricsCollector(figures, now))
     text: bytes = generate_latest(registry)  # type: ignore[no-untyped-call]
     return text.decode()
 
 
-class _Figures(Collector):
+class _MetricsCollector(Collector):
     def __init__(self, figures: Sequence[SourceFigures], now: datetime) -> None:
         self._figures, self._now = figures, now
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
         families: dict[str, GaugeMetricFamily] = {}
         for figures in self._figures:
-            for name, description, labels, value in _samples(figures, self._now):
+            for name, description, labels, value in _source_samples(figures, self._now):
                 family = families.get(name)
                 if family is None:
                     names = ["source", *labels]
@@ -140,7 +143,7 @@ _TABLE_STATES: Final = (
 )
 
 
-def _samples(figures: SourceFigures, now: datetime) -> Iterator[Sample]:
+def _source_samples(figures: SourceFigures, now: datetime) -> Iterator[Sample]:
     """Yield the samples of one source, except those whose value is unknown now."""
     standing = figures.standing
     yield "measured_timestamp_seconds", "when this was measured", {}, now.timestamp()
@@ -149,19 +152,19 @@ def _samples(figures: SourceFigures, now: datetime) -> Iterator[Sample]:
         description = "1 for the state that `lockstep status` shows"
         yield "state", description, {"state": state.value}, float(state is figures.verdict.state)
     for condition, by in _TABLE_STATES:
-        number = figures.tables.get((condition, by), 0)
+        count = figures.table_counts.get((condition, by), 0)
         labels = {"state": condition.value, "by": by or ""}
-        yield "tables", "tables by state, and by who stopped them", labels, number
-    if figures.files is not None:
-        yield "mirror_files", "data files of all mirrors", {}, figures.files
-    yield from _distance(standing)
-    yield from _waiting(standing)
-    yield from _proofs(standing, now)
-    if figures.last is not None:
-        yield from _last(figures.last)
+        yield "tables", "tables by state, and by who stopped them", labels, count
+    if figures.file_count is not None:
+        yield "mirror_files", "data files of all mirrors", {}, figures.file_count
+    yield from _lag_samples(standing)
+    yield from _work_samples(standing)
+    yield from _proof_samples(standing, now)
+    if figures.last_run is not None:
+        yield from _last_run_samples(figures.last_run)
 
 
-def _distance(standing: Standing) -> Iterator[Sample]:
+def _lag_samples(standing: Standing) -> Iterator[Sample]:
     lag, room = standing.lag, standing.headroom
     if lag.seconds is not None:
         yield "lag_seconds", "age of the oldest change not in the lake", {}, lag.seconds
@@ -182,21 +185,21 @@ def _distance(standing: Standing) -> Iterator[Sample]:
             yield "acknowledged_timestamp_seconds", description, {}, committed.timestamp()
 
 
-def _waiting(standing: Standing) -> Iterator[Sample]:
-    failed = standing.failures.count if standing.failures is not None else 0
-    running = standing.lease is not None and standing.lease.live
-    yield "running", "1 while a run holds the source's lock", {}, float(running)
-    yield "failures", "runs that failed since the last successful one", {}, failed
+def _work_samples(standing: Standing) -> Iterator[Sample]:
+    failure_count = standing.failures.count if standing.failures is not None else 0
+    is_running = standing.lease is not None and standing.lease.live
+    yield "running", "1 while a run holds the source's lock", {}, float(is_running)
+    yield "failures", "runs that failed since the last successful one", {}, failure_count
     yield "batches_waiting", "batches that are not acknowledged", {}, len(standing.waiting_batches)
-    gaps = sum(1 for gap in standing.gaps if gap.open_tables)
-    yield "gaps_open", "parts of the log that were never read for some tables", {}, gaps
-    partial = len(standing.extents)
-    yield "tables_partial", "tables that the lake has only a part of", {}, partial
+    gap_count = sum(1 for gap in standing.gaps if gap.open_tables)
+    yield "gaps_open", "parts of the log that were never read for some tables", {}, gap_count
+    partial_count = len(standing.extents)
+    yield "tables_partial", "tables that the lake has only a part of", {}, partial_count
 
 
-def _proofs(standing: Standing, now: datetime) -> Iterator[Sample]:
-    differing = len(open_differences(standing.proofs))
-    yield "tables_differing", "tables that differed when compared", {}, differing
+def _proof_samples(standing: Standing, now: datetime) -> Iterator[Sample]:
+    differing_count = len(open_differences(standing.proofs))
+    yield "tables_differing", "tables that differed when compared", {}, differing_count
     moments = proven_since(standing.proofs, standing.stopped_names).values()
     description = "tables that were proven equal and follow the source"
     yield "tables_proven", description, {}, len(moments)
@@ -205,19 +208,19 @@ def _proofs(standing: Standing, now: datetime) -> Iterator[Sample]:
         yield "proof_age_seconds", description, {}, (now - min(moments)).total_seconds()
 
 
-def _last(report: SpanReport) -> Iterator[Sample]:
-    rows = attributes(report.counts, "inserted, updated, deleted")
-    rows["read"] = sum(total.read for total in report.totals)
+def _last_run_samples(report: SpanReport) -> Iterator[Sample]:
+    row_counts = attributes(report.counts, "inserted, updated, deleted")
+    row_counts["read"] = sum(total.read for total in report.totals)
     description = "rows of the last run, by operation"
-    for operation, number in rows.items():
-        yield "last_run_rows", description, {"operation": operation}, number
-    size = sum(batch.log_bytes for batch in report.batches)
-    yield "last_run_log_bytes", "bytes of log that the last run read", {}, size
+    for operation, count in row_counts.items():
+        yield "last_run_rows", description, {"operation": operation}, count
+    log_bytes = sum(batch.log_bytes for batch in report.batches)
+    yield "last_run_log_bytes", "bytes of log that the last run read", {}, log_bytes
     transactions = sum(batch.transactions for batch in report.batches)
     yield "last_run_transactions", "transactions of the last run", {}, transactions
-    for client, requests in attributes(report.requests, "lockstep, spark").items():
+    for client, request_count in attributes(report.requests, "own as lockstep, spark").items():
         description = "requests of the last run to the object store, by client, without delta-rs"
-        if requests is not None:
-            yield "last_run_requests", description, {"client": client}, requests
+        if request_count is not None:
+            yield "last_run_requests", description, {"client": client}, request_count
     for step, seconds in seconds_of(report.batches).items():
         yield "last_run_seconds", "seconds of the last run, by step", {"step": step}, seconds

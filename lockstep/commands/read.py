@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
-    """Print the snippets that read a mirror, the mirror as of a place (`--at`), or the changelog
-    (`--changes`)."""
+    """Print the snippets that read a mirror, the mirror as of a place (`--at`), or the
+    changelog (`--changes`)."""
     if arguments.dbt:
-        return _as_dbt_sources(arguments, context)
+        return _print_dbt_sources(arguments, context)
     table = parse_table_name(arguments.table)
     if arguments.at and arguments.changes:
         raise UsageError(
@@ -41,8 +41,8 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     place = place_option(arguments, "--at")
     with context.adapters() as adapters:
         ledger, lake = adapters.ledger(), context.settings.lake_path()
-        match = _find(ledger, context.sources(arguments.source), table)
-        values = None if match is None else describe(ledger, match[0], match[1], lake)
+        match = _find_table(ledger, context.sources(arguments.source), table)
+        values = None if match is None else mirror_values(ledger, match[0], match[1], lake)
         if match is None or values is None:
             raise NothingMatches(
                 f"No run has captured a table {table} yet.",
@@ -50,25 +50,25 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
             )
         source, table = match
         if place is not None:
-            values |= describe_at(ledger, source, table, lake.absolute(), place)
+            values |= version_values(ledger, source, table, lake.absolute(), place)
         elif arguments.changes:
-            values |= describe_changes(ledger, source, table, lake)
+            values |= changelog_values(ledger, source, table, lake)
         elif ledger.table_states(source)[table].is_mirror_removed:
             raise NothingMatches(
                 f"{table} was dropped or renamed at the source, and has no mirror.",
                 hint=f"its changelog still exists: `lockstep read {table} --changes`",
             )
-    values["snippets"] = _in_store(values, context)
+    values["snippets"] = _with_store_lines(values, context)
     for reader, snippet in values["snippets"].items():
         context.say(f"# {reader}\n{snippet}\n")
-    for reader, why in values.get("refused", {}).items():
-        context.say(f"# {reader}: {why}")
+    for reader, reason in values.get("refused", {}).items():
+        context.say(f"# {reader}: {reason}")
     for name, column in values["renamed"].items():
         context.say(f"# column {name!r} is called {column!r} in the Delta table")
     return Outcome(exits.DONE, values)
 
 
-def _find(
+def _find_table(
     ledger: Ledger, sources: Sequence[SourceSettings], name: TableName
 ) -> tuple[str, TableName] | None:
     """Return the source and the table that has this name at the source, or whose mirror
@@ -88,27 +88,27 @@ def _find(
     return matches[0] if matches else None
 
 
-def _as_dbt_sources(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
+def _print_dbt_sources(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     from lockstep.dbt_sources import sources_yaml
 
     if arguments.at or arguments.changes:
         raise UsageError(
             "--dbt declares mirrors as they are now.", hint="leave --at and --changes out"
         )
-    only = parse_table_name(arguments.table) if arguments.table else None
+    only_table = parse_table_name(arguments.table) if arguments.table else None
     sources = [source.name for source in context.sources(arguments.source)]
     with context.adapters() as adapters:
-        text = sources_yaml(context, adapters, sources, only)
+        text = sources_yaml(context, adapters, sources, only_table)
     if text is None:
         raise NothingMatches(
-            f"No run has made a mirror of {only or 'any table'} yet.",
+            f"No run has made a mirror of {only_table or 'any table'} yet.",
             hint="`lockstep tables` lists what is captured, `lockstep run` captures",
         )
     context.say(text.rstrip("\n"))
     return Outcome(exits.DONE, {"sources_yml": text})
 
 
-def _in_store(values: dict[str, Any], context: CommandContext) -> dict[str, str]:
+def _with_store_lines(values: dict[str, Any], context: CommandContext) -> dict[str, str]:
     """Return the snippets, each after the lines that connect its reader with the lake's
     store."""
     lines = store_lines(values["path"], context.settings.file.lake.options)
@@ -118,7 +118,7 @@ def _in_store(values: dict[str, Any], context: CommandContext) -> dict[str, str]
     }
 
 
-def describe(
+def mirror_values(
     ledger: Ledger, source: str, table: TableName, lake: LakePath
 ) -> dict[str, Any] | None:
     """Return a mirror's path, version and snippets, as JSON; None if the ledger does
@@ -128,7 +128,7 @@ def describe(
         return None
     cursor = ledger.cursors(source).acknowledged
     versions = ledger.version_set(source, cursor.batch).entries if cursor else []
-    path, (features, names) = str(lake / state.mirror), _reading(lake / state.mirror)
+    path, (features, names) = str(lake / state.mirror), _features_and_names(lake / state.mirror)
     return {
         "source": source,
         "table": str(table),
@@ -139,13 +139,13 @@ def describe(
         ),
         "position": cursor.position if cursor else None,
         "state": state.condition.value,
-        "refused": refusals(features),
-        "renamed": _renamed(names),
+        "refused": refusal_reasons(features),
+        "renamed": _renamed_columns(names),
         "snippets": table_snippets(path, features),
     }
 
 
-def _reading(
+def _features_and_names(
     folder: LakePath, version: int | None = None
 ) -> tuple[Collection[str], Mapping[str, str]]:
     """Return the features that a reader of the Delta table must support, and its
@@ -162,31 +162,31 @@ def _reading(
         return (), {}
 
 
-def _renamed(names: Mapping[str, str]) -> dict[str, str]:
+def _renamed_columns(names: Mapping[str, str]) -> dict[str, str]:
     return {name: column for name, column in names.items() if name != column}
 
 
-def describe_at(
+def version_values(
     ledger: Ledger, source: str, table: TableName, lake: LakePath, place: Place
 ) -> dict[str, Any]:
     """Return the mirror's version as of a place and its snippets, as JSON. Raise
     `VersionSetUnknown` if the mirror has no version for that place."""
     from lockstep.pipeline.run.status.version_sets import version_set_at
 
-    shown = version_set_at(ledger, source, place)
-    for missing in shown.missing:
+    version_set = version_set_at(ledger, source, place)
+    for missing in version_set.missing:
         if missing.table == table:
             raise VersionSetUnknown(
                 f"{table} cannot be read as of {place}: {missing.reason}", hint=missing.hint
             )
-    entry = next((entry for entry in shown.entries if entry.table == table), None)
+    entry = next((entry for entry in version_set.entries if entry.table == table), None)
     if entry is None:
         raise VersionSetUnknown(
-            f"{source} had no table {table} as of {shown.position}",
+            f"{source} had no table {table} as of {version_set.position}",
             hint=f"`lockstep versions --at {place} --source {source}` lists what it had",
         )
     path = str(lake / entry.mirror)
-    features, names = _reading(lake / entry.mirror, entry.delta_version)
+    features, names = _features_and_names(lake / entry.mirror, entry.delta_version)
     snippets = {
         "Python": version_set_snippet(source, str(table), str(place)),
         **table_snippets(path, features, entry.delta_version),
@@ -195,14 +195,14 @@ def describe_at(
         "path": path,
         "delta_version": entry.delta_version,
         "table_id": entry.table_id,
-        "position": shown.position,
-        "refused": refusals(features),
-        "renamed": _renamed(names),
+        "position": version_set.position,
+        "refused": refusal_reasons(features),
+        "renamed": _renamed_columns(names),
         "snippets": snippets,
     }
 
 
-def describe_changes(
+def changelog_values(
     ledger: Ledger, source: str, table: TableName, lake: LakePath
 ) -> dict[str, Any]:
     """Return the changelog's generations, their common columns and the snippets, as
@@ -222,7 +222,7 @@ def describe_changes(
         snippets |= table_snippets(str(generation.path))
     return {
         "refused": {},
-        "renamed": _renamed(names),
+        "renamed": _renamed_columns(names),
         "generations": [
             {"generation": generation.number, "path": str(generation.path)}
             for generation in changelog.generations
@@ -238,7 +238,7 @@ _AGE_SETTING = "spark.databricks.delta.vacuum.enforceTimeTravelWithinDeletedFile
 """The setting with which Delta refuses a version whose commit is old, even if that
 version was the newest until recently. A snippet for a version switches it off."""
 
-_REFUSED: Final[Mapping[str, Mapping[str, str]]] = {
+_UNSUPPORTED: Final[Mapping[str, Mapping[str, str]]] = {
     "delta-rs": {"typeWidening": "types of its columns were widened"},
     "Polars": {
         "columnMapping": "columns of it were renamed or dropped",
@@ -250,12 +250,14 @@ with its cause in words. Spark and DuckDB's delta extension support all features
 mirrors."""
 
 
-def refusals(features: Collection[str]) -> dict[str, str]:
+def refusal_reasons(features: Collection[str]) -> dict[str, str]:
     """Return the readers that cannot read a table with these features, each with the
     reason."""
-    names = {feature.partition("-")[0] for feature in features}  # as in typeWidening-preview
+    names = {
+        feature.partition("-")[0] for feature in features
+    }  # without the suffix of typeWidening-preview
     reasons_by_reader = {}
-    for reader, causes in _REFUSED.items():
+    for reader, causes in _UNSUPPORTED.items():
         reasons = [cause for name, cause in causes.items() if name in names]
         if reasons:
             reasons_by_reader[reader] = f"it does not read this table: {' and '.join(reasons)}"
@@ -267,25 +269,27 @@ def table_snippets(
 ) -> dict[str, str]:
     """Return the code that opens a Delta table, by reader, for each reader that
     supports its features; with `version`, the code that opens it at that version."""
-    at = "" if version is None else f", version={version}"
+    keyword = "" if version is None else f", version={version}"
     setting, option, argument = "", "", ""
     if version is not None:
         setting = f'spark.conf.set("{_AGE_SETTING}", "false")\n'
         option = f'.option("versionAsOf", {version})'
         argument = f", version => {version}"
-    quoted = path.replace("'", "''")
+    sql_path = path.replace("'", "''")
     snippets = {
         "Spark": f'{_PACKAGES_COMMENT}{setting}spark.read.format("delta"){option}.load({path!r})',
         "delta-rs": (
             "from deltalake import DeltaTable, QueryBuilder\n"
-            f'QueryBuilder().register("t", DeltaTable({path!r}{at}))'
+            f'QueryBuilder().register("t", DeltaTable({path!r}{keyword}))'
             '.execute("select * from t").read_all()'
         ),
-        "Polars": f"import polars\npolars.scan_delta({path!r}{at}).collect()",
-        "DuckDB": f"install delta; load delta;\nselect * from delta_scan('{quoted}'{argument});",
+        "Polars": f"import polars\npolars.scan_delta({path!r}{keyword}).collect()",
+        "DuckDB": f"install delta; load delta;\nselect * from delta_scan('{sql_path}'{argument});",
     }
-    refused = refusals(features)
-    return {reader: snippet for reader, snippet in snippets.items() if reader not in refused}
+    refusing_readers = refusal_reasons(features)
+    return {
+        reader: snippet for reader, snippet in snippets.items() if reader not in refusing_readers
+    }
 
 
 def version_set_snippet(source: str, table: str, at: str | None) -> str:
@@ -305,7 +309,7 @@ def changelog_snippets(source: str, table: str) -> dict[str, str]:
     }
 
 
-_FILE_SYSTEM: Final = "org.apache.hadoop.fs.s3a.S3AFileSystem"
+_S3A_CLASS: Final = "org.apache.hadoop.fs.s3a.S3AFileSystem"
 
 
 def store_lines(path: str, options: Mapping[str, str]) -> dict[str, str]:
@@ -316,49 +320,51 @@ def store_lines(path: str, options: Mapping[str, str]) -> dict[str, str]:
     if scheme not in ("s3", "s3a"):
         return {}
     return {
-        "Spark": _spark(scheme, options),
-        "delta-rs": _environment(options),
-        "Polars": _environment(options),
-        "DuckDB": _duckdb(options),
+        "Spark": _spark_lines(scheme, options),
+        "delta-rs": _environment_lines(options),
+        "Polars": _environment_lines(options),
+        "DuckDB": _duckdb_lines(options),
     }
 
 
-def _spark(scheme: str, options: Mapping[str, str]) -> str:
+def _spark_lines(scheme: str, options: Mapping[str, str]) -> str:
     lines = [
         f"# a session with --packages org.apache.hadoop:hadoop-aws:{HADOOP_VERSION}",
         "import os",
-        f'spark.conf.set("fs.{scheme}.impl", "{_FILE_SYSTEM}")',
+        f'spark.conf.set("fs.{scheme}.impl", "{_S3A_CLASS}")',
     ]
     for name, value in options.items():
         if name in S3A_NAMES:
-            lines.append(f'spark.conf.set("fs.s3a.{S3A_NAMES[name]}", {_python(value)})')
+            lines.append(f'spark.conf.set("fs.s3a.{S3A_NAMES[name]}", {_python_literal(value)})')
     if "endpoint" in options:
         lines.append('spark.conf.set("fs.s3a.path.style.access", "true")')
     return "\n".join(lines)
 
 
-def _environment(options: Mapping[str, str]) -> str:
+def _environment_lines(options: Mapping[str, str]) -> str:
     """Return the lines for delta-rs and Polars, which read the store's options from the
     environment."""
-    pairs = ", ".join(f'"AWS_{name.upper()}": {_python(value)}' for name, value in options.items())
+    pairs = ", ".join(
+        f'"AWS_{name.upper()}": {_python_literal(value)}' for name, value in options.items()
+    )
     return f"import os\nos.environ |= {{{pairs}}}" if pairs else ""
 
 
-def _duckdb(options: Mapping[str, str]) -> str:
-    parts = ["type s3"]
+def _duckdb_lines(options: Mapping[str, str]) -> str:
+    clauses = ["type s3"]
     if "access_key_id" not in options:
-        parts.append("provider credential_chain")
+        clauses.append("provider credential_chain")
     for name, value in options.items():
         if name == "endpoint" and not is_reference(value):
             scheme, _, host = value.rpartition("://")
-            parts += [f"endpoint {_sql(host)}", "url_style 'path'"]
-            parts += ["use_ssl false"] if scheme == "http" else []
-        elif name in _DUCKDB:
-            parts.append(f"{_DUCKDB[name]} {_sql(value)}")
-    return f"install httpfs; load httpfs;\ncreate secret ({', '.join(parts)});"
+            clauses += [f"endpoint {_sql_literal(host)}", "url_style 'path'"]
+            clauses += ["use_ssl false"] if scheme == "http" else []
+        elif name in _DUCKDB_OPTIONS:
+            clauses.append(f"{_DUCKDB_OPTIONS[name]} {_sql_literal(value)}")
+    return f"install httpfs; load httpfs;\ncreate secret ({', '.join(clauses)});"
 
 
-_DUCKDB: Final = {
+_DUCKDB_OPTIONS: Final = {
     "region": "region",
     "access_key_id": "key_id",
     "secret_access_key": "secret",
@@ -366,16 +372,17 @@ _DUCKDB: Final = {
 }
 
 
-def _python(value: str) -> str:
+def _python_literal(value: str) -> str:
+    """Return an option's value as an expression of Python."""
     kind, _, target = value.partition(":")
     if not is_reference(value):
         return repr(value)
     return f"os.environ[{target!r}]" if kind == "env" else f"open({target!r}).read().strip()"
 
 
-def _sql(value: str) -> str:
+def _sql_literal(value: str) -> str:
     """Return an option's value in SQL. A reference to a file becomes a placeholder,
-    because DuckDB's shell can read a secret only from an environment variable."""
+    because DuckDB's shell can read a secret only_table from an environment variable."""
     kind, _, target = value.partition(":")
     if is_reference(value):
         return f"getenv('{target}')" if kind == "env" else f"'the content of {target}'"

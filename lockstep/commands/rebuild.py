@@ -31,16 +31,16 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
             work = adapters.workplace(source, progress)
             origin = origin_at(work, table, place)
             lake = context.settings.lake_path().absolute()
-            into = str(_chosen(arguments.into or "", lake, work, origin))
+            into = str(_target_folder(arguments.into or "", lake, work, origin))
             report = RebuildReport(origin, into)
             if not arguments.dry_run:
                 report = rebuild_as_of(work, adapters.lake().copies, origin, into)
-    context.say(*_lines(report, planned=arguments.dry_run))
+    context.say(*_report_lines(report, is_planned=arguments.dry_run))
     values = {"source": source, "dry_run": arguments.dry_run, **_values(report)}
     return Outcome(exits.DONE, values)
 
 
-def _chosen(into: str, lake: LakePath, work: Workplace, origin: RebuildOrigin) -> Path:
+def _target_folder(into: str, lake: LakePath, work: Workplace, origin: RebuildOrigin) -> Path:
     """Return the folder of the new table: `--into`, or else a folder beside the lake
     whose name contains the place. Raise `UsageError` if it is not a local folder
     outside the lake."""
@@ -51,32 +51,34 @@ def _chosen(into: str, lake: LakePath, work: Workplace, origin: RebuildOrigin) -
         )
     if not isinstance(lake, Path):
         return Path(into).absolute()
-    at = str(origin.cut.at).replace(":", "-")
-    below = rebuilt_path(work.source.name, origin.table, at)
-    chosen = Path(into).absolute() if into else lake.with_name(f"{lake.name}-as-of") / below
-    _require_outside(chosen, lake)
-    return chosen
+    place = str(origin.cut.at).replace(":", "-")
+    default = lake.with_name(f"{lake.name}-as-of") / rebuilt_path(
+        work.source.name, origin.table, place
+    )
+    folder = Path(into).absolute() if into else default
+    _require_outside(folder, lake)
+    return folder
 
 
-def _require_outside(chosen: Path, lake: Path) -> None:
-    resolved = chosen.resolve()
+def _require_outside(folder: Path, lake: Path) -> None:
+    resolved = folder.resolve()
     if resolved == lake.resolve() or lake.resolve() in resolved.parents:
         raise UsageError(
-            f"{chosen} lies in the lake, whose mirrors show the current rows.",
+            f"{folder} lies in the lake, whose mirrors show the current rows.",
             hint="name a folder outside the lake with `--into`",
         )
 
 
-def _lines(report: RebuildReport, *, planned: bool) -> Iterator[str]:
+def _report_lines(report: RebuildReport, *, is_planned: bool) -> Iterator[str]:
     rows = "" if report.rows is None else f", {pluralize(report.rows, 'row')}"
-    verb = "would be made in" if planned else "is in"
+    verb = "would be made in" if is_planned else "is in"
     yield f"{report.table} as of {report.cut} {verb} {report.into}{rows}"
-    yield f"made from {_made_from(report)}"
-    if planned:
+    yield f"made from {_origin_words(report)}"
+    if is_planned:
         yield "nothing is read or written (--dry-run)"
 
 
-def _made_from(report: RebuildReport) -> str:
+def _origin_words(report: RebuildReport) -> str:
     base, batches = report.origin.changes.base, report.origin.changes.parts
     changes = f"{pluralize(len(batches), 'batch', 'batches')} of its changelog"
     if batches:
@@ -89,10 +91,10 @@ def _made_from(report: RebuildReport) -> str:
 
 
 def _values(report: RebuildReport) -> dict[str, Any]:
-    fields = "at as position, gtid, committed_at, batch.id as batch, whole as whole_batch"
+    cut_keys = "at as position, gtid, committed_at, batch.id as batch, whole as whole_batch"
     return {
         "table": report.table,
-        "as_of": attributes(report.cut, fields),
+        "as_of": attributes(report.cut, cut_keys),
         **origin_values(report.origin.changes),
         **attributes(report, "into", "rows", "seconds"),
     }

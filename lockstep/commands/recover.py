@@ -48,31 +48,33 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
 def _recover(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     source = context.one_source(arguments.source).name
     after_batch, start_over = arguments.back_to, arguments.start_over
-    text, name = reason_of(arguments), author_of(arguments)
+    author, reason = author_of(arguments), reason_of(arguments)
     with context.work_on(source) as (adapters, work):
         if arguments.yes:
             with work.ledger.lock(source, holder_name("recover"), None) as lease:
                 outcome = recover(
                     work,
                     lease,
-                    author=name,
-                    reason=text,
+                    author=author,
+                    reason=reason,
                     after_batch=after_batch,
                     start_over=start_over,
                 )
-            with suppress(LockstepError):  # It is done, whether the server answers now or not.
+            with suppress(LockstepError):  # The recovery is done even if the server is down.
                 outcome = replace(outcome, tables=tables_of_next_run(work))
         else:
             outcome = plan_recovery(work, after_batch, start_over=start_over)
-        refused = outcome.case is Case.REFUSED
-        consumers = adapters.consumers().consumers(source) if refused else []
-        then = list(_next_run_lines(work, outcome))
-    recorded = arguments.yes and outcome.case is not Case.AGREE
-    context.say(*_lines(source, outcome, consumers, recorded=recorded), *then)
-    context.say(*_next(source, outcome, after_batch, recorded=recorded))
+        is_refused = outcome.case is Case.REFUSED
+        consumers = adapters.consumers().consumers(source) if is_refused else []
+        next_run_lines = list(_next_run_lines(work, outcome))
+    is_recorded = arguments.yes and outcome.case is not Case.AGREE
+    context.say(
+        *_outcome_lines(source, outcome, consumers, is_recorded=is_recorded), *next_run_lines
+    )
+    context.say(*_next_command_lines(source, outcome, after_batch, is_recorded=is_recorded))
     payload = {
         "source": source,
-        "done": recorded,
+        "done": is_recorded,
         **attributes(outcome, "case, disagreement, moved_to"),
         **recovery_values(outcome),
         "changelogs": {
@@ -83,15 +85,15 @@ def _recover(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     return Outcome(exits.DONE, payload)
 
 
-def _lines(
-    source: str, outcome: RecoveryOutcome, consumers: Sequence[Consumer], *, recorded: bool
+def _outcome_lines(
+    source: str, outcome: RecoveryOutcome, consumers: Sequence[Consumer], *, is_recorded: bool
 ) -> Iterator[str]:
     match outcome.case:
         case Case.AGREE:
             yield f"{source}: the ledger and the lake agree: there is nothing to recover"
         case Case.FINISH:
-            finished = "is finished" if recorded else "would be finished"
-            yield f"{source}: an interrupted recovery of the ledger from the lake {finished}"
+            verb = "is finished" if is_recorded else "would be finished"
+            yield f"{source}: an interrupted recovery of the ledger from the lake {verb}"
         case Case.START_OVER:
             yield (
                 f"{source}: the folder {source} of the lake moves to _before, with all versions of "
@@ -99,14 +101,16 @@ def _lines(
             )
         case Case.KEEP_LEDGER:
             yield f"{source}: {outcome.disagreement}"
-            yield from _kept_lines(source, outcome, recorded=recorded)
+            yield from _kept_ledger_lines(source, outcome, is_recorded=is_recorded)
         case _:
             assert outcome.plan is not None, "a ledger is made from the lake"
             yield from recovery_lines(source, outcome, outcome.plan, consumers)
     yield from (f"  now at {folder}" for folder in outcome.moved_to)
 
 
-def _kept_lines(source: str, outcome: RecoveryOutcome, *, recorded: bool) -> Iterator[str]:
+def _kept_ledger_lines(
+    source: str, outcome: RecoveryOutcome, *, is_recorded: bool
+) -> Iterator[str]:
     yield (
         "  the ledger stays as it is: changelogs list only what it acknowledged, and the next run "
         "reads the log from where the ledger ends"
@@ -121,7 +125,7 @@ def _kept_lines(source: str, outcome: RecoveryOutcome, *, recorded: bool) -> Ite
             f"  {folder}: {files.removed} files that this ledger does not have are no longer "
             f"listed, {files.added} are listed again, {len(files.lost)} are lost"
         )
-    if not recorded:
+    if not is_recorded:
         yield (
             "  to replace this ledger by a new one, which is made from the lake, move it away "
             "first (docs/recovery.md#the-ledger-is-behind-its-lake)"
@@ -147,24 +151,24 @@ _ALTERNATIVES: Final = {
 }
 
 
-def _next(
-    source: str, outcome: RecoveryOutcome, after_batch: int | None, *, recorded: bool
+def _next_command_lines(
+    source: str, outcome: RecoveryOutcome, after_batch: int | None, *, is_recorded: bool
 ) -> Iterator[str]:
     options = "" if after_batch is None else f" --back-to {after_batch}"
     options += " --start-over" if outcome.case is Case.START_OVER else ""
-    does_it = f"`lockstep recover --source {source}{options} --yes` does it"
+    command_clause = f"`lockstep recover --source {source}{options} --yes` does it"
     if outcome.case is Case.REFUSED:
         yield (
             f"  nothing is written: this ledger has {source} already. After it is moved away "
-            f"(docs/recovery.md#a-run-is-undone), {does_it}"
+            f"(docs/recovery.md#a-run-is-undone), {command_clause}"
         )
-    elif recorded:
+    elif is_recorded:
         yield f"  recorded; the folder {source} belongs to this ledger"
         yield f"  next: `lockstep run --source {source}`, then `lockstep verify --source {source}`"
     elif outcome.case is not Case.AGREE:
         if after_batch is None and outcome.case in _ALTERNATIVES:
             yield _ALTERNATIVES[outcome.case]
-        yield f"  nothing is written: {does_it}"
+        yield f"  nothing is written: {command_clause}"
 
 
 # -- the report of both commands -----------------------------------------------------------------
@@ -174,9 +178,9 @@ def recovery_values(outcome: RecoveryOutcome) -> dict[str, Any]:
     """Return the values in `--json`: the place at which the ledger continues, and its
     tables."""
     plan, tables = outcome.plan, outcome.tables
-    then = {"read_again": tables.supplied(RowsRead), "supplies": supply_values(tables)}
+    next_run = {"read_again": tables.supplied(RowsRead), "supplies": supply_values(tables)}
     if plan is None:
-        return {"position": None, "tables": {}, **then, "cut": (), "doubts": ()}
+        return {"position": None, "tables": {}, **next_run, "cut": (), "doubts": ()}
     adopted = {
         adoption.mirror.table: attributes(
             adoption, "mirror.folder as mirror", "version", "restored"
@@ -188,7 +192,7 @@ def recovery_values(outcome: RecoveryOutcome) -> dict[str, Any]:
             plan, "lake_end.at as position", "lake_end.batch as batch", "batch as highest_batch"
         ),
         "tables": adopted,
-        **then,
+        **next_run,
         "left": [mirror.folder for mirror in plan.left],
         "cut": outcome.cut,
         "doubts": plan.doubts,
@@ -221,11 +225,11 @@ def recovery_lines(
     for doubt in plan.doubts:
         yield f"  in doubt: {doubt}; `lockstep verify` compares every row"
     for consumer in consumers:
-        effect = _consumer(consumer.cursor or 0, plan.lake_end.batch)
+        effect = _consumer_clause(consumer.cursor or 0, plan.lake_end.batch)
         yield f"  the consumer {consumer.name} {effect}"
 
 
-def _consumer(cursor: int, after_batch: int) -> str:
+def _consumer_clause(cursor: int, after_batch: int) -> str:
     """Return a clause about a consumer: its cursor, and a person's task with it before
     the ledger goes back to the end of batch `after_batch`."""
     progress = f"has acknowledged batch {cursor}" if cursor else "has not acknowledged a batch yet"
@@ -234,8 +238,10 @@ def _consumer(cursor: int, after_batch: int) -> str:
             f"{progress}: let it read up to batch {after_batch} first, else it never gets these "
             "changes"
         )
-    again = f": it gets what came after batch {after_batch} again" if cursor > after_batch else ""
-    return f"{progress}{again}; create it again before the next run (docs/recovery.md)"
+    repetition = (
+        f": it gets what came after batch {after_batch} again" if cursor > after_batch else ""
+    )
+    return f"{progress}{repetition}; create it again before the next run (docs/recovery.md)"
 
 
 # -- undo ----------------------------------------------------------------------------------
@@ -243,75 +249,76 @@ def _consumer(cursor: int, after_batch: int) -> str:
 
 def _undo(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     source = context.one_source(arguments.source).name
-
     with context.work_on(source) as (adapters, work):
         undone = undone_run(work.ledger, source, arguments.run)
         outcome = plan_recovery(work, undone.before)
-        assert outcome.plan is not None, "this ledger holds the source"
+        assert outcome.plan is not None, "the ledger has the source"
         if arguments.yes:
-            _require_embedded_alone(context, source, work.ledger, undone.before)
+            _require_embedded_with_one_source(context, source, work.ledger, undone.before)
             with work.ledger.lock(source, holder_name("undo"), None) as lease:
                 # The new ledger is made from the lake's logs, so they must list what
                 # this ledger acknowledged before it is moved away.
                 tuple(correct_changelogs(work, lease))
         consumers = adapters.consumers().consumers(source)
-        then = list(_next_run_lines(work, outcome))
-    also = f", and what came after it ({undone.later} more)" if undone.later else ""
-    context.say(f"{source}: run {undone.run} is undone, from batch {undone.first} on{also}")
-    context.say(*recovery_lines(source, outcome, outcome.plan, consumers), *then)
-    former = _carry_out(arguments, context, source, undone) if arguments.yes else None
-    if former is None:
-        does_it = f"`lockstep undo {undone.run} --source {source} --yes` does it"
-        context.say(f"  nothing is written: {does_it}")
+        next_run_lines = list(_next_run_lines(work, outcome))
+    later_runs = f", and what came after it ({undone.later} more)" if undone.later else ""
+    context.say(f"{source}: run {undone.run} is undone, from batch {undone.first} on{later_runs}")
+    context.say(*recovery_lines(source, outcome, outcome.plan, consumers), *next_run_lines)
+    former_folder = _replace_ledger(arguments, context, source, undone) if arguments.yes else None
+    if former_folder is None:
+        command_clause = f"`lockstep undo {undone.run} --source {source} --yes` does it"
+        context.say(f"  nothing is written: {command_clause}")
     payload = {
         "source": source,
         "run": undone.run,
         "behind": undone.before,
         "done": arguments.yes,
-        "ledger_kept": former,
+        "ledger_kept": former_folder,
         **recovery_values(outcome),
         "consumers": {consumer.name: consumer.cursor for consumer in consumers},
     }
     return Outcome(exits.DONE, payload)
 
 
-def _carry_out(
+def _replace_ledger(
     arguments: argparse.Namespace, context: CommandContext, source: str, undone: UndoneRun
 ) -> Path:
     """Replace the ledger by one that ends before the run; return the former ledger's
     folder."""
     folder = context.settings.state_folder / "ledger"
-    former = folder.with_name(f"ledger.undone-{datetime.now(UTC):%Y%m%dT%H%M%SZ}")
+    former_folder = folder.with_name(f"ledger.undone-{datetime.now(UTC):%Y%m%dT%H%M%SZ}")
     command = f"`lockstep recover --back-to {undone.before} --source {source} --yes`"
     context.say(
-        f"  the former ledger is kept in {former}; if this is interrupted, {command} finishes it"
+        f"  the former ledger is kept in {former_folder}; if this is interrupted, {command} "
+        "finishes it"
     )
-    move_away(folder, former)
+    move_away(folder, former_folder)
     with (
         context.work_on(source) as (_, work),
         work.ledger.lock(source, holder_name("undo"), None) as lease,
     ):
         recover(work, lease, author=author_of(arguments), after_batch=undone.before)
     context.say(f"  done. Next: `lockstep run --source {source}`, then `lockstep verify`")
-    return former
+    return former_folder
 
 
-def _require_embedded_alone(
+def _require_embedded_with_one_source(
     context: CommandContext, source: str, ledger: Ledger, after_batch: int
 ) -> None:
     """Raise `ConfigurationError` unless the ledger is embedded and has no other source,
     because the whole ledger is moved away."""
-    recover_it = f"`lockstep recover --source {source} --back-to {after_batch} --yes`"
+    recover_command = f"`lockstep recover --source {source} --back-to {after_batch} --yes`"
     if context.settings.ledger_dsn() != "embedded":
         raise ConfigurationError(
             "The ledger is in a Postgres of yours, and an empty database has to take its place.",
-            hint=f"name one as [ledger] dsn, then {recover_it}",
+            hint=f"name one as [ledger] dsn, then {recover_command}",
         )
     names = [other.name for other in context.settings.sources if other.name != source]
-    others = [name for name in names if ledger.cursors(name).captured is not None]
-    if others:
+    other_sources = [name for name in names if ledger.cursors(name).captured is not None]
+    if other_sources:
+        lost_sources = ", ".join(other_sources)
         raise ConfigurationError(
-            f"The ledger also has other sources, which would be lost with it: {', '.join(others)}.",
-            hint=f"move it away, {recover_it}, and `lockstep recover --yes --source {others[0]}`, "
-            "as docs/recovery.md says",
+            f"The ledger also has other sources, which would be lost with it: {lost_sources}.",
+            hint=f"move it away, {recover_command}, and `lockstep recover --yes --source "
+            f"{other_sources[0]}`, as docs/recovery.md says",
         )

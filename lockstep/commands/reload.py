@@ -42,16 +42,18 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     if arguments.where is not None:
         _require_one_table(arguments)
     with context.adapters() as adapters:
-        source = _source(arguments, context, adapters)
+        source = _chosen_source(arguments, context, adapters)
         if arguments.where is not None:
-            return _some_rows(arguments, context, adapters, source)
+            return _reload_rows(arguments, context, adapters, source)
         work = adapters.workplace(source, SilentProgress())
         if arguments.dry_run:
-            reloads = _foreseen(arguments, context, work)
-            show_foreseen(context, work, reloads)
+            reloads = _planned_reloads(arguments, context, work)
+            show_planned(context, work, reloads)
         else:
             with work.ledger.lock(source, holder_name("reload"), None) as lease:
-                reloads = record_reloads(context, work, lease, _foreseen(arguments, context, work))
+                reloads = record_reloads(
+                    context, work, lease, _planned_reloads(arguments, context, work)
+                )
     return Outcome(
         exits.DONE,
         {"source": source, "tables": {reload.table: reload_values(reload) for reload in reloads}},
@@ -68,11 +70,11 @@ def reload_values(reload: Reload) -> dict[str, Any]:
     }
 
 
-def show_foreseen(context: CommandContext, work: Workplace, reloads: Sequence[Reload]) -> None:
+def show_planned(context: CommandContext, work: Workplace, reloads: Sequence[Reload]) -> None:
     """Print the effects of reloads that are only planned, and their costs."""
     context.say(
-        *(_line(work, reload) for reload in reloads),
-        *_costs(work, reloads),
+        *(_reload_line(work, reload) for reload in reloads),
+        *_cost_lines(work, reloads),
         "nothing is recorded (--dry-run)",
     )
 
@@ -81,53 +83,58 @@ def record_reloads(
     context: CommandContext, work: Workplace, lease: Lease, reloads: Sequence[Reload]
 ) -> list[Reload]:
     """Record reloads, print what the next run does, and return them as recorded."""
-    given = []
+    recorded = []
     for reload in reloads:
-        given.append(give_reload(work, lease, reload))
-        _tell_given(context, work, given[-1])
-    context.say(*_costs(work, given))
-    return given
+        recorded.append(give_reload(work, lease, reload))
+        _say_recorded(context, work, recorded[-1])
+    context.say(*_cost_lines(work, recorded))
+    return recorded
 
 
-def _source(arguments: argparse.Namespace, context: CommandContext, adapters: Adapters) -> str:
+def _chosen_source(
+    arguments: argparse.Namespace, context: CommandContext, adapters: Adapters
+) -> str:
     """Return the source that captured the tables that are named without wildcards. If
     this does not give exactly one, return the only configured source; raise
     `UsageError` if there are several."""
     sources = set[str]()
-    for named in filter(_is_name, arguments.tables):
+    for name in filter(_is_full_name, arguments.tables):
         with suppress(NothingMatches):
             sources.add(
-                context.source_with_table(adapters, arguments.source, parse_table_name(named))
+                context.source_with_table(adapters, arguments.source, parse_table_name(name))
             )
     return sources.pop() if len(sources) == 1 else context.one_source(arguments.source).name
 
 
-def _is_name(pattern: str) -> bool:
+def _is_full_name(pattern: str) -> bool:
     return not any(wildcard in pattern for wildcard in "*?[")
 
 
-def _foreseen(
+def _planned_reloads(
     arguments: argparse.Namespace, context: CommandContext, work: Workplace
 ) -> list[Reload]:
     """Return a planned reload for each chosen table. A stopped table waits for a
     person, so it is left out unless it is named without wildcards."""
     supplier = None if arguments.from_ is None else Supplier(arguments.from_)
-    tables, named = _chosen(work, arguments.tables), {*filter(_is_name, arguments.tables)}
-    states, chosen = work.ledger.table_states(work.source.name), list[TableName]()
-    for table in tables:
+    full_names, tables = {*filter(_is_full_name, arguments.tables)}, list[TableName]()
+    states = work.ledger.table_states(work.source.name)
+    for table in _captured_tables(work, arguments.tables):
         state = states.get(table)
-        if state is not None and state.has_stopped and str(table) not in named:
+        if state is not None and state.has_stopped and str(table) not in full_names:
             context.note(
                 f"{work.source.name}: {table} is left out: it was {state.in_words}, because "
                 f"{state.reason}; name it to have it reloaded"
             )
         else:
-            chosen.append(table)
-    facts, by = Reloading(work, chosen), (author_of(arguments), reason_of(arguments))
-    return [plan_reload(work, OrderRequest(table, *by), supplier, facts) for table in chosen]
+            tables.append(table)
+    facts, author_and_reason = Reloading(work, tables), (author_of(arguments), reason_of(arguments))
+    return [
+        plan_reload(work, OrderRequest(table, *author_and_reason), supplier, facts)
+        for table in tables
+    ]
 
 
-def _chosen(work: Workplace, patterns: Sequence[str]) -> list[TableName]:
+def _captured_tables(work: Workplace, patterns: Sequence[str]) -> list[TableName]:
     matches = work.source.patterns.matches
     tables = {table.name for table in work.server.tables()}
     states = work.ledger.table_states(work.source.name)
@@ -141,27 +148,27 @@ def _chosen(work: Workplace, patterns: Sequence[str]) -> list[TableName]:
                 f"no captured table of {work.source.name} is called {pattern}",
                 hint="`lockstep tables` lists what there is, and what is captured",
             )
-    asked = TablePatterns(tuple(patterns), ())
-    return [table for table in captured if asked.matches(table)]
+    wanted = TablePatterns(tuple(patterns), ())
+    return [table for table in captured if wanted.matches(table)]
 
 
-def _line(work: Workplace, reload: Reload) -> str:
-    about = "" if reload.rows is None else f", about {reload.rows:,} rows"
-    return f"{work.source.name}: {reload.next}{about}"
+def _reload_line(work: Workplace, reload: Reload) -> str:
+    estimate = "" if reload.rows is None else f", about {reload.rows:,} rows"
+    return f"{work.source.name}: {reload.next}{estimate}"
 
 
-def _tell_given(context: CommandContext, work: Workplace, reload: Reload) -> None:
+def _say_recorded(context: CommandContext, work: Workplace, reload: Reload) -> None:
     if not reload.already_reading:
         asked = reload.asked
         context.say(
             f"{work.source.name}: recorded: reload {asked.table} ({asked.author}: {asked.reason})"
         )
-    context.say(_line(work, reload))
+    context.say(_reload_line(work, reload))
 
 
-def _costs(work: Workplace, reloads: Sequence[Reload]) -> list[str]:
+def _cost_lines(work: Workplace, reloads: Sequence[Reload]) -> list[str]:
     """Return lines on the costs of reading all rows of tables: time, space, and whether
-    the server keeps its log long enough. Return none if no table is read whole."""
+    the server keeps its log long enough. Return none if no table is read completely."""
     total = sum(reload.rows or 0 for reload in reloads if reload.part is None)
     facts = work.server.facts() if total else None
     return [] if facts is None else [f"  {line}" for line in loads_take(work, facts, total)]
@@ -178,19 +185,19 @@ def _require_one_table(arguments: argparse.Namespace) -> None:
         )
 
 
-def _some_rows(
+def _reload_rows(
     arguments: argparse.Namespace, context: CommandContext, adapters: Adapters, source: str
 ) -> Outcome:
     """Read the rows of the condition again: first an ordinary run captures the log up
     to its end, then another run reads the rows. With `--dry-run`, only show what would
     be read."""
     work = adapters.workplace(source, SilentProgress())
-    order = _order(work, arguments)
+    order = _row_order(work, arguments)
     if (refused := refusal_by_condition(work, order.table)) is not None:
         raise refused
     reload = plan_rows(work, order)
     if arguments.dry_run:
-        show_foreseen(context, work, [reload])
+        show_planned(context, work, [reload])
         tables = {str(reload.table): reload_values(reload)}
         return Outcome(exits.DONE, {"source": source, "tables": tables})
     code, values = read_parts(context, adapters, work, [reload])
@@ -205,22 +212,22 @@ def read_parts(
     of all these reloads."""
     source = work.source.name
     orders = [reload.part for reload in reloads if reload.part is not None]
-    context.say(*(_line(work, reload) for reload in reloads if reload.part is not None))
+    context.say(*(_reload_line(work, reload) for reload in reloads if reload.part is not None))
     # A run that finds differences when it samples rows has still done all of its work.
-    going = (exits.DONE, exits.QUARANTINED, exits.DIFFERENCES)
-    read: dict[str, Any] = {}
+    success_codes = (exits.DONE, exits.QUARANTINED, exits.DIFFERENCES)
+    refreshed: dict[str, Any] = {}
     code, values = run_sources([source], adapters, None, context)[source]
     for order in orders:
-        if code not in going:
+        if code not in success_codes:
             break
         code, values = run_sources([source], adapters, None, context, order)[source]
-        if code in going:
-            _tell_refreshed(context, order, values)
-        read |= values.get("refreshed", {})
-    return code, {**values, "refreshed": read}
+        if code in success_codes:
+            _say_refreshed(context, order, values)
+        refreshed |= values.get("refreshed", {})
+    return code, {**values, "refreshed": refreshed}
 
 
-def _order(work: Workplace, arguments: argparse.Namespace) -> RereadRows:
+def _row_order(work: Workplace, arguments: argparse.Namespace) -> RereadRows:
     """Return the order to read the rows of `--where`."""
     condition = read_condition(arguments.where, dialect_of(work.server.facts()))
     return RereadRows(
@@ -231,7 +238,7 @@ def _order(work: Workplace, arguments: argparse.Namespace) -> RereadRows:
     )
 
 
-def _tell_refreshed(context: CommandContext, order: RereadRows, values: dict[str, Any]) -> None:
+def _say_refreshed(context: CommandContext, order: RereadRows, values: dict[str, Any]) -> None:
     refreshed = values["refreshed"].get(str(order.table))
     stopped = {quarantine.table for quarantine in values["stopped"]}
     if refreshed is not None and order.table not in stopped:

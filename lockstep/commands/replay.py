@@ -21,8 +21,8 @@ from lockstep.pipeline.values.table import TableName
 from lockstep.printing import differing_row_lines, pluralize
 from lockstep.resources.holders import holder_name
 
-_SIDES: Final = {"the log says": "told", "the lake has": "shown"}
-_RIGHT: Final = (SegmentStanding.SAME, SegmentStanding.UNTOLD)
+_VALUE_ATTRIBUTES: Final = {"the log says": "told", "the lake has": "shown"}
+_CORRECT_STANDINGS: Final = (SegmentStanding.SAME, SegmentStanding.UNTOLD)
 
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
@@ -34,11 +34,11 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
         )
     since = place_argument(arguments.from_, "--from", "replay")
     until = place_argument(arguments.to, "--to", "replay")
-    only = frozenset(map(parse_table_name, arguments.tables)) or None
+    only_tables = frozenset(map(parse_table_name, arguments.tables)) or None
     source = context.one_source(arguments.source)
     with context.work_on(source.name) as (_, work):
         if arguments.dry_run:
-            report = plan_replay(work, Span(since, until), only)
+            report = plan_replay(work, Span(since, until), only_tables)
         else:
             with wait_for_lock(
                 work.ledger, source.name, holder_name("replay"), context.note
@@ -47,11 +47,11 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
                     work,
                     lease,
                     Span(since, until),
-                    only,
+                    only_tables,
                     commit=not arguments.compare,
                     show_values=arguments.show_values,
                 )
-    for line in replay_lines(report, planned=arguments.dry_run):
+    for line in replay_lines(report, is_planned=arguments.dry_run):
         context.say(f"{source.name}: {line}")
     code = exits.DONE if arguments.dry_run else exit_code(report)
     return Outcome(code, {"source": source.name, **replay_values(report)})
@@ -61,15 +61,15 @@ def exit_code(report: ReplayReport) -> int:
     """Return 4 if `--compare` found a difference or a damaged file could not be
     replaced, 6 if tables could not be compared."""
     codes = [exits.DONE]
-    wrong = report.left or report.wrong_changelogs
-    if wrong or (report.differs and not report.committed):
+    has_damage = report.left or report.wrong_changelogs
+    if has_damage or (report.differs and not report.committed):
         codes.append(exits.DIFFERENCES)
     if any(mirror.not_compared is not None for mirror in report.mirrors):
         codes.append(exits.QUARANTINED)
     return exits.most_serious(codes)
 
 
-def replay_lines(report: ReplayReport, *, planned: bool) -> Iterator[str]:
+def replay_lines(report: ReplayReport, *, is_planned: bool) -> Iterator[str]:
     """Yield the batches of the span, then the files and mirrors that differed from the
     log."""
     batches = report.batches
@@ -84,7 +84,7 @@ def replay_lines(report: ReplayReport, *, planned: bool) -> Iterator[str]:
     for batch in batches:
         if batch.as_recorded is not None:
             yield f"batch {batch.batch.id} from its changelog alone: {batch.as_recorded}"
-    if planned:
+    if is_planned:
         yield f"tables: {', '.join(map(str, report.tables)) or 'none'}"
         yield "nothing is read or written (--dry-run)"
         return
@@ -92,19 +92,21 @@ def replay_lines(report: ReplayReport, *, planned: bool) -> Iterator[str]:
         yield f"{check.changelog.table}: {check.sentence}"
     for segment in report.segments:
         if segment.standing in (SegmentStanding.DIFFERENT, SegmentStanding.DAMAGED):
-            yield _segment_line(segment, committed=report.committed)
+            yield _segment_line(segment, is_committed=report.committed)
             yield from differing_row_lines(
-                segment.rows, segment.wrong, _SIDES, prefix="  ", indent="    "
+                segment.rows, segment.wrong, _VALUE_ATTRIBUTES, prefix="  ", indent="    "
             )
-    for healed in report.mirrors:
-        yield _mirror_line(healed, committed=report.committed)
-        wrong = healed.wrong if healed.rows else 0
-        yield from differing_row_lines(healed.rows, wrong, _SIDES, prefix="  ", indent="    ")
+    for correction in report.mirrors:
+        yield _mirror_line(correction, is_committed=report.committed)
+        wrong = correction.wrong if correction.rows else 0
+        yield from differing_row_lines(
+            correction.rows, wrong, _VALUE_ATTRIBUTES, prefix="  ", indent="    "
+        )
     if not report.committed:
         yield "nothing was written (--compare)"
 
 
-def _segment_line(segment: SegmentResult, *, committed: bool) -> str:
+def _segment_line(segment: SegmentResult, *, is_committed: bool) -> str:
     sentence = f"{segment.table} in batch {segment.batch} is {segment.standing.value}"
     if segment.columns:
         sentence += f" in {', '.join(segment.columns)}"
@@ -117,25 +119,25 @@ def _segment_line(segment: SegmentResult, *, committed: bool) -> str:
             f"{sentence}; the log no longer has it: restore the file from a copy of the lake, or "
             f"`lockstep verify {segment.table} --repair`"
         )
-    return f"{sentence}: replaced" if committed else f"{sentence}: a replay replaces it"
+    return f"{sentence}: replaced" if is_committed else f"{sentence}: a replay replaces it"
 
 
-def _mirror_line(healed: MirrorCorrection, *, committed: bool) -> str:
-    table = healed.table
-    if healed.not_compared is not None:
-        return f"{table}: its mirror was not compared: {healed.not_compared}; {healed.hint}"
-    if not healed.wrong:
-        return f"{table}: {pluralize(healed.keys, 'key')}, all as the changelog says"
-    keys = f"{table}: {healed.wrong:,} of {pluralize(healed.keys, 'key')}"
-    if healed.delta_version is None:
+def _mirror_line(correction: MirrorCorrection, *, is_committed: bool) -> str:
+    table = correction.table
+    if correction.not_compared is not None:
+        return f"{table}: its mirror was not compared: {correction.not_compared}; {correction.hint}"
+    if not correction.wrong:
+        return f"{table}: {pluralize(correction.keys, 'key')}, all as the changelog says"
+    keys = f"{table}: {correction.wrong:,} of {pluralize(correction.keys, 'key')}"
+    if correction.delta_version is None:
         return f"{keys} differ from the changelog"
-    return f"{keys} corrected, version {healed.delta_version}" if committed else keys
+    return f"{keys} corrected, version {correction.delta_version}" if is_committed else keys
 
 
-_BATCH: Final = (
+_BATCH_KEYS: Final = (
     "batch.id as batch, batch.start.at as start, batch.end.at as end, as_recorded, revision"
 )
-_CHANGELOG: Final = (
+_CHANGELOG_KEYS: Final = (
     "changelog.table as table, changelog.folder as folder, error.reason as foreign, "
     "difference.surplus as not_recorded"
 )
@@ -147,14 +149,14 @@ def replay_values(report: ReplayReport) -> dict[str, Any]:
         "from": str(report.span.since),
         "to": str(report.span.until),
         **attributes(report, "committed", "early as ends_at", "seconds"),
-        "batches": [attributes(batch, _BATCH) for batch in report.batches],
+        "batches": [attributes(batch, _BATCH_KEYS) for batch in report.batches],
         "tables": {
             table: {**_segment_values(report, table), "mirror": mirrors.get(table)}
             for table in report.tables
         },
         "changelogs": [
             {
-                **attributes(check, _CHANGELOG),
+                **attributes(check, _CHANGELOG_KEYS),
                 "not_listed": [file.path for file in check.difference.missing],
                 **attributes(check, "is_corrected as set_right, reason_not_corrected as why_not"),
             }
@@ -168,5 +170,7 @@ def _segment_values(report: ReplayReport, table: TableName) -> dict[str, Any]:
     return {
         "segments": Counter(segment.standing for segment in segments),
         "replaced": sum(segment.replaced for segment in segments) if report.committed else 0,
-        "changelog": [segment for segment in segments if segment.standing not in _RIGHT],
+        "changelog": [
+            segment for segment in segments if segment.standing not in _CORRECT_STANDINGS
+        ],
     }

@@ -26,7 +26,7 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     """Write the page. It is made from the ledger alone: MySQL and the lake may be down."""
     from lockstep.assets.run_page import keep_page, page, page_path
 
-    span = _span(arguments)
+    span = _span_of(arguments)
     sources = context.sources(arguments.source)
     if arguments.output or arguments.run or span:
         sources = (context.one_source(arguments.source),)
@@ -40,19 +40,20 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
                 if span is None
                 else report_of_span(ledger, name, span, now)
             )
-            default = page_path(context.settings.state_folder, name, report.about)
-            path = Path(arguments.output).absolute() if arguments.output else default
+            default_path = page_path(context.settings.state_folder, name, report.about)
+            path = Path(arguments.output).absolute() if arguments.output else default_path
             with file_errors("The page", path, "--output"):
-                if path == default:
+                if path == default_path:
                     keep_page(path, page(report, lake))
                 else:
                     path.write_text(page(report, lake), encoding="utf-8")
-            payload[name] = {**_values(report, lake), "page": path}
-            context.say(*_lines(report, path))
+            payload[name] = {**_report_values(report, lake), "page": path}
+            context.say(*_report_lines(report, path))
     return Outcome(exits.DONE, {"sources": payload})
 
 
-def _span(arguments: argparse.Namespace) -> Span | None:
+def _span_of(arguments: argparse.Namespace) -> Span | None:
+    """Return the span from `--from` to `--to`, or None if neither was given."""
     if arguments.from_ is None and arguments.to is None:
         return None
     if arguments.run is not None:
@@ -66,7 +67,7 @@ def _span(arguments: argparse.Namespace) -> Span | None:
     )
 
 
-def _lines(report: SpanReport, page: Path) -> Iterator[str]:
+def _report_lines(report: SpanReport, path: Path) -> Iterator[str]:
     counts = report.counts
     transactions = sum(batch.transactions for batch in report.batches)
     yield (
@@ -76,20 +77,20 @@ def _lines(report: SpanReport, page: Path) -> Iterator[str]:
     )
     if report.requests is not None:
         yield f"  requests to the store: {report.requests}"
-    yield f"  the page: {page}"
+    yield f"  the page: {path}"
 
 
-_CHANGE: Final = (
+_CHANGE_KEYS: Final = (
     "event.table as table, event.kind as change, event.place as position, committed_at, "
     "event.reason as reason, statement, effects"
 )
-_WRITE: Final = (
+_WRITE_KEYS: Final = (
     "intent.table as table, intent.first_batch as first_batch, intent.last_batch as last_batch, "
     "delta_version, intended_at as begun_at, settled_at, reason"
 )
 
 
-def _values(report: SpanReport, lake: LakePath) -> dict[str, Any]:
+def _report_values(report: SpanReport, lake: LakePath) -> dict[str, Any]:
     return {
         **attributes(report, "about", "made_at"),
         "batches": [_batch_values(batch, report) for batch in report.batches],
@@ -102,8 +103,8 @@ def _values(report: SpanReport, lake: LakePath) -> dict[str, Any]:
             }
             for total in report.totals
         },
-        "structures": [attributes(change, _CHANGE) for change in report.changes],
-        "writes": [attributes(write, _WRITE) for write in report.writes],
+        "structures": [attributes(change, _CHANGE_KEYS) for change in report.changes],
+        "writes": [attributes(write, _WRITE_KEYS) for write in report.writes],
         "stopped": report.stopped,
         "proofs": proof_values(report.proofs, report.made_at),
         "versions": report.shown and version_set_values(report.shown, lake),

@@ -27,19 +27,19 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
             payload[source.name] = {"tables": tables}
             context.say(f"{source.name}:")
             heads = ("table", "captured", "why not", "key", "rows", "state", "position")
-            show_table(context, heads, list(map(_row, tables)))
+            show_table(context, heads, list(map(_cells, tables)))
     return Outcome(exits.DONE, {"sources": payload})
 
 
-def _row(table: Mapping[str, Any]) -> tuple[object, ...]:
-    partial = f"partial: begins at {table['begins']}" if table["begins"] else ""
+def _cells(table: Mapping[str, Any]) -> tuple[object, ...]:
+    extent = f"partial: begins at {table['begins']}" if table["begins"] else ""
     return (
         table["table"],
         "yes" if table["captured"] else "no",
         table["why_not"],
         ", ".join(table["primary_key"]) or "none",
         "" if table["rows"] is None else f"~{table['rows']:,}",
-        ", ".join(filter(None, (table["state"], partial))),
+        ", ".join(filter(None, (table["state"], extent))),
         table["position"],
     )
 
@@ -51,29 +51,29 @@ def table_values(
     has.
 
     `position`: the place in the log up to which the mirror is current, or where the
-    table stopped. `begins`: for a table that the lake has only in part, the place where
-    that part begins.
+    table stopped. `begins`: the place where the part begins that the lake has of a
+    table, null if the lake has all of it.
     """
     states, cursor = ledger.table_states(source), ledger.cursors(source).acknowledged
-    listed = {table.name: table for table in server.tables()}
-    partial = {extent.table: extent for extent in partial_tables(ledger, source, patterns)}
-    tables = []
-    for name in (*listed, *sorted(states.keys() - listed.keys())):
-        table, state = listed.get(name), states.get(name)
-        why_not = patterns.reason(name) if table else "dropped at the source"
+    server_tables = {table.name: table for table in server.tables()}
+    extents = {extent.table: extent for extent in partial_tables(ledger, source, patterns)}
+    values = []
+    for name in (*server_tables, *sorted(states.keys() - server_tables.keys())):
+        table, state = server_tables.get(name), states.get(name)
+        reason_excluded = patterns.reason(name) if table else "dropped at the source"
         place = state and (state.position or (str(cursor.position) if cursor else None))
-        tables.append(
+        values.append(
             {
                 "table": str(name),
-                "captured": why_not is None,
-                "why_not": why_not,
+                "captured": reason_excluded is None,
+                "why_not": reason_excluded,
                 "primary_key": table.primary_key if table else (),
                 **attributes(table, "rows, engine"),
                 **attributes(state, "condition as state"),
-                **attributes(partial.get(name) if table else None, "begins"),
+                **attributes(extents.get(name) if table else None, "begins"),
                 **attributes(state, "reason, hint"),
                 "position": place,
                 **attributes(state, "mirror"),
             }
         )
-    return tables
+    return values

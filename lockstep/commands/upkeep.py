@@ -33,120 +33,121 @@ from lockstep.resources.holders import holder_name
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     """Carry out or plan the upkeep of each source. The exit code is 0 even if a table
     is left to the next upkeep; the answer names the table."""
-    only = frozenset(map(parse_table_name, arguments.tables)) or None
+    only_tables = frozenset(map(parse_table_name, arguments.tables)) or None
     payload: dict[str, Any] = {}
     with context.adapters() as adapters:
         for source in context.sources(arguments.source):
-            report = _report(arguments, context, adapters, source.name, only)
-            for line in _lines(report, planned=arguments.dry_run):
+            report = _upkeep_report(arguments, context, adapters, source.name, only_tables)
+            for line in _report_lines(report, is_planned=arguments.dry_run):
                 context.say(f"{source.name}: {line}")
-            payload[source.name] = _values(report, planned=arguments.dry_run)
+            payload[source.name] = _report_values(report, is_planned=arguments.dry_run)
     return Outcome(exits.DONE, {"sources": payload})
 
 
-def _report(
+def _upkeep_report(
     arguments: argparse.Namespace,
     context: CommandContext,
     adapters: Adapters,
     source: str,
-    only: frozenset[TableName] | None,
+    only_tables: frozenset[TableName] | None,
 ) -> UpkeepReport:
     """Carry out the upkeep, or with `--dry-run` plan it."""
     policy = context.settings.upkeep_policy(purge=arguments.purge)
     with context.watch(source) as progress:
         work, lake = adapters.workplace(source, progress), adapters.lake().upkeep
         if arguments.dry_run:
-            tables = tuple(plan_upkeep(work, lake, policy, only))
-            if only is not None:
+            tables = tuple(plan_upkeep(work, lake, policy, only_tables))
+            if only_tables is not None:
                 return UpkeepReport(tables, 0.0)
             changes = plan_changes(work, policy.keep_changes, lake.keep)
             checkpoints = thin_logs(work, lake, delete=False)
-            former = plan_former_folders(work, lake.keep)
-            cleared = tuple(clearable(work))
-            return UpkeepReport(tables, 0.0, changes, cleared, checkpoints, former)
-        return upkeep(work, lake, policy, holder_name("upkeep"), only)
+            former_folders = plan_former_folders(work, lake.keep)
+            clearable_values = tuple(clearable(work))
+            return UpkeepReport(tables, 0.0, changes, clearable_values, checkpoints, former_folders)
+        return upkeep(work, lake, policy, holder_name("upkeep"), only_tables)
 
 
-def _lines(report: UpkeepReport, *, planned: bool) -> Iterator[str]:
-    deleted = "would be deleted" if planned else "deleted"
-    yield from _changes_lines(report.changes, planned=planned)
+def _report_lines(report: UpkeepReport, *, is_planned: bool) -> Iterator[str]:
+    deleted = "would be deleted" if is_planned else "deleted"
+    yield from _changes_lines(report.changes, is_planned=is_planned)
     if report.checkpoints.count:
-        yield f"logs: {_total(report.checkpoints)} of checkpoints {deleted}"
+        yield f"logs: {_total_words(report.checkpoints)} of checkpoints {deleted}"
     for note in report.cleared_values:
         values = f"values of {note.tightening.hidden_in_words}"
-        if planned:
+        if is_planned:
             yield f"{note.table}: {values} in plaintext would be deleted: {note.sentence}"
         else:
             yield f"{note.table}: no {values} are left in plaintext"
-    for former in report.former_mirrors:
-        yield f"{former.folder}, where a mirror was before: {former.reason_kept or deleted}"
-    idle = 0
+    for former_mirror in report.former_mirrors:
+        result = former_mirror.reason_kept or deleted
+        yield f"{former_mirror.folder}, where a mirror was before: {result}"
+    idle_count = 0
     for table in report.tables:
-        lines = [*_table_lines(table, planned=planned)]
-        idle += not lines
+        lines = [*_table_lines(table, is_planned=is_planned)]
+        idle_count += not lines
         yield from lines
-    if idle:
-        yield f"{pluralize(idle, 'table has', 'tables have')} nothing to do"
+    if idle_count:
+        yield f"{pluralize(idle_count, 'table has', 'tables have')} nothing to do"
     elif not report.tables:
         yield "no table has a mirror yet"
-    if planned:
+    if is_planned:
         yield "nothing was changed (--dry-run)"
 
 
-def _changes_lines(changes: ChangesPlan, *, planned: bool) -> Iterator[str]:
+def _changes_lines(changes: ChangesPlan, *, is_planned: bool) -> Iterator[str]:
     if changes.obstacle is not None:
         yield f"changes: nothing old is deleted: {changes.obstacle}"
     if changes.holder_sentence is not None:
         yield f"changes: {changes.holder_sentence}"
-    would_be = "would be " if planned else ""
+    would_be = "would be " if is_planned else ""
     if changes.unlisted.count or changes.through is not None:
-        yield f"changes: {_total(changes.unlisted)} {would_be}removed from the changelogs"
+        yield f"changes: {_total_words(changes.unlisted)} {would_be}removed from the changelogs"
     if changes.deleted.count:
-        yield f"changes: {_total(changes.deleted)} {would_be}deleted"
+        yield f"changes: {_total_words(changes.deleted)} {would_be}deleted"
     if changes.ledger_rows:
         yield f"ledger: {pluralize(changes.ledger_rows, 'row')} about them deleted"
 
 
-def _table_lines(upkeep: TableUpkeep, *, planned: bool) -> Iterator[str]:
+def _table_lines(upkeep: TableUpkeep, *, is_planned: bool) -> Iterator[str]:
     table = upkeep.table
     if upkeep.reason_excluded is not None:
         yield f"{table}: left alone: {upkeep.reason_excluded}"
-    if planned:
+    if is_planned:
         for step in upkeep.planned_steps:
-            yield f"{table}: would {step.kind.value} {_total(step.total)}: {step.reason}"
+            yield f"{table}: would {step.kind.value} {_total_words(step.total)}: {step.reason}"
     for done in upkeep.completed_steps:
         result = f"version {done.delta_version}, {done.step.reason}"
         if done.step.kind is StepKind.VACUUM:
-            result = f"{_total(done.deleted)} deleted"
+            result = f"{_total_words(done.deleted)} deleted"
         yield f"{table}: {done.step.kind.value}: {result}"
     for obstacle in upkeep.obstacles:
         yield f"{table}: {obstacle}"
 
 
-def _total(total: FileTotal) -> str:
+def _total_words(total: FileTotal) -> str:
     return f"{pluralize(total.count, 'file')} ({size(total.bytes)})"
 
 
-_CHANGES: Final = (
+_CHANGES_KEYS: Final = (
     "through as through_batch, holder_sentence as held, obstacle as left, "
     "unlisted.count as unlisted_files, unlisted.bytes as unlisted_bytes, "
     "deleted.count as deleted_files, deleted.bytes as deleted_bytes, ledger_rows"
 )
-_PLANNED: Final = "kind as step, total.count as files, total.bytes as bytes, reason"
-_DONE: Final = (
+_PLANNED_KEYS: Final = "kind as step, total.count as files, total.bytes as bytes, reason"
+_DONE_KEYS: Final = (
     "step.kind as step, delta_version, deleted.count as deleted_files, "
     "deleted.bytes as deleted_bytes, seconds"
 )
 
 
-def _values(report: UpkeepReport, *, planned: bool) -> dict[str, Any]:
+def _report_values(report: UpkeepReport, *, is_planned: bool) -> dict[str, Any]:
     return {
-        "dry_run": planned,
+        "dry_run": is_planned,
         **attributes(
             report,
             "seconds, checkpoints.count as checkpoint_files, checkpoints.bytes as checkpoint_bytes",
         ),
-        "changes": attributes(report.changes, _CHANGES),
+        "changes": attributes(report.changes, _CHANGES_KEYS),
         "cleared": [note.table for note in report.cleared_values],
         "former_mirrors": [
             attributes(former, "folder, reason_kept as kept") for former in report.former_mirrors
@@ -161,7 +162,7 @@ def _table_values(upkeep: TableUpkeep) -> dict[str, Any]:
         **attributes(upkeep, "mirror", "reason_excluded as left_alone"),
         "files": None if files is None else len(files.sizes),
         "bytes": None if files is None else sum(files.sizes),
-        "planned": [attributes(step, _PLANNED) for step in upkeep.planned_steps],
-        "done": [attributes(step, _DONE) for step in upkeep.completed_steps],
+        "planned": [attributes(step, _PLANNED_KEYS) for step in upkeep.planned_steps],
+        "done": [attributes(step, _DONE_KEYS) for step in upkeep.completed_steps],
         "left": upkeep.obstacles,
     }

@@ -9,7 +9,7 @@ from random import SystemRandom
 from typing import Any, Final
 
 from lockstep import exits
-from lockstep.commands.reload import read_parts, record_reloads, reload_values, show_foreseen
+from lockstep.commands.reload import read_parts, record_reloads, reload_values, show_planned
 from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import UsageError, parse_table_name
 from lockstep.pipeline.model.json_values import attributes
@@ -27,10 +27,10 @@ from lockstep.resources.adapters import Adapters
 from lockstep.resources.config import SourceSettings
 from lockstep.resources.holders import holder_name
 
-_GTIDS: Final = 200
+_MAX_GTID_CHARACTERS: Final = 200
 """Largest number of characters of a GTID set that are printed."""
 
-_COLUMNS: Final = "table, source_rows, lake_rows, only_in_source, only_in_lake, different"
+_ROW_COUNTS: Final = "table, source_rows, lake_rows, only_in_source, only_in_lake, different"
 
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
@@ -38,18 +38,20 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     tables = [parse_table_name(text) for text in arguments.tables]
     answers: dict[str, tuple[int, dict[str, Any]]] = {}
     with context.adapters() as adapters:
-        for source, chosen in _chosen(context.sources(arguments.source), tables):
+        for source, source_tables in _tables_by_source(context.sources(arguments.source), tables):
             with context.watch(source.name) as progress:
                 work = adapters.workplace(source.name, progress)
-                rows, show_values = arguments.sample, arguments.show_values
-                if rows is None:
-                    report = verify(work, chosen, show_values=show_values)
+                sample_rows, show_values = arguments.sample, arguments.show_values
+                if sample_rows is None:
+                    report = verify(work, source_tables, show_values=show_values)
                 else:
                     random = SystemRandom()
-                    report = verify_sample(work, chosen, rows, random, show_values=show_values)
+                    report = verify_sample(
+                        work, source_tables, sample_rows, random, show_values=show_values
+                    )
                 record_proofs(work, report)
-                if rows is None:
-                    _note_equal(work, report, context)
+                if sample_rows is None:
+                    _record_complete_tables(work, report, context)
             show_verify(context, source.name, report)
             values = {
                 **attributes(report, "position", "seconds"),
@@ -60,7 +62,7 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
             }
             if arguments.repair or arguments.dry_run:
                 dry_run = arguments.dry_run
-                values |= _repaired(adapters, work, report, context, dry_run=dry_run)
+                values |= _repair_tables(adapters, work, report, context, dry_run=dry_run)
             answers[source.name] = exit_code(report), values
     return Outcome.of_sources(answers)
 
@@ -78,25 +80,28 @@ def exit_code(report: VerifyReport) -> int:
 def show_verify(context: CommandContext, source: str, report: VerifyReport) -> None:
     """Print a summary, the tables, the rows that differ, and the tables that were not
     compared."""
-    equal = sum(difference.equal for difference in report.tables)
+    equal = sum(comparison.equal for comparison in report.tables)
     count = len(report.tables) + len(report.not_compared) + len(report.not_proven)
     tables = pluralize(count, "table is", "tables are")
     summary = f"{equal} of {tables} equal, {report.seconds:.1f} s"
     context.say(f"{source} at {report.position}: {summary}")
     if gtids := report.position.gtid_set:
-        context.say(f"  GTIDs: {gtids.shortened(_GTIDS)}")
+        context.say(f"  GTIDs: {gtids.shortened(_MAX_GTID_CHARACTERS)}")
     show_table(
         context,
         ("table", "rows", "in the lake", "missing", "too many", "different", "proven"),
-        [(*attributes(table, _COLUMNS).values(), _proven(table)) for table in report.tables],
+        [
+            (*attributes(table, _ROW_COUNTS).values(), _proof_words(table))
+            for table in report.tables
+        ],
     )
-    for difference in report.tables:
-        if difference.kept:
-            rows = pluralize(difference.kept, "row")
+    for comparison in report.tables:
+        if comparison.kept:
+            rows = pluralize(comparison.kept, "row")
             context.say(
-                f"{difference.table} keeps {rows} that MySQL no longer has, as its policies say"
+                f"{comparison.table} keeps {rows} that MySQL no longer has, as its policies say"
             )
-        context.say(*difference_lines(difference))
+        context.say(*difference_lines(comparison))
     for table in report.not_compared:
         context.say(f"{table.table} was not compared: {table.reason}\n  {table.hint}")
     for table in report.not_proven:
@@ -104,14 +109,14 @@ def show_verify(context: CommandContext, source: str, report: VerifyReport) -> N
     show_stopped_tables(context, report.quarantined)
 
 
-def _proven(difference: TableComparison) -> str:
-    if not difference.equal:
+def _proof_words(comparison: TableComparison) -> str:
+    if not comparison.equal:
         return "-"
-    rows = "" if difference.compared is None else f"{difference.compared:,} rows, "
-    return f"{rows}{difference.at}" if difference.at else "-"
+    rows = "" if comparison.compared is None else f"{comparison.compared:,} rows, "
+    return f"{rows}{comparison.at}" if comparison.at else "-"
 
 
-def _note_equal(work: Workplace, report: VerifyReport, context: CommandContext) -> None:
+def _record_complete_tables(work: Workplace, report: VerifyReport, context: CommandContext) -> None:
     """Record that partial tables which proved equal are complete. If a run is going on,
     record nothing, because the run may change them."""
     if not now_whole(work, report):
@@ -125,7 +130,7 @@ def _note_equal(work: Workplace, report: VerifyReport, context: CommandContext) 
         )
 
 
-def _repaired(
+def _repair_tables(
     adapters: Adapters,
     work: Workplace,
     report: VerifyReport,
@@ -139,39 +144,39 @@ def _repaired(
     repairs = plan_repairs(work, report, getpass.getuser())
     if dry_run:
         if repairs:
-            show_foreseen(context, work, repairs)
+            show_planned(context, work, repairs)
         return {"repairs": {repair.table: reload_values(repair) for repair in repairs}}
-    read: dict[str, Any] = {}
+    refreshed: dict[str, Any] = {}
     if any(repair.part is not None for repair in repairs):
-        read = read_parts(context, adapters, work, repairs)[1]["refreshed"]
+        refreshed = read_parts(context, adapters, work, repairs)[1]["refreshed"]
     facts = Reloading(work, [repair.table for repair in repairs])
-    whole = [
+    whole_reloads = [
         plan_reload(work, repair.asked, Supplier.SOURCE, facts)
         for repair in repairs
-        if str(repair.table) not in read
+        if str(repair.table) not in refreshed
     ]
     with work.ledger.lock(work.source.name, holder_name("verify"), None) as lease:
-        given = record_reloads(context, work, lease, whole)
-    for repair in given:
-        context.say(f"  then `lockstep verify {repair.table}`")
-    return {"repaired": [repair.table for repair in given], "read_again": read}
+        recorded = record_reloads(context, work, lease, whole_reloads)
+    for reload in recorded:
+        context.say(f"  then `lockstep verify {reload.table}`")
+    return {"repaired": [reload.table for reload in recorded], "read_again": refreshed}
 
 
-def _chosen(
+def _tables_by_source(
     sources: Sequence[SourceSettings], tables: Sequence[TableName]
 ) -> list[tuple[SourceSettings, list[TableName] | None]]:
     """Return each source with the given tables that it captures. None stands for all
     tables."""
     if not tables:
         return [(source, None) for source in sources]
-    matches = [
+    captured_tables = [
         (source, [table for table in tables if source.plan().patterns.matches(table)])
         for source in sources
     ]
-    captured = {table for _, captured in matches for table in captured}
+    all_captured = {table for _, captured in captured_tables for table in captured}
     for table in tables:
-        if table not in captured:
+        if table not in all_captured:
             raise UsageError(
                 f"No source captures {table}.", hint="`lockstep tables` lists what is captured"
             )
-    return [(source, captured) for source, captured in matches if captured]
+    return [(source, captured) for source, captured in captured_tables if captured]

@@ -17,16 +17,16 @@ from lockstep.pipeline.values.gtid import GtidSet
 from lockstep.printing import align_pairs, show_table
 from lockstep.resources.lake.store.paths import LakePath
 
-LISTED: Final = 20
+MAX_PLACES: Final = 20
 """Largest number of places that `--list` shows."""
-_ABOUT: Final = "batch.id as batch, batch.dagster_run as run, position"
-_COLUMNS: Final = ("as of", "committed", "batch", "run", "tables", "missing")
+_SET_KEYS: Final = "batch.id as batch, batch.dagster_run as run, position"
+_HEADS: Final = ("as of", "committed", "batch", "run", "tables", "missing")
 
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     """Show the versions as of a place, or list the places. Only the ledger is asked.
-    The exit code is 0 even if tables are missing; the answer names each with its
-    cure."""
+    The exit code is 0 even if tables are missing; the answer names each missing table
+    with its cure."""
     if arguments.list and arguments.at:
         raise UsageError(
             "--list lists the newest places, --at shows one place.", hint="leave one of them out"
@@ -37,60 +37,81 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
         lake = context.settings.lake_path().absolute()
         for source in context.sources(arguments.source):
             if arguments.list:
-                sets = newest_sets(adapters.ledger(), source.name, LISTED)
-                payload[source.name] = {"sets": [_listed_values(versions) for versions in sets]}
+                version_sets = newest_sets(adapters.ledger(), source.name, MAX_PLACES)
+                payload[source.name] = {
+                    "sets": [_summary_values(version_set) for version_set in version_sets]
+                }
                 context.say(f"{source.name}:")
-                show_table(context, _COLUMNS, [_listed_row(versions) for versions in sets])
+                show_table(
+                    context, _HEADS, [_summary_cells(version_set) for version_set in version_sets]
+                )
                 continue
-            shown = version_set_at(adapters.ledger(), source.name, place)
-            payload[source.name] = version_set_values(shown, lake)
-            context.say(*_lines(shown, lake))
+            version_set = version_set_at(adapters.ledger(), source.name, place)
+            payload[source.name] = version_set_values(version_set, lake)
+            context.say(*_version_set_lines(version_set, lake))
     return Outcome(exits.DONE, {"sources": payload})
 
 
-def version_set_values(shown: ShownVersions, lake: LakePath) -> dict[str, Any]:
+def version_set_values(version_set: ShownVersions, lake: LakePath) -> dict[str, Any]:
     return {
-        **attributes(shown, _ABOUT),
+        **attributes(version_set, _SET_KEYS),
         "tables": {
             entry.table: {
                 "path": str(lake / entry.mirror),
                 **attributes(entry, "delta_version", "table_id"),
             }
-            for entry in shown.entries
+            for entry in version_set.entries
         },
-        "missing": {gap.table: gap for gap in shown.missing},
+        "missing": {missing.table: missing for missing in version_set.missing},
     }
 
 
-def _listed_values(shown: ShownVersions) -> dict[str, Any]:
-    missing = [gap.table for gap in shown.missing]
-    return {**attributes(shown, _ABOUT), "tables": len(shown.entries), "missing": missing}
+def _summary_values(version_set: ShownVersions) -> dict[str, Any]:
+    missing_tables = [missing.table for missing in version_set.missing]
+    return {
+        **attributes(version_set, _SET_KEYS),
+        "tables": len(version_set.entries),
+        "missing": missing_tables,
+    }
 
 
-def _listed_row(shown: ShownVersions) -> tuple[object, ...]:
-    missing = ", ".join(str(gap.table) for gap in shown.missing)
-    batch, run = str(shown.batch.id), shown.batch.dagster_run
-    return shown.position, _moment(shown), batch, run, len(shown.entries), missing
+def _summary_cells(version_set: ShownVersions) -> tuple[object, ...]:
+    missing_tables = ", ".join(str(missing.table) for missing in version_set.missing)
+    batch, run = str(version_set.batch.id), version_set.batch.dagster_run
+    return (
+        version_set.position,
+        _commit_time(version_set),
+        batch,
+        run,
+        len(version_set.entries),
+        missing_tables,
+    )
 
 
-def _lines(shown: ShownVersions, lake: LakePath) -> Iterator[str]:
-    moment = _moment(shown)
+def _version_set_lines(version_set: ShownVersions, lake: LakePath) -> Iterator[str]:
+    batch, position = version_set.batch.id, version_set.position
+    moment = _commit_time(version_set)
     committed = f", committed {moment}" if moment else ""
-    yield f"{shown.source}: as of {shown.position}{committed} (batch {shown.batch.id})"
-    gtids = shown.position.gtid_set
+    yield f"{version_set.source}: as of {position}{committed} (batch {batch})"
+    gtids = position.gtid_set
     if gtids != GtidSet():
         yield f"  executed: {gtids.shortened()}"
     yield align_pairs(
         {
             str(entry.table): f"{entry.delta_version}  {lake / entry.mirror}"
-            for entry in shown.entries
+            for entry in version_set.entries
         }
     )
-    if shown.missing:
+    if version_set.missing:
         yield "missing:"
-        yield align_pairs({str(gap.table): f"{gap.reason}; {gap.hint}" for gap in shown.missing})
+        yield align_pairs(
+            {
+                str(missing.table): f"{missing.reason}; {missing.hint}"
+                for missing in version_set.missing
+            }
+        )
 
 
-def _moment(shown: ShownVersions) -> str:
-    committed = shown.position.committed_at
+def _commit_time(version_set: ShownVersions) -> str:
+    committed = version_set.position.committed_at
     return "" if committed is None else committed.isoformat()

@@ -47,7 +47,7 @@ def test_both_formats_read_it(
     room = Headroom(False, None, None if remaining is None else timedelta(seconds=remaining))
     figures = [
         SourceFigures(
-            Standing(name, lag=lag, headroom=room), Verdict(state, ""), None, tables, files=7
+            Standing(name, lag=lag, headroom=room), Verdict(state, ""), None, tables, file_count=7
         )
         for name in names
     ]

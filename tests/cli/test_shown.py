@@ -300,7 +300,7 @@ def report() -> ReplayReport:
 
 def test_the_text_shows_twenty_rows_of_each() -> None:
     """And says how many more there are."""
-    lines = list(replay_lines(report(), planned=False))
+    lines = list(replay_lines(report(), is_planned=False))
     assert sum("  different: id=" in line for line in lines) == 2 * 20
     assert sum(line == "  1,214 more" for line in lines) == 2
 

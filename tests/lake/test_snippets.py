@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from lockstep.commands.read import refusals, store_lines, table_snippets
+from lockstep.commands.read import refusal_reasons, store_lines, table_snippets
 from lockstep.resources.lake.spark.jars import DELTA, locked_jars
 from lockstep.resources.lake.spark.session import SparkProcess
 from lockstep.resources.lake.store.storage import delta_table
@@ -42,7 +42,7 @@ def test_what_is_printed_reads_the_table(
         row["id"] for row in both_ways.shown[max(v for v in both_ways.shown if v <= version)][1]
     ]
     features = delta_table(path).protocol().reader_features or ()
-    assert set(refusals(features)) == cannot
+    assert set(refusal_reasons(features)) == cannot
     for printed in (
         table_snippets(str(path), features),
         table_snippets(str(path), features, version),
