@@ -141,7 +141,8 @@ class OtherRuns:
         if runs.deleted_lease_count:
             self.sentences.append(
                 f"{source}: upkeep deleted {runs.deleted_lease_count} of {through - before.token} "
-                "leases from the ledger before they were reported; each table's last write is reported."
+                "leases from the ledger before they were reported; each table's last write is "
+                "reported."
             )
         if runs.run_count or writes:
             note_tables(self, self.settings, self.names, work, {merge.table for merge in merges})

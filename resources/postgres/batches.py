@@ -147,7 +147,7 @@ class PostgresBatches(Subject):
     def acknowledge(self, lease: Lease, batch: int, requests: RequestCounts | None = None) -> None:
         with self._transaction(lease, changes=_CHANGED_BY_PROGRESS) as transaction:
             values = {"source": lease.source, "batch": batch}
-            own, spark = (requests.own, requests.spark) if requests else (None, None)
+            own, spark = (requests.lockstep, requests.spark) if requests else (None, None)
             transaction.run_or_refuse(
                 "acknowledge", "batches_known", **values, own=own, spark=spark
             )
@@ -274,7 +274,7 @@ def batch_of(row: Row) -> Batch:
         follows=row["forgotten_predecessor"] or row["follows"],
         continuity=Continuity(row["continuity"]) if row["continuity"] else None,
         kind=BatchKind(row["kind"]),
-        life=_server_process(row),
+        server_process=_server_process(row),
         requests=_requests(row),
     )
 

@@ -68,7 +68,7 @@ def record_events(
             after = states[name] = next_state(name, before, event)
         except NotAllowed as error:
             raise refusal(error.rule) from None
-        # An event of `ALWAYS_KEPT` changes the state once a batch before it is
+        # An event of `ALWAYS_RECORDED` changes the state once a batch before it is
         # abandoned.
         if after != before or (batch is None and isinstance(event, ALWAYS_RECORDED)):
             changes.append((after, event))
@@ -158,13 +158,19 @@ def state_of(row: Row) -> TableState:
         condition=TableCondition(row["condition"]),
         stopped_by=None if row["stopped_by"] is None else StoppedBy(row["stopped_by"]),
         stopped=stop_place_of(row),
-        behind=row["behind_batch"],
+        missing_since=row["behind_batch"],
+        adopted_version=row["adopted"],
         need=None if row["need"] is None else Need(row["need"]),
     )
 
 
 def _state_columns(value: TableState) -> dict[str, Any]:
-    return {**columns_of(value), **table_columns(value.table), **_stop_place_columns(value.stopped)}
+    return {
+        **columns_of(value),
+        "adopted": value.adopted_version,
+        **table_columns(value.table),
+        **_stop_place_columns(value.stopped),
+    }
 
 
 def _stop_place_columns(value: StopPlace | None) -> dict[str, Any]:
@@ -174,7 +180,7 @@ def _stop_place_columns(value: StopPlace | None) -> dict[str, Any]:
 
 
 def _event_fields(event: life.Event) -> dict[str, Any]:
-    """Return the event's fields for the JSON column `told`. A `Stopped` has the same
+    """Return the event's fields for the JSON column `told`. A `StopPlace` has the same
     names there as in the columns of states."""
     values = {field.name: getattr(event, field.name) for field in fields(event)}
     if "stopped" in values:

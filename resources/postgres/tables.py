@@ -289,9 +289,9 @@ def record_loads(transaction: Transaction, source: str, batch: int, record: Capt
 
 
 def _load(row: Row, chunks: Sequence[Chunk]) -> Load:
-    reading = followed = None
+    begin = followed_from = None
     if row["schema"] is not None:
-        reading = LoadBegin(
+        begin = LoadBegin(
             schema_from_json(row["schema"]),
             row["server_uuid"],
             coordinates_of(row, "low"),
@@ -299,10 +299,10 @@ def _load(row: Row, chunks: Sequence[Chunk]) -> Load:
             row["shape"],
         )
     if row["followed_batch"] is not None:
-        followed = FollowedFrom(
+        followed_from = FollowedFrom(
             row["followed_batch"], row["followed_sequence"], row["followed_version"]
         )
-    values = {"reading": reading, "followed": followed, "chunks": tuple(chunks)}
+    values = {"begin": begin, "followed_from": followed_from, "chunks": tuple(chunks)}
     return value_of(Load, row, table=table_of(row), **values)
 
 
